@@ -4,8 +4,7 @@
     import Darwin
 #endif
 
-/// Where things are, by the XDG Base Directory Specification and the `HEXLIST_…` variables. Daemon and command line
-/// find the same socket because both ask this type.
+/// The paths of the daemon's files, by the XDG Base Directory Specification and the `HEXLIST_…` variables.
 public struct HexlistPaths: Sendable, Equatable {
     /// `hexlist.sqlite`, `identity.pem` and the lock, mode 0700.
     public var stateFolder: String
@@ -14,10 +13,12 @@ public struct HexlistPaths: Sendable, Equatable {
     public var configurationFile: String
     /// Whether the configuration file was named by the user, and must be there.
     public var configurationIsNamed: Bool
+    /// The socket that a daemon started in this environment listens on. One that runs already has recorded its own in the state folder,
+    /// in the file `lockName`.
     public var socket: String
     /// Whether the socket's place was named by the user.
     public var socketIsNamed: Bool
-    /// The user's runtime folder (`XDG_RUNTIME_DIR`); `nil` where there is none.
+    /// The user's runtime folder (`XDG_RUNTIME_DIR`); `nil` if it is missing or belongs to another user, as after `su`.
     public var runtimeFolder: String?
     /// `XDG_CONFIG_HOME`, or `~/.config`.
     public var configurationHome: String
@@ -29,10 +30,10 @@ public struct HexlistPaths: Sendable, Equatable {
     /// - Parameters:
     ///   - environment: the variables of the process.
     ///   - stateFolder, configurationFile, socket: from the command line; they go before the environment.
-    ///   - isFolder: whether a path is a folder.
+    ///   - isOwnFolder: whether a path is a folder of this user.
     public init(
         environment: [String: String], stateFolder: String? = nil, configurationFile: String? = nil, socket: String? = nil,
-        isFolder: (String) -> Bool = HexlistPaths.isFolder
+        isOwnFolder: (String) -> Bool = HexlistPaths.isOwnFolder
     ) {
         func variable(_ name: String) -> String? {
             environment[name].flatMap { $0.isEmpty ? nil : $0 }
@@ -45,7 +46,7 @@ public struct HexlistPaths: Sendable, Equatable {
         configurationHome = base("XDG_CONFIG_HOME", ".config")
         dataHome = base("XDG_DATA_HOME", ".local/share")
         cacheHome = base("XDG_CACHE_HOME", ".cache")
-        runtimeFolder = variable("XDG_RUNTIME_DIR").flatMap { $0.hasPrefix("/") && isFolder($0) ? $0 : nil }
+        runtimeFolder = variable("XDG_RUNTIME_DIR").flatMap { $0.hasPrefix("/") && isOwnFolder($0) ? $0 : nil }
         let namedFolder = stateFolder ?? variable("HEXLIST_STATE_DIR")
         stateFolderIsNamed = namedFolder != nil
         self.stateFolder = namedFolder ?? HexlistPaths.join(dataHome, "hexlist")
@@ -69,6 +70,15 @@ public struct HexlistPaths: Sendable, Equatable {
     /// The folder of fetched files that may go: with a state folder of its own, each daemon has its own.
     public var cacheFolder: String {
         HexlistPaths.join(stateFolderIsNamed ? stateFolder : cacheHome, stateFolderIsNamed ? "cache" : "hexlist")
+    }
+
+    /// The name of the file in the state folder that a running daemon holds locked; it contains its process id and its socket.
+    public static let lockName = "hexlistd.lock"
+
+    /// Whether a path is a folder of the user this process runs as.
+    public static func isOwnFolder(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
     }
 
     public static func isFolder(_ path: String) -> Bool {

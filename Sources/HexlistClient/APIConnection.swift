@@ -20,6 +20,8 @@ struct APIConnection: Sendable {
 
     let socketPath: String
     let startCommand: String
+    /// The error if nothing listens on the socket.
+    let absent: HexlistError
 
     func call<Reply: JSONDecodable>(
         _ method: HTTPMethod, _ path: String, query: URLQuery = URLQuery(), body: [UInt8]? = nil, type: String = LocalAPI.jsonType,
@@ -272,8 +274,11 @@ struct APIConnection: Sendable {
     private func explain(errno code: CInt, path: String) -> HexlistError {
         switch code {
         case ENOENT, ECONNREFUSED, ENOTDIR:
-            HexlistError(.daemonUnreachable, "Nothing is listening on \(path).", hint: "Start the daemon with `\(startCommand)`.")
-        case EACCES, EPERM: Self.ofAnotherUser(path)
+            absent
+        case EACCES, EPERM:
+            HexlistError(
+                .daemonUnreachable, "\(path) cannot be reached (\(String(cString: strerror(code)))).",
+                hint: "Run hexlist as the user hexlistd runs as.")
         case ENAMETOOLONG: Self.tooLong(path)
         case ECONNRESET, EPIPE:
             HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "See what it logged.")

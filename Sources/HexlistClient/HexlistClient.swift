@@ -7,9 +7,16 @@ public struct HexlistClient: Sendable {
     let connection: APIConnection
 
     /// Makes a client that connects for each call, and sends nothing to a socket of another user.
-    /// - Parameter startCommand: the command line that errors suggest to start the daemon.
-    public init(socketPath: String, startCommand: String = "hexlistd") {
-        connection = APIConnection(socketPath: socketPath, startCommand: startCommand)
+    /// - Parameters:
+    ///   - startCommand: the command line that errors suggest to start the daemon.
+    ///   - absent: the error if nothing listens on the socket; `nil` for one that suggests to start the daemon.
+    public init(socketPath: String, startCommand: String = "hexlistd", absent: HexlistError? = nil) {
+        let absent =
+            absent
+            ?? HexlistError(
+                .daemonUnreachable, "Nothing is listening on \(TerminalText.clean(socketPath)).",
+                hint: "Start the daemon with `\(startCommand)`.")
+        connection = APIConnection(socketPath: socketPath, startCommand: startCommand, absent: absent)
     }
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }

@@ -62,7 +62,6 @@ public struct Daemon: Sendable {
     /// Runs until SIGTERM or SIGINT.
     /// - Throws: `HexlistError` if the daemon cannot start, or one of its parts ended by itself.
     public func run() async throws {
-        StandardDescriptors.fill()
         ProcessMemory.boundHeap()
         signal(SIGPIPE, SIG_IGN)
         signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from this process
@@ -80,8 +79,8 @@ public struct Daemon: Sendable {
                 "environment variable is not known", metadata: ["variable": "\(variable.name)", "nearest": "\(variable.nearest ?? "")"])
         }
 
-        let folder = try StateFolder(path: options.paths.stateFolder)
-        let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed)
+        let folder = try StateFolder(path: options.paths.stateFolder, socket: options.paths.socket)
+        let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed, state: folder)
         try StateParts.check(folder.path)
         let metrics = Metrics()
         let store = try HexStore(path: folder.storePath, metrics: StoreMetrics(metrics.registry))

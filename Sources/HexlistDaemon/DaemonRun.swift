@@ -39,9 +39,7 @@ struct DaemonRun: Sendable {
     func untilStopped(signals: UnixSignalsSequence, group: any EventLoopGroup, stopLoop: any EventLoop) async throws {
         // Bounded by what happens once: listening, ended, grace, and signals, which the user sends.
         let (happenings, happened) = AsyncStream.makeStream(of: Happening.self)
-        let server = LocalServer.service(api: api, settings: settings.api, socket: socket.path, group: group) {
-            happened.yield(.listening)
-        }
+        let server = SocketService(api: api, settings: settings.api, socket: socket, group: group) { happened.yield(.listening) }
         let services = ServiceGroup(
             configuration: .init(services: [server, PageService(api: api)], logger: quietLogger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -75,7 +73,6 @@ struct DaemonRun: Sendable {
         loop: for await happening in happenings {
             switch happening {
             case .listening:
-                socket.protect()
                 logger.notice("hexlistd is ready", metadata: ["socket": "\(socket.path)", "version": "\(ProtocolLimits.appVersion)"])
                 notifier.tell(.ready)
                 await hooks.read(current.hooks)

@@ -3,6 +3,7 @@ import Glibc
 import HexlistAPI
 import HexlistClient
 import HexlistModel
+import HexlistSystem
 
 /// The options of every command that talks to the daemon.
 struct CommonOptions: ParsableArguments {
@@ -13,7 +14,7 @@ struct CommonOptions: ParsableArguments {
     var socket: String?
 
     @Option(
-        name: .long, help: ArgumentHelp("The daemon's state folder, where its socket is if there is no runtime folder.", valueName: "path"))
+        name: .long, help: ArgumentHelp("The daemon's state folder; a running daemon is found by it.", valueName: "path"))
     var stateDir: String?
 
     var output: Output { Output(json: json) }
@@ -30,16 +31,25 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    var paths: HexlistPaths { paths(Environment.variables) }
+    /// The paths of the running daemon, or of one that is started in this environment.
+    var paths: HexlistPaths { located(Environment.variables).paths }
 
-    private func paths(_ variables: [String: String]) -> HexlistPaths {
-        HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
+    /// The paths, and the process that holds the lock of the state folder. Unless a socket was named, its path is the one which that
+    /// process recorded: it may have been started in another environment than this command, as that of cron.
+    private func located(_ variables: [String: String]) -> (paths: HexlistPaths, holder: LockFile.Holder?) {
+        var paths = HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
+        let holder = LockFile.holder(of: HexlistPaths.lockName, in: paths.stateFolder)
+        if !paths.socketIsNamed, let recorded = holder?.socket { paths.socket = recorded }
+        return (paths, holder)
     }
 
     /// - Parameter variables: the variables of the user whose daemon is asked.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
-        let paths = paths(variables)
-        return try await body(HexlistClient(socketPath: paths.socket, startCommand: DaemonStart.command(paths) { access($0, F_OK) == 0 }))
+        let (paths, holder) = located(variables)
+        let command = DaemonStart.command(paths) { access($0, F_OK) == 0 }
+        return try await body(
+            HexlistClient(
+                socketPath: paths.socket, startCommand: command, absent: DaemonStart.absent(paths, holder: holder, startCommand: command)))
     }
 }
 

@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistJSON
 import HexlistModel
+import HexlistSystem
 import Testing
 
 @testable import hexlist
@@ -198,5 +199,32 @@ struct RowReasonTests {
         let command = DaemonStart.command(paths, exists: files.contains)
         #expect(command == (isUnit ? "systemctl --user start hexlistd" : "hexlistd"))
         #expect(DaemonStart.command(HexlistPaths(environment: [:])) { _ in true } == "hexlistd")
+    }
+
+    @Test(
+        "nothing listens: a process that holds the state folder is named, with its socket if that is another one than was named",
+        arguments: [
+            (nil, [:], "Nothing is listening on /s/control.sock.", "Start the daemon with `hexlistd`."),
+            (LockFile.Holder(pid: nil), [:], "Nothing is listening on /s/control.sock.", "Start the daemon with `hexlistd`."),
+            (
+                LockFile.Holder(pid: 7, socket: "/s/control.sock"), [:],
+                "hexlistd (pid 7) uses the state folder /s, but nothing is listening on /s/control.sock.", "`kill 7`"
+            ),
+            // As while a backup is restored.
+            (
+                LockFile.Holder(pid: 7), [:], "hexlistd (pid 7) uses the state folder /s, but nothing is listening on /s/control.sock.",
+                "try again"
+            ),
+            (
+                LockFile.Holder(pid: 7, socket: "/r/control.sock"), ["HEXLIST_SOCKET": "/x"],
+                "Nothing is listening on /x. hexlistd (pid 7) uses the state folder /s, with the socket /r/control.sock.",
+                "Leave out HEXLIST_SOCKET"
+            ),
+        ] as [(LockFile.Holder?, [String: String], String, String)])
+    func absent(holder: LockFile.Holder?, variables: [String: String], message: String, hint: String) {
+        let paths = HexlistPaths(environment: variables.merging(["HEXLIST_STATE_DIR": "/s"]) { $1 })
+        let error = DaemonStart.absent(paths, holder: holder, startCommand: "hexlistd")
+        #expect(error.code == .daemonUnreachable && error.message == message)
+        #expect(error.hint?.contains(hint) == true, "\(error.hint ?? "")")
     }
 }

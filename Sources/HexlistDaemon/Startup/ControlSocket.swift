@@ -1,21 +1,36 @@
 import HexlistAPI
 import HexlistModel
 import HexlistSystem
+import ServiceLifecycle
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
 #endif
 
 /// The place the local API listens at: in a folder of this user alone, and never taken from somebody who answers there.
-struct ControlSocket {
+final class ControlSocket: Sendable {
+    private struct Identity: Equatable {
+        var device: dev_t
+        var inode: ino_t
+    }
+
     let path: String
+    /// Has the record of the socket's path, and room for another socket.
+    private let state: StateFolder?
+    /// The file this process bound; `nil` before.
+    private let bound = Mutex<Identity?>(nil)
     /// Held while the daemon runs, so that of two that start at once only one looks and binds.
-    private let lock: FileLock
+    private let lock: LockFile
 
     /// Makes the folder and looks who is there.
-    /// - Parameter isNamed: whether the user chose the place; a folder that was there keeps its mode then.
+    /// - Parameters:
+    ///   - isNamed: whether the user chose the place; a folder that was there keeps its mode then.
+    ///   - state: the state folder, which records the path.
     /// - Throws: `HexlistError`: `alreadyRunning` where somebody answers, `configuration` where the place cannot be a socket.
-    init(path: String, isNamed: Bool) throws {
+    init(path: String, isNamed: Bool, state: StateFolder? = nil) throws {
+        self.path = path
+        self.state = state
         guard path.utf8.count <= SystemSocket.maximumPathBytes else {
             throw HexlistError(
                 .configuration, "The socket path \(path) has \(path.utf8.count) bytes; \(SystemSocket.maximumPathBytes) fit.",
@@ -25,18 +40,49 @@ struct ControlSocket {
         try PrivateFolder.make(folder)
         try Self.check(folder: folder, isNamed: isNamed)
         do {
-            lock = try FileLock(path: path + ".lock")
-        } catch is FileLock.Held {
-            throw Self.taken(path)
+            lock = try LockFile(path: path + ".lock")
+        } catch {
+            throw error.explained(at: path + ".lock") { Self.taken("Another hexlistd\($0.words) uses the socket \(path).") }
         }
         try Self.probe(path)
-        self.path = path
     }
 
-    /// Mode 0600, once it is bound. The process's mask kept others out before already.
-    func protect() { chmod(path, 0o600) }
+    /// Sets mode 0600 once it is bound. The process's mask kept others out before already.
+    func protect() {
+        chmod(path, 0o600)
+        bound.withLock { $0 = Self.identity(path) }
+    }
 
-    func remove() { unlink(path) }
+    /// Whether the socket that was bound is still at its path.
+    private var isThere: Bool { bound.withLock { $0 != nil && $0 == Self.identity(path) } }
+
+    /// Removes the socket, unless another process has one there by now.
+    func remove() { if isThere { unlink(path) } }
+
+    /// Waits until the socket is deleted, as with a runtime folder at a logout.
+    /// - Returns: false if the task is cancelled or the daemon stops.
+    /// - Throws: `SystemError` if the folder cannot be watched.
+    func isDeleted() async throws -> Bool {
+        let removals = try FolderWatch.removals(in: HexlistPaths.folder(of: path))
+        guard isThere else { return true }
+        for await _ in removals.cancelOnGracefulShutdown() where !isThere { return true }
+        return false
+    }
+
+    /// Another place to listen at, in the state folder, which is recorded there.
+    func spare() throws -> ControlSocket? {
+        guard let state else { return nil }
+        let spare = HexlistPaths.join(state.path, "control.sock")
+        let isSame = HexlistPaths.absolute(spare) == HexlistPaths.absolute(path)
+        let socket = isSame ? self : try ControlSocket(path: spare, isNamed: false)
+        state.record(socket: spare)
+        return socket
+    }
+
+    private static func identity(_ path: String) -> Identity? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? Identity(device: status.st_dev, inode: status.st_ino) : nil
+    }
 
     private static func check(folder: String, isNamed: Bool) throws(HexlistError) {
         var status = stat()
@@ -60,17 +106,21 @@ struct ControlSocket {
                 .configuration, "\(path) is there and is no socket.", hint: "Move it away, or name another socket with --socket.")
         }
         let descriptor = SystemSocket.open(AF_UNIX, .stream, isBlocking: false)
-        guard descriptor >= 0 else { throw taken(path) }
+        guard descriptor >= 0 else { throw unknown(path, .last) }
         defer { close(descriptor) }
         let connected = SystemSocket.withUnixAddress(path) { connect(descriptor, $0, $1) }
-        // Anything but a plain refusal (a full queue, no permission) means that somebody may be there.
-        if connected == 0 || errno != ECONNREFUSED { throw taken(path) }
+        if connected == 0 { throw taken("Another process listens on \(path) already.") }
+        // After anything but a plain refusal (a full queue, no permission) a process may be listening.
+        if errno != ECONNREFUSED { throw unknown(path, .last) }
     }
 
-    private static func taken(_ path: String) -> HexlistError {
+    private static func unknown(_ path: String, _ error: SystemError) -> HexlistError {
+        taken("It is not known whether another process listens on \(path) (\(error)).")
+    }
+
+    private static func taken(_ message: String) -> HexlistError {
         HexlistError(
-            .alreadyRunning, "Somebody listens on \(path) already.",
-            hint: "Stop that daemon first, or give this one a socket of its own with --socket.")
+            .alreadyRunning, message, hint: "Stop that process first, or give this one a socket of its own with --socket.")
     }
 
     private static func unfit(_ folder: String, _ reason: String) -> HexlistError {

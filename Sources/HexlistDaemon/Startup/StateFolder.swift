@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistModel
+import HexlistSystem
 
 #if canImport(Glibc)
     import Glibc
@@ -8,24 +9,31 @@ import HexlistModel
 /// The folder of the store and the identity: created, accessible to this user only, and locked.
 struct StateFolder {
     let path: String
-    private let lock: FileLock
+    private let lock: LockFile
 
+    /// - Parameter socket: the path of the local API's socket, recorded in the lock file so that `hexlist` finds it in any environment.
     /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that holds it.
-    init(path: String) throws {
+    init(path: String, socket: String? = nil) throws {
         try PrivateFolder.make(path)
         try Self.check(path)
         do {
-            lock = try FileLock(path: "\(path)/hexlistd.lock")
-        } catch let held as FileLock.Held {
-            throw HexlistError(
-                .alreadyRunning, "Another hexlistd\(held.pid.map { " (pid \($0))" } ?? "") uses the state folder \(path).",
-                hint: "Stop it first, or give this one a folder of its own with --state-dir.")
+            lock = try LockFile(path: "\(path)/\(HexlistPaths.lockName)", socket: socket.map(HexlistPaths.absolute))
+        } catch {
+            throw error.explained(at: "\(path)/\(HexlistPaths.lockName)") { holder in
+                let socket = holder.socket.map { " Its socket is \($0)." } ?? ""
+                return HexlistError(
+                    .alreadyRunning, "Another hexlistd\(holder.words) uses the state folder \(path).\(socket)",
+                    hint: "Stop it first, or give this one a folder of its own with --state-dir.")
+            }
         }
         self.path = path
         Self.removeBackup(path)
     }
 
     var storePath: String { Self.storePath(path) }
+
+    /// Records the path of the local API's socket for `hexlist`.
+    func record(socket: String) { lock.write(socket: HexlistPaths.absolute(socket)) }
 
     static let storeName = "hexlist.sqlite"
 
@@ -62,6 +70,28 @@ struct StateFolder {
             .stateFolder, "The state folder \(path) cannot be used (\(reason)).",
             hint: "Make it a folder of this user with mode 0700, or name another one with --state-dir.")
     }
+}
+
+extension LockFile.Fault {
+    /// The error in the user's terms.
+    /// - Parameter held: makes the error if another process holds the lock.
+    func explained(at path: String, held: (LockFile.Holder) -> HexlistError) -> HexlistError {
+        switch self {
+        case .closed(let error):
+            HexlistError(
+                .stateFolder, "\(path) cannot be made (\(error)).", hint: "Make its folder writable for this user, or name another one.")
+        case .unlockable(let error):
+            HexlistError(
+                .stateFolder, "\(path) cannot be locked (\(error)).",
+                hint: "Is the folder on a file system without locks? Name a local one.")
+        case .held(let holder): held(holder)
+        }
+    }
+}
+
+extension LockFile.Holder {
+    /// ` (pid 123)`; empty if the lock file does not name the process.
+    var words: String { pid.map { " (pid \($0))" } ?? "" }
 }
 
 /// Folders that only this user may look into.

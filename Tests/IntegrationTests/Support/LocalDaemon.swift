@@ -4,7 +4,7 @@ import TestSupport
 /// hexlistd on this machine, on loopback only and with no bus, in a folder of its own: needs no namespaces.
 struct LocalDaemon: Sendable {
     let folder: TemporaryFolder
-    private let extra: [String: String]
+    private var extra: [String: String]
 
     init(environment: [String: String] = [:]) throws {
         folder = try TemporaryFolder()
@@ -17,6 +17,9 @@ struct LocalDaemon: Sendable {
         defer { daemon.folder.remove() }
         try await test(daemon)
     }
+
+    /// Sets an environment variable of programs that are started from now on.
+    mutating func set(_ name: String, _ value: String) { extra[name] = value }
 
     var state: String { "\(folder.path)/state" }
     var socket: String { "\(folder.path)/control.sock" }
