@@ -115,28 +115,4 @@ import Testing
         #expect(keys.admit("token first", now: start + .seconds(50)) && keys.admit("token 40", now: start + .seconds(50)))
         #expect(!keys.admit("token second", now: start + .seconds(50)))
     }
-
-    private static let table = """
-          sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-           0: 0100007F:9C40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11 1 0 100 0 0 10 0
-           1: 0100007F:9C40 0100007F:A1B2 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 30 10 -1
-           2: 0100007F:A1B2 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1001        0 13 1 0 20 4 30 10 -1
-           3: 0100007F:A1B3 0100007F:9C40 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0
-           4: 0100007F:A1B4 0100007F:9C40 04 00000000:00000000 00:00000000 00000000     0        0 0 1 0
-           5: 0200007F:A1B5 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 14 1 0
-        """
-
-    @Test(
-        "whose the other end of a connection is",
-        arguments: [(0xA1B2, 1001), (0xA1B3, nil), (0xA1B4, nil), (0xA1B5, nil), (0xA1B6, nil)] as [(Int, UInt32?)])
-    func owner(port: Int, user: UInt32?) {
-        #expect(LoopbackPeer.user(of: port, to: 0x9C40, in: Self.table) == user)
-    }
-
-    @Test("only 127.0.0.1 is looked up: the port of another loopback address can be somebody else's")
-    func otherAddress() throws {
-        #expect(LoopbackPeer.port(of: try SocketAddress(ipAddress: "127.0.0.1", port: 0xA1B2)) == 0xA1B2)
-        #expect(LoopbackPeer.port(of: try SocketAddress(ipAddress: "127.0.0.2", port: 0xA1B2)) == nil)
-        #expect(LoopbackPeer.port(of: try SocketAddress(ipAddress: "::ffff:127.0.0.1", port: 0xA1B2)) == nil)
-    }
 }

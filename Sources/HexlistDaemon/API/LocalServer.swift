@@ -30,7 +30,7 @@ enum LocalServer {
         let http = channel(settings: settings, logger: logger) { try await responder.respond(to: $0, context: $1) }
         return Server(
             // The socket's mode keeps others out; this check holds where the mode does not (root, a descriptor that was passed on).
-            childChannelSetup: OwnUserChannel(http: http, staysOnLoop: true) { await UnixSocketPeer.user(of: $0) },
+            childChannelSetup: OwnUserChannel(http: http, staysOnLoop: true) { UnixSocketPeer.user(of: $0) },
             configuration: ServerConfiguration(
                 address: .unixDomainSocket(path: socket),
                 availableConnectionsDelegate: MaximumAvailableConnections(settings.connections, logger: logger)),

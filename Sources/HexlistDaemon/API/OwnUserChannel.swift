@@ -8,57 +8,77 @@ import Synchronization
     import Glibc
 #endif
 
-/// HTTP/1.1 for processes of this user, by the kernel's word; connections of others are closed unanswered.
+/// HTTP/1.1 for processes of this user, according to the kernel. Connections of others are closed as they are accepted: nothing is read from
+/// them, no task is made for them, and none of them counts as open, so that other users take no more than the time of one look-up each.
 struct OwnUserChannel: ServerChildChannel {
-    typealias Value = HTTP1Channel.Value
+    enum Value: ServerChildChannelValue {
+        case own(HTTP1Channel.Value)
+        /// A connection that is closed already.
+        case refused(any Channel)
+
+        var channel: any Channel {
+            switch self {
+            case .own(let connection): connection.channel
+            case .refused(let channel): channel
+            }
+        }
+    }
 
     let http: HTTP1Channel
     /// Whether the task of a connection runs on its channel's loop. Long work has to leave it (`LocalServer.isShort`).
     let staysOnLoop: Bool
-    /// The user of the connected process; `nil` where the kernel names none.
-    let user: @Sendable (any Channel) async -> uid_t?
+    /// Looks up the user of the connected process, on the channel's loop; `nil` if the process is gone. Fails if the kernel cannot be asked.
+    let user: @Sendable (any Channel) -> EventLoopFuture<uid_t?>
     private let refusals = Refusals()
 
-    /// Whether a connection was refused. The log tells of the first: to a port anybody can make as many as they like.
+    /// Whether a connection was refused. Only the first is logged: any user can make as many to a port as they like.
     private final class Refusals: Sendable {
-        private let hasTold = Atomic(false)
+        private let isLogged = Atomic(false)
 
-        func isFirst() -> Bool { !hasTold.exchange(true, ordering: .relaxed) }
+        func isFirst() -> Bool { !isLogged.exchange(true, ordering: .relaxed) }
     }
 
-    init(http: HTTP1Channel, staysOnLoop: Bool, user: @escaping @Sendable (any Channel) async -> uid_t?) {
+    init(http: HTTP1Channel, staysOnLoop: Bool, user: @escaping @Sendable (any Channel) -> EventLoopFuture<uid_t?>) {
         self.http = http
         self.staysOnLoop = staysOnLoop
         self.user = user
     }
 
-    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
-
-    func handle(value: Value, logger: Logger) async {
-        guard staysOnLoop else { return await serve(value, logger) }
-        let executor = LoopExecutor(value.channel.eventLoop)
-        await withTaskExecutorPreference(executor) { await serve(value, logger) }
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        let owner = user(channel).flatMapErrorThrowing { error in
+            if refusals.isFirst() {
+                logger.warning("refused a connection whose user the kernel does not report", metadata: ["error": "\(error)"])
+            }
+            return nil
+        }
+        return owner.flatMap { owner in
+            guard owner == geteuid() else {
+                if let owner, refusals.isFirst() {
+                    logger.warning("refused a process of another user", metadata: ["user": "\(owner)"])
+                }
+                channel.close(promise: nil)
+                return channel.eventLoop.makeSucceededFuture(.refused(channel))
+            }
+            return http.setup(channel: channel, logger: logger).map { .own($0) }
+        }
     }
 
-    private func serve(_ value: Value, _ logger: Logger) async {
-        let owner = await user(value.channel)
-        guard owner == geteuid() else {
-            // Without a user the process is gone already.
-            if let owner, refusals.isFirst() { logger.warning("refused a process of another user", metadata: ["user": "\(owner)"]) }
-            try? await value.executeThenClose { _, _ in }
-            return
-        }
-        await http.handle(value: value, logger: logger)
+    func handle(value: Value, logger: Logger) async {
+        guard case .own(let connection) = value else { return }
+        guard staysOnLoop else { return await http.handle(value: connection, logger: logger) }
+        let executor = LoopExecutor(connection.channel.eventLoop)
+        await withTaskExecutorPreference(executor) { await http.handle(value: connection, logger: logger) }
     }
 }
 
 /// The process at the other end of a Unix socket.
 enum UnixSocketPeer {
     /// The user of the connected process, according to the kernel.
-    static func user(of channel: any Channel) async -> uid_t? {
-        guard let options = channel as? any SocketOptionProvider else { return nil }
-        let credentials: Credentials? = try? await options.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).get()
-        return credentials?.uid
+    static func user(of channel: any Channel) -> EventLoopFuture<uid_t?> {
+        guard let options = channel as? any SocketOptionProvider else { return channel.eventLoop.makeSucceededFuture(nil) }
+        let credentials: EventLoopFuture<Credentials> = options.unsafeGetSocketOption(
+            level: .socket, name: .init(rawValue: SO_PEERCRED))
+        return credentials.map { $0.uid }
     }
 
     /// The `struct ucred` of unix(7), which Glibc's module does not export.

@@ -70,7 +70,9 @@ actor PageListener {
         let gate = PageGate(desk: desk, api: LocalServer.router(api, admit: { _ in }).buildResponder())
         let http = LocalServer.channel(settings: Settings.API(), logger: logger) { try await gate.respond(to: $0, context: $1) }
         let server = Server(
-            childChannelSetup: OwnUserChannel(http: http, staysOnLoop: false) { LoopbackPeer.user(of: $0) },
+            childChannelSetup: OwnUserChannel(http: http, staysOnLoop: false) { channel in
+                channel.eventLoop.makeCompletedFuture { try LoopbackPeer.user(of: channel) }
+            },
             configuration: ServerConfiguration(
                 address: .hostname("127.0.0.1", port: 0),
                 availableConnectionsDelegate: MaximumAvailableConnections(Self.connections, logger: logger)),

@@ -1,0 +1,31 @@
+internal import CLinux
+public import HexlistModel
+
+/// An established TCP connection within this machine, seen from one of its ends.
+public struct TCPConnection: Sendable {
+    public var local: (address: IPAddress, port: UInt16)
+    public var remote: (address: IPAddress, port: UInt16)
+
+    public init(local: (address: IPAddress, port: UInt16), remote: (address: IPAddress, port: UInt16)) {
+        self.local = local
+        self.remote = remote
+    }
+
+    /// Returns the user who owns the local end, by one query to the kernel that does not block.
+    /// - Returns: `nil` if no process of this network namespace has that end.
+    /// - Throws: the error of the kernel, such as one that was built without this query (inet_diag).
+    public func user() throws(SystemError) -> UInt32? {
+        var user: UInt32 = 0
+        let (here, there) = (local.address.mappedBytes, remote.address.mappedBytes)
+        switch hexlist_connection_user(here, local.port, there, remote.port, &user) {
+        case 1: return user
+        case 0: return nil
+        default: throw .last
+        }
+    }
+}
+
+extension IPAddress {
+    /// The 16 bytes of the address, of IPv4 as `::ffff:a.b.c.d`.
+    fileprivate var mappedBytes: [UInt8] { isIPv6 ? bytes : [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] + bytes }
+}
