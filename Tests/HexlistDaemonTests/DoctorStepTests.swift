@@ -39,12 +39,12 @@ struct DoctorStepTests {
         for interface in interfaces where !interface.isLoopback { #expect(step.message.contains(interface.name)) }
     }
 
-    @Test("multicast: every interface has to answer, by whomever")
+    @Test("multicast: another machine has to answer, and no interface may fail")
     func multicast() {
         let own = "[0A0B0C0D]"
-        let good = ("eth0", MulticastQuery.Outcome.answered(["ada \(own)"]))
+        let good = ("eth0", MulticastQuery.Outcome.answered(["ada \(own)", "bob [11111111]"], byOthers: true))
         #expect(Doctor.multicast([good], own: own).state == .ok)
-        let others = Doctor.multicast([("eth0", .answered(["bob [11111111]"]))], own: own)
+        let others = Doctor.multicast([("eth0", .answered(["bob [11111111]"], byOthers: true))], own: own)
         #expect(others.state == .ok && others.message.contains("from others"))
         for bad in [MulticastQuery.Outcome.silent, .failed("Network is down")] {
             let step = Doctor.multicast([good, ("wlan0", bad)], own: own)
@@ -52,12 +52,36 @@ struct DoctorStepTests {
         }
     }
 
+    @Test(
+        "multicast: a reply of this machine alone, by whatever name, and an interface without a carrier prove nothing",
+        arguments: [
+            ([("eth0", .answered(["ada [0A0B0C0D]"], byOthers: false))], .warning, ["on eth0 only this machine answers"], true),
+            // A second daemon of this machine.
+            ([("eth0", .answered(["bob [11111111]"], byOthers: false))], .warning, ["on eth0 only this machine answers"], true),
+            ([("eth0", .noCarrier)], .warning, ["eth0 has no carrier"], false),
+            (
+                [("eth0", .noCarrier), ("wlan0", .answered(["ada [0A0B0C0D]"], byOthers: false))], .warning,
+                ["eth0 has no carrier", "on wlan0 only this machine answers"], true
+            ),
+            (
+                [("eth0", .answered([], byOthers: true)), ("docker0", .answered(["ada [0A0B0C0D]"], byOthers: false))], .ok,
+                ["eth0 (from others", "on docker0 only this machine answers"], false
+            ),
+        ] as [([(String, MulticastQuery.Outcome)], DoctorStep.State, [String], Bool)])
+    func alone(outcomes: [(String, MulticastQuery.Outcome)], state: DoctorStep.State, words: [String], namesPeers: Bool) {
+        let step = Doctor.multicast(outcomes.map { (name: $0.0, outcome: $0.1) }, own: "[0A0B0C0D]")
+        #expect(step.state == state && words.allSatisfy(step.message.contains), "\(step)")
+        #expect(step.advice.isEmpty == (state == .ok))
+        let isNamed = step.advice.contains { $0.contains("peers:") && $0.contains("guest networks") && $0.contains("client isolation") }
+        #expect(isNamed == namesPeers)
+    }
+
     @Test("a machine that hides answers no question itself; that nobody does is no failure then")
     func hiding() {
         func look(_ outcomes: [(String, MulticastQuery.Outcome)]) -> DoctorStep {
             Doctor.multicast(outcomes.map { (name: $0.0, outcome: $0.1) }, own: "[0A0B0C0D]", isAnnounced: false)
         }
-        #expect(look([("eth0", .answered(["bob [11111111]"]))]).state == .ok)
+        #expect(look([("eth0", .answered(["bob [11111111]"], byOthers: true))]).state == .ok)
         #expect(look([("eth0", .silent)]).state == .warning)
         #expect(look([("eth0", .silent), ("wlan0", .failed("Network is down"))]).state == .failed)
         #expect(Doctor.hiding.state == .ok && Doctor.hiding.message.contains("announce: false"))
@@ -71,6 +95,30 @@ struct DoctorStepTests {
             let step = Doctor.announcement(seen.map { ($0, false) }, interfaces)
             #expect(step.state == state && step.advice.isEmpty == (state == .ok), "\(seen)")
         }
+        let unplugged = interfaces.prefix(1) + [Self.interface("eth0", running: false)]
+        let step = Doctor.announcement([("eth0", false)], Array(unplugged))
+        #expect(step.state == .warning && step.message.contains("without a carrier") && !step.advice.isEmpty)
+    }
+
+    @Test(
+        "the keys of avahi-daemon.conf that keep it from announcing are named, and those that are set",
+        arguments: [
+            ("[publish]\ndisable-user-service-publishing=yes\n", ["disable-user-service-publishing=yes"]),
+            (" [publish] \n  disable-publishing = true\n", ["disable-publishing=true"]),
+            ("[server]\ndeny-interfaces=eth0,wlan0\nallow-interfaces=\n", ["deny-interfaces=eth0,wlan0"]),
+            ("[server]\nallow-interfaces=eth1\n[publish]\ndisable-publishing=1\n", ["allow-interfaces=eth1", "disable-publishing=1"]),
+            // Off, commented out, in another section.
+            ("[publish]\ndisable-publishing=no\n#disable-user-service-publishing=yes\n;disable-publishing=yes\n", []),
+            ("[wide-area]\ndisable-publishing=yes\n[publish]\ndeny-interfaces=eth0\n", []), ("", []), ("=\n[\n]\n[publish\n", []),
+        ])
+    func avahi(text: String, found: [String]) {
+        #expect(AvahiConfiguration(text: text).found == found)
+        let advice = AvahiConfiguration.advice(text)
+        #expect(advice.contains(AvahiConfiguration.path) && found.allSatisfy { advice.contains("`\($0)`") })
+        let all = ["disable-user-service-publishing", "disable-publishing", "allow-interfaces", "deny-interfaces"]
+        #expect(all.allSatisfy(advice.contains))
+        #expect(found.isEmpty == (advice == AvahiConfiguration.advice(nil)))
+        #expect(Doctor.announcement([], [Self.interface("eth0")], avahi: advice).advice.first == advice)
     }
 
     @Test("no multicast on an interface that has addresses: the line that switches it on")

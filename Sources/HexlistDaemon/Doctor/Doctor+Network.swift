@@ -61,21 +61,28 @@ extension Doctor {
         return facts
     }
 
-    static func announcement(_ seen: [(interface: String, isIPv6: Bool)], _ interfaces: [MachineInterface]) -> DoctorStep {
+    /// - Parameter avahi: the advice if it is not announced.
+    static func announcement(
+        _ seen: [(interface: String, isIPv6: Bool)], _ interfaces: [MachineInterface], avahi: String = AvahiConfiguration.advice()
+    ) -> DoctorStep {
         let names = seen.map { "\($0.interface) (\($0.isIPv6 ? "IPv6" : "IPv4"))" }.joined(separator: ", ")
         let loopbacks = Set(interfaces.filter(\.isLoopback).map(\.name))
-        guard seen.contains(where: { !loopbacks.contains($0.interface) }) else {
+        let unplugged = Set(interfaces.filter { !$0.isLoopback && !$0.isRunning }.map(\.name))
+        let outside = seen.filter { !loopbacks.contains($0.interface) }
+        if !outside.isEmpty, outside.allSatisfy({ unplugged.contains($0.interface) }) {
+            return DoctorStep(
+                "announcement", .warning, "This machine is announced on \(names), without a carrier, so no other machine sees it.",
+                advice: ["Connect to a network: `ip address` shows the interfaces."])
+        }
+        guard !outside.isEmpty else {
             return DoctorStep(
                 "announcement", .failed,
                 names.isEmpty
                     ? "This machine's own announcement is not seen by browsing, so others do not see it either."
                     : "The own announcement is seen on \(names) alone, so others do not see it.",
-                advice: [
-                    "Look at `disable-publishing`, `allow-interfaces` and `deny-interfaces` in /etc/avahi/avahi-daemon.conf.",
-                    "journalctl -u avahi-daemon",
-                ])
+                advice: [avahi, "journalctl -u avahi-daemon"])
         }
-        return DoctorStep("announcement", .ok, "The own announcement is seen on \(names).")
+        return DoctorStep("announcement", .ok, "This machine is announced on \(names); that is its own view of it.")
     }
 
     static func interfaces(_ interfaces: [MachineInterface], usesMulticast: Bool) -> DoctorStep {
@@ -114,10 +121,15 @@ extension Doctor {
             $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.address.isIPv6 }
         }
         var outcomes: [(name: String, outcome: MulticastQuery.Outcome)] = []
+        let addresses = Set(interfaces.flatMap(\.addresses).map(\.address))
         for interface in asked.prefix(8) {
+            guard interface.isRunning else {
+                outcomes.append((interface.name, .noCarrier))
+                continue
+            }
             let index = interface.index
             let outcome = try? await NIOThreadPool.singleton.runIfActive {
-                MulticastQuery.ask(on: index) { names in names.contains { Self.isOwn($0, own) } }
+                MulticastQuery.ask(on: index, own: addresses) { Self.isOwn($0, own) }
             }
             outcomes.append((interface.name, outcome ?? .failed("it could not be tried")))
         }
@@ -130,34 +142,39 @@ extension Doctor {
     static func multicast(
         _ outcomes: [(name: String, outcome: MulticastQuery.Outcome)], own: String, isAnnounced: Bool = true
     ) -> DoctorStep {
-        var (good, bad, silent): ([String], [String], [String]) = ([], [], [])
+        var (good, bad, alone, silent, unplugged): ([String], [String], [String], [String], [String]) = ([], [], [], [], [])
         for (name, outcome) in outcomes {
             switch outcome {
-            case .answered(let names):
-                let others = names.count { !isOwn($0, own) }
-                good.append(names.count > others || !isAnnounced ? name : "\(name) (from others, not from this machine)")
+            case .answered(let names, byOthers: true):
+                good.append(names.contains { isOwn($0, own) } || !isAnnounced ? name : "\(name) (from others, not from this machine)")
+            case .answered(_, byOthers: false): alone.append(name)
             case .silent where !isAnnounced: silent.append(name)
             case .silent: bad.append("on \(name) nobody answers, not even this machine's avahi-daemon")
             case .failed(let why): bad.append("on \(name) a question cannot be sent (\(why))")
+            case .noCarrier: unplugged.append(name)
             }
         }
-        if bad.isEmpty, !silent.isEmpty {
+        let list = { (names: [String]) in names.joined(separator: ", ") }
+        if !bad.isEmpty {
             return DoctorStep(
-                "multicast", .warning,
-                "Nobody answers a multicast question on \(silent.joined(separator: ", ")); nor does this machine, which is not announced."
-                    + " Perhaps nobody else is there.",
-                advice: ["Look again when another machine is there."])
+                "multicast", .failed, "Multicast DNS: \(bad.joined(separator: "; ")).",
+                advice: ["Let UDP port 5353 through this machine's firewall, in both directions (step firewall).", apart])
         }
-        guard !bad.isEmpty else {
-            return DoctorStep("multicast", .ok, "A multicast question is answered on \(good.joined(separator: ", ")).")
-        }
-        return DoctorStep(
-            "multicast", .failed, "Multicast DNS: \(bad.joined(separator: "; ")).",
-            advice: [
-                "Let UDP port 5353 through this machine's firewall, in both directions (step firewall).",
-                "Where the network itself keeps stations apart (guest networks), name peers under `peers:` instead.",
-            ])
+        let found = [
+            good.isEmpty ? nil : "Other machines answer a multicast question on \(list(good))",
+            alone.isEmpty ? nil : "on \(list(alone)) only this machine answers",
+            silent.isEmpty ? nil : "on \(list(silent)) nobody answers; nor does this machine, which is not announced",
+            unplugged.isEmpty ? nil : "\(list(unplugged)) has no carrier",
+        ].compactMap { $0 }.joined(separator: "; ")
+        guard good.isEmpty else { return DoctorStep("multicast", .ok, found + ".") }
+        let advice = alone.isEmpty && silent.isEmpty ? "Connect to a network: `ip address` shows the interfaces." : apart
+        return DoctorStep("multicast", .warning, "No other machine answers a multicast question: \(found).", advice: [advice])
     }
+
+    /// The advice if machines of one network may not see each other.
+    private static let apart =
+        "If another machine is there, the network may keep the two apart, as guest networks and client isolation do. If they can connect"
+        + " at all, name its address in the configuration: `peers: [ADDRESS]`."
 
     static func domain(_ domain: DomainStatus) -> DoctorStep {
         let question = "dig _hexlist._tcp.\(domain.domain) PTR"
@@ -178,20 +195,26 @@ extension Doctor {
 
     static func staticPeers(_ facts: NodeFacts) -> DoctorStep? {
         guard !facts.staticPeers.isEmpty else { return nil }
-        var failed = false
+        var (failed, hasOther) = (false, false)
         let parts = facts.staticPeers.map { address, state -> String in
             switch state {
-            case .answered(let peer): return "\(address) is \(peer.shortID)"
+            case .answered(let peer):
+                hasOther = true
+                return "\(address) is \(peer.shortID)"
             case .isOwn: return "\(address) is this machine"
-            case .asked: return "\(address) is being asked"
+            case .asked:
+                hasOther = true
+                return "\(address) is being asked"
             case .failed(let why), .away(_, let why):
                 failed = true
                 return "\(address): \(why)"
             }
         }
         return DoctorStep(
-            "peers", failed ? .warning : .ok, "Of `peers`: " + parts.joined(separator: "; ") + ".",
-            advice: failed ? ["`hexlist doctor --peer HOST` looks at one of them step by step."] : [])
+            "peers", failed || !hasOther ? .warning : .ok, "Of `peers`: " + parts.joined(separator: "; ") + ".",
+            advice: failed
+                ? ["`hexlist doctor --peer HOST` looks at one of them step by step."]
+                : hasOther ? [] : ["Name the addresses of other machines."])
     }
 
     // MARK: The port

@@ -6,23 +6,30 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// Asks for `_hexlist._tcp.local` by multicast on one interface, from a port of its own (RFC 6762 section 6.7), and collects the answers.
-/// The machine's own avahi-daemon answers too, unless its traffic on that interface is filtered.
+/// Asks by multicast on one interface for `_hexlist._tcp.local` and for services of any kind, from a port of its own (RFC 6762 section 6.7),
+/// and collects the answers. The machine's own avahi-daemon answers too, unless its traffic on that interface is filtered: that reply never
+/// leaves the machine, so only one from an address of another machine shows that the network carries multicast.
 enum MulticastQuery {
     enum Outcome: Equatable {
-        /// The instance names in the answers.
-        case answered([String])
+        /// - names: the instances of Hexlist in the answers.
+        ///   - byOthers: whether another machine answered, with or without Hexlist.
+        case answered(_ names: [String], byOthers: Bool)
         case silent
         case failed(String)
+        /// The interface has no carrier, so nothing was sent.
+        case noCarrier
     }
 
     private static let port: UInt16 = 5_353
     /// The milliseconds after each of three questions.
     private static let milliseconds: Int32 = 400
 
-    /// Asks. Blocks, for 1.2 s if nobody answers.
-    /// - Parameter index: the interface's index.
-    static func ask(on index: Int32, until isEnough: ([String]) -> Bool) -> Outcome {
+    /// Asks. Blocks, for 1.2 s unless both this machine and another one answer.
+    /// - Parameters:
+    ///   - index: the interface's index.
+    ///   - own: the addresses of this machine.
+    ///   - isOwn: whether an instance name is this machine's.
+    static func ask(on index: Int32, own: Set<IPAddress>, isOwn: (String) -> Bool) -> Outcome {
         let descriptor = SystemSocket.open(AF_INET, .datagram)
         guard descriptor >= 0 else { return .failed(String(cString: strerror(errno))) }
         defer { close(descriptor) }
@@ -39,6 +46,7 @@ enum MulticastQuery {
         target.sin_addr.s_addr = in_addr_t(0xE000_00FB).bigEndian  // 224.0.0.251
 
         var names: [String] = []
+        var (hasAnswer, byOthers) = (false, false)
         var failure: Int32?
         for _ in 0..<3 {
             let sent = question.withUnsafeBytes { bytes in
@@ -54,30 +62,46 @@ enum MulticastQuery {
                 let left = Int32(max(0, ((deadline - .now) / .milliseconds(1)).rounded(.up)))
                 var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 guard left > 0, poll(&wait, 1, left) > 0 else { break }
-                names += answer(descriptor).filter { name in !names.contains { PeerText.areEqual($0, name) } }
-                if isEnough(names) { return .answered(names) }
+                guard let answer = answer(descriptor) else { continue }
+                hasAnswer = true
+                byOthers = byOthers || !own.contains(answer.source)
+                names += answer.names.filter { name in !names.contains { PeerText.areEqual($0, name) } }
+                if byOthers, names.contains(where: isOwn) { return .answered(names, byOthers: true) }
             }
         }
-        if !names.isEmpty { return .answered(names) }
+        if hasAnswer { return .answered(names, byOthers: byOthers) }
         return failure.map { .failed(String(cString: strerror($0))) } ?? .silent
     }
 
     private static let services = DNSName("_hexlist._tcp.local")
 
     private static let question: [UInt8] = {
-        var bytes: [UInt8] = [0x4D, 0x44, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
-        for label in services?.labels ?? [] { bytes += [UInt8(label.count)] + label }
-        return bytes + [0, 0, 12, 0, 1]
+        let names = [services, DNSName("_services._dns-sd._udp.local")].compactMap { $0 }
+        var bytes: [UInt8] = [0x4D, 0x44, 0, 0, 0, UInt8(names.count), 0, 0, 0, 0, 0, 0]
+        for name in names {
+            for label in name.labels { bytes += [UInt8(label.count)] + label }
+            bytes += [0, 0, 12, 0, 1]
+        }
+        return bytes
     }()
 
-    /// The instances named in one datagram, which anybody may have sent.
-    private static func answer(_ descriptor: Int32) -> [String] {
+    /// The sender of one datagram, which may be any host, and the instances of Hexlist in it; `nil` if it has no answers.
+    private static func answer(_ descriptor: Int32) -> (source: IPAddress, names: [String])? {
         var bytes = [UInt8](repeating: 0, count: 9_000)
-        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
-        guard count > 0, let message = DNSMessage(Array(bytes.prefix(count))), let services else { return [] }
-        return message.answers.prefix(64).compactMap { answer in
+        var sender = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let count = withUnsafeMutablePointer(to: &sender) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                recvfrom(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT), $0, &length)
+            }
+        }
+        guard count > 0, let message = DNSMessage(Array(bytes.prefix(count))), !message.answers.isEmpty, let services,
+            let source = withUnsafeBytes(of: sender.sin_addr, { IPAddress(bytes: Array($0)) })
+        else { return nil }
+        let names = message.answers.prefix(64).compactMap { answer -> String? in
             guard answer.name == services, case .pointer(let target) = answer.data else { return nil }
             return target.label(under: services).map { String(decoding: $0, as: UTF8.self) }
         }
+        return (source, names)
     }
 }

@@ -1,0 +1,44 @@
+import HexlistSystem
+
+/// The keys of avahi-daemon.conf(5) that keep it from announcing a service.
+struct AvahiConfiguration {
+    static let path = "/etc/avahi/avahi-daemon.conf"
+
+    /// Keys of the section `publish`, which count if they are on.
+    private static let switches = ["disable-user-service-publishing", "disable-publishing"]
+    /// Keys of the section `server`, which limit the interfaces if they are not empty.
+    private static let limits = ["allow-interfaces", "deny-interfaces"]
+
+    /// The keys that are set, as `key=value`.
+    let found: [String]
+
+    init(text: String) {
+        var section = ""
+        var found: [String] = []
+        for line in text.split(whereSeparator: \.isNewline).map({ $0.drop(while: \.isWhitespace) }) {
+            if line.first == "[", let end = line.firstIndex(of: "]") {
+                section = String(line[line.index(after: line.startIndex)..<end])
+                continue
+            }
+            guard line.first != "#", line.first != ";", let equals = line.firstIndex(of: "=") else { continue }
+            let key = String(line[..<equals].filter { !$0.isWhitespace })
+            let value = line[line.index(after: equals)...].drop(while: \.isWhitespace)
+            // avahi-daemon itself looks at the first letter only.
+            let isOn = value.first.map { "yYtT1".contains($0) } ?? false
+            let isSwitch = section == "publish" && Self.switches.contains(key)
+            let isLimit = section == "server" && Self.limits.contains(key)
+            if isSwitch && isOn || isLimit && !value.isEmpty { found.append("\(key)=\(value)") }
+        }
+        self.found = found
+    }
+
+    /// The advice if a service is not announced. Says which keys are set in the file, which may be another one than avahi-daemon was
+    /// started with.
+    /// - Parameter text: the text of the file; `nil` if it cannot be read.
+    static func advice(_ text: String? = try? SmallFile.read(path, limit: 64 << 10)) -> String {
+        let found = text.map { AvahiConfiguration(text: $0).found } ?? []
+        let list = { (keys: [String]) in keys.map { "`\($0)`" }.joined(separator: ", ") }
+        let set = found.isEmpty ? "" : " (\(list(found)) is set there)"
+        return "Look at \(list(switches + limits)) in \(path)\(set), then `sudo systemctl restart avahi-daemon`."
+    }
+}
