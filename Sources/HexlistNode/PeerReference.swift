@@ -77,6 +77,11 @@ public struct PeerReference: Sendable {
                 "\"\(shown)\" is announced but is no peer one can reach: \(ghost.label.text(.whole)), \(ghost.reason ?? "unverified").",
                 hint: ghost.why ?? "`hexlist peers --all --why` says more.")
         }
+        if let address = AddressText(text) {
+            let there = views.filter { $0.isPeer && $0.endpoints.contains { address.isHost($0.host) } }
+            let hint = there.count == 1 ? "\(there[0].label.text()) was seen at that address: name it so, or by its UUID." : address.advice
+            return HexlistError(.notFound, "There is no peer \"\(shown)\".", hint: hint)
+        }
         let meant = likely(views).map { "Did you mean \($0.label.text())? " } ?? ""
         return HexlistError(
             .notFound, "There is no peer \"\(shown)\".", hint: meant + "`hexlist peers --all --why` lists every peer that was seen.")

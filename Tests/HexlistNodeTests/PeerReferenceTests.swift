@@ -62,6 +62,32 @@ struct PeerReferenceTests {
         #expect(error?.hint?.contains("Did you mean") == (hint != nil))
     }
 
+    @Test(
+        "an address is no name of a peer: the advice is the line of the configuration",
+        arguments: [
+            "192.168.7.20", "192.168.7.20:24391", "fd00::20", "[fd00::20]", "[fd00::20]:24391", "fe80::20%eth0", "ada.corp.example",
+            "ada.corp.example.", "ada.local:25000", "ada:25000",
+        ])
+    func address(text: String) {
+        let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: Self.views) }
+        #expect(error?.code == .notFound)
+        #expect(error?.hint?.contains("`peers: [\"\(text)\"]`") == true, "\(error?.hint ?? "")")
+    }
+
+    @Test("the address of a peer that was seen there leads to its name")
+    func addressOfPeer() throws {
+        var view = try #require(Self.views.first { $0.isPeer && $0.uuid != nil })
+        view.endpoints = [
+            EndpointView(host: "192.168.7.20", port: 24_391, via: "mdns"), EndpointView(host: "fe80::20%eth0", port: 1, via: "mdns"),
+        ]
+        for text in ["192.168.7.20", "192.168.7.20:1", "::ffff:192.168.7.20", "fe80::20", "[fe80::20%eth0]:24391"] {
+            let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: [view]) }
+            #expect(error?.hint?.hasPrefix("\(view.label.text()) was seen at that address") == true, "\(text): \(error?.hint ?? "")")
+        }
+        let error = #expect(throws: HexlistError.self) { try PeerReference("192.168.7.21").resolve(among: [view]) }
+        #expect(error?.hint?.contains("peers:") == true)
+    }
+
     @Test("every ambiguity names its candidates by the whole UUID, and says whom one trusts", arguments: ["phone", "EVA now", "AAAA"])
     func candidates(text: String) throws {
         let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: Self.views) }

@@ -21,7 +21,7 @@ struct DoctorRow: Decodable, Sendable {
 extension TwoMachines {
     @Suite("Doctor")
     struct DoctorOnMachines {
-        private static func doctor(_ host: String = "h1", peer: String? = nil, expecting status: Int32, of lab: Lab) async throws
+        private static func doctor(_ host: String = "h1", peer: String? = nil, expecting status: Int32?, of lab: Lab) async throws
             -> DoctorRow
         {
             let arguments = ["hexlist", host, "doctor", "--json"] + (peer.map { ["--peer", $0] } ?? [])
@@ -136,6 +136,63 @@ extension TwoMachines {
                 #expect(report.failed.contains("peer.frame"))
                 #expect(report.step("peer.tcp")?.state == "ok" && report.step("peer.hello")?.state == "ok")
                 #expect(report.step("peer.frame")?.advice?.contains { $0.contains("mtu") } == true)
+            }
+        }
+
+        @Test(
+            "a network that keeps stations apart, and a cable that is out: only this machine answers, and `peers:` is named",
+            .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
+        func isolated() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let nft = try #require(Self.nft)
+                let rules = """
+                    table bridge apart {
+                        chain forward {
+                            type filter hook forward priority 0; policy accept;
+                            ether daddr & 01:00:00:00:00:00 == 01:00:00:00:00:00 ether type != arp drop
+                        }
+                    }
+                    """
+                try await lab.run(["switch", nft, "-f", "-"], input: Array(rules.utf8))
+                try await lab.start("h1", "h2")
+                try await lab.awaitStatus("h1") { $0.avahi.state == "running" }
+                let report = try await Self.doctor(expecting: 0, of: lab)
+                let step = try #require(report.step("multicast"))
+                #expect(step.state == "warning" && step.message.contains("only this machine answers"), "\(step)")
+                #expect(step.advice?.contains { $0.contains("guest networks") && $0.contains("peers:") } == true, "\(step)")
+                // Without the rule the other machine answers.
+                try await lab.run(["switch", nft, "delete", "table", "bridge", "apart"])
+                let joined = try await Self.doctor(expecting: 0, of: lab)
+                #expect(joined.step("multicast")?.state == "ok", "\(joined)")
+                // No carrier: the cable is out at the switch.
+                try await lab.run(["switch", "ip", "link", "set", "port1", "down"])
+                let unplugged = try await Self.doctor(expecting: nil, of: lab)
+                #expect(unplugged.step("multicast")?.state == "warning", "\(unplugged)")
+                #expect(unplugged.step("multicast")?.message.contains("no carrier") == true, "\(unplugged)")
+                #expect(unplugged.step("announcement")?.state != "ok", "\(unplugged)")
+                try await lab.exec("h1", "ip", "link", "set", "eth0", "down")
+                let down = try await Self.doctor(expecting: 1, of: lab)
+                #expect(down.failed.contains("interfaces") && down.step("multicast")?.state != "ok", "\(down)")
+            }
+        }
+
+        @Test("an address is no name of a peer: send, pair and doctor say where it is named")
+        func address() async throws {
+            try await Lab.with("h1") { lab in
+                try await lab.start("h1")
+                for arguments in [
+                    ["send", "--to", "10.77.0.9", "https://example.org/"], ["pair", "10.77.0.9"], ["peer", "show", "10.77.0.9"],
+                    ["group", "add", "team", "10.77.0.9"], ["files", "10.77.0.9:"], ["peer", "block", "10.77.0.9"],
+                ] {
+                    let output = try await lab.run(["hexlist", "h1"] + arguments, expecting: 6)
+                    #expect(output.err.contains("`peers: [\"10.77.0.9\"]`"), "\(output)")
+                }
+                for arguments in [["peer", "trust", "10.77.0.9"], ["peer", "add", "10.77.0.9:24391"]] {
+                    let output = try await lab.run(["hexlist", "h1"] + arguments, expecting: 2)
+                    #expect(output.err.contains("`peers: [\"10.77.0.9"), "\(output)")
+                }
+                let report = try await Self.doctor(peer: "10.77.0.9", expecting: 6, of: lab)
+                #expect(report.step("peer")?.advice?.contains { $0.contains("`peers: [\"10.77.0.9\"]`") } == true)
             }
         }
 

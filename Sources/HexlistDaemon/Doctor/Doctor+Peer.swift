@@ -12,9 +12,7 @@ extension Doctor {
             (rows, id) = try await find(text)
         } catch {
             if error.code == .notFound, let place = await configured(text) { return await steps(of: place) }
-            var hint = error.hint.map { [$0] } ?? []
-            if text.contains(where: { $0 == "." || $0 == ":" }) { hint.append("An address is looked at once it is named under `peers:`.") }
-            return [DoctorStep("peer", .failed, error.message, advice: hint, code: error.code.rawValue)]
+            return [DoctorStep("peer", .failed, error.message, advice: error.hint.map { [$0] } ?? [], code: error.code.rawValue)]
         }
         return await steps(of: id, rows)
     }

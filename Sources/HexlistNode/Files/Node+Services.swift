@@ -29,7 +29,7 @@ extension Node {
             let isSelf = PeerText.areEqual(name, configuration.name)
             throw HexlistError(
                 .notFound, "There is no service \"\(TerminalText.clean(name, columns: 60))\".",
-                hint: isSelf ? "What this machine shares is `shares:`." : "`hexlist services` lists them.")
+                hint: isSelf ? "What this machine shares is `shares:`." : AddressText(name)?.advice ?? "`hexlist services` lists them.")
         }
         guard found.isEmpty else {
             let kinds = found.map { $0.view.kind.known == .own ? "this machine's shares" : "a remote of rclone" }

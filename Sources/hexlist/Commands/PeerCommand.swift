@@ -107,7 +107,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
         guard digits.count >= 8, digits.count <= 32, digits.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {
             throw HexlistError(
                 .badRequest, "Anybody can take a name: trust takes 8 digits of the UUID or more, and `\(argument.peer)` is none.",
-                hint: "`hexlist peers` shows them; `hexlist pair` compares six digits instead.")
+                hint: AddressText(argument.peer)?.advice ?? "`hexlist peers` shows them; `hexlist pair` compares six digits instead.")
         }
         guard isInteractive || UUIDBytes(argument.peer) != nil else {
             throw HexlistError(
@@ -150,6 +150,9 @@ struct PeerAddCommand: AsyncParsableCommand {
     var yes = false
 
     func run() async throws {
+        if let address = AddressText(uri) {
+            throw HexlistError(.badRequest, "`\(TerminalText.clean(uri))` is an address, and no URI of a peer.", hint: address.advice)
+        }
         let new = try PeerURI(uri)
         let id = new.fingerprint.peerID
         let output = common.output
