@@ -16,6 +16,7 @@ struct SocketService: ServiceLifecycle.Service {
         let (waiting, isBound) = AsyncStream.makeStream(of: Void.self)
         try await withThrowingDiscardingTaskGroup { tasks in
             tasks.addTask {
+                defer { isBound.finish() }  // also if it never was
                 try await listen(on: socket) {
                     onRunning()
                     isBound.finish()
@@ -23,9 +24,14 @@ struct SocketService: ServiceLifecycle.Service {
             }
             tasks.addTask {
                 for await _ in waiting {}
-                guard !Task.isCancelled else { return }
+                guard !Task.isCancelled, socket.isBound else { return }
                 do {
-                    guard try await socket.isDeleted(), let spare = try socket.spare() else { return }
+                    guard try await socket.isDeleted() else { return }
+                } catch {
+                    return api.logger.warning("the socket cannot be watched for its removal", metadata: ["error": "\(error)"])
+                }
+                do {
+                    guard let spare = try socket.spare() else { return }
                     try await listen(on: spare) {
                         api.logger.warning(
                             "the socket was deleted; listening on another one",

@@ -67,7 +67,7 @@ extension Doctor {
     ) -> DoctorStep {
         let names = seen.map { "\($0.interface) (\($0.isIPv6 ? "IPv6" : "IPv4"))" }.joined(separator: ", ")
         let loopbacks = Set(interfaces.filter(\.isLoopback).map(\.name))
-        let unplugged = Set(interfaces.filter { !$0.isLoopback && !$0.isRunning }.map(\.name))
+        let unplugged = Set(interfaces.filter({ !$0.isLoopback && !$0.isRunning }).map(\.name))
         let outside = seen.filter { !loopbacks.contains($0.interface) }
         if !outside.isEmpty, outside.allSatisfy({ unplugged.contains($0.interface) }) {
             return DoctorStep(

@@ -53,6 +53,9 @@ final class ControlSocket: Sendable {
         bound.withLock { $0 = Self.identity(path) }
     }
 
+    /// Whether this process has bound the socket.
+    var isBound: Bool { bound.withLock { $0 != nil } }
+
     /// Whether the socket that was bound is still at its path.
     private var isThere: Bool { bound.withLock { $0 != nil && $0 == Self.identity(path) } }
 
