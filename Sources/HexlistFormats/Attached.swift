@@ -41,7 +41,9 @@ enum Attached {
     }
 
     static func apply(_ text: String?, to hex: inout HexForest.Hex) {
-        for member in members(text) {
+        let members = members(text)
+        remove(members, from: &hex.extra)
+        for member in members {
             switch KnownMember(member) {
             case .senderUUID: hex.senderUUID = member.value.string ?? ""
             case .senderName: hex.senderName = member.value.string ?? ""
@@ -53,15 +55,26 @@ enum Attached {
         }
     }
 
-    static func apply(_ text: String?, to link: inout HexForest.Link) {
-        for member in members(text) {
+    /// - Returns: whether the address was attached.
+    @discardableResult
+    static func apply(_ text: String?, to link: inout HexForest.Link) -> Bool {
+        let members = members(text)
+        remove(members, from: &link.extra)
+        var hasURL = false
+        for member in members {
             switch KnownMember(member) {
-            case .url: link.url = member.value.string ?? ""
+            case .url: (link.url, hasURL) = (member.value.string ?? "", true)
             case .linkDescription: link.title = member.value.string ?? ""
             case .service: link.service = member.value.string ?? ""
             default: link.extra.append(HexForest.Member(member.name, member.value))
             }
         }
+        return hasURL
+    }
+
+    /// Attached members replace those of attributes, in which a date may have another form.
+    private static func remove(_ members: [JSONMember], from extra: inout [HexForest.Member]) {
+        extra.removeAll { own in members.contains { own.name.utf8.elementsEqual($0.nameBytes) } }
     }
 
     private static func members(_ text: String?) -> [JSONMember] {

@@ -10,59 +10,91 @@ public enum BookmarkCSV {
         case url, title, folder, color, service, tags, created, note
         /// Kept as a member of this name.
         case other(String)
+
+        func isSame(as other: Column) -> Bool {
+            switch (self, other) {
+            case (.url, .url), (.title, .title), (.folder, .folder), (.color, .color), (.service, .service), (.tags, .tags),
+                (.created, .created), (.note, .note):
+                true
+            default: false
+            }
+        }
     }
 
     private static let names: [(StaticString, Column)] = [
         ("url", .url), ("link", .url), ("href", .url), ("title", .title), ("name", .title), ("folder", .folder), ("collection", .folder),
-        ("color", .color), ("service", .service), ("tags", .tags), ("created", .created), ("time_added", .created), ("add_date", .created),
-        ("date", .created), ("note", .note), ("notes", .note), ("description", .note),
+        ("color", .color), ("service", .service), ("tags", .tags), ("document tags", .tags), ("created", .created),
+        ("time_added", .created),
+        ("add_date", .created), ("date", .created), ("timestamp", .created), ("created_at", .created), ("createdat", .created),
+        ("date_added", .created), ("saved date", .created), ("added", .created), ("note", .note), ("notes", .note), ("description", .note),
     ]
 
     /// Columns of Raindrop and Pocket that say nothing of the link.
-    private static let useless = ["id", "cover", "highlights", "cursor"]
-    /// The most columns that are read.
-    private static let columnLimit = 64
+    private static let useless = ["id", "cover", "cursor"]
 
     // MARK: Reading
 
     /// Whether a line has the names of columns of which one is that of the link.
-    public static func isHeader(_ line: [UInt8]) -> Bool {
-        header(line)?.columns.contains { if case .url = $0 { true } else { false } } ?? false
+    public static func isHeader(_ line: [UInt8]) -> Bool { header(line) != nil }
+
+    private struct Header {
+        var columns: [Column]
+        var isOwn: Bool
+        /// The rows behind it.
+        var rows: CSVRows
     }
 
-    private static func header(_ bytes: [UInt8]) -> (columns: [Column], isOwn: Bool)? {
-        var rows = CSVRows(bytes)
-        guard let names = rows.next()?.prefix(columnLimit).map({ MarkupText.trimmed($0).lowercased() }) else { return nil }
-        let columns = names.map { name in
-            Self.names.first { name.utf8.elementsEqual($0.0.bytes) }?.1 ?? .other(PeerName.cut(name, bytes: 64))
+    /// The first row that is not blank, with the separator that makes a column for the link of it; `nil` if none does.
+    private static func header(_ bytes: [UInt8]) -> Header? {
+        for separator in CSVRows.separators {
+            var rows = CSVRows(bytes, separator: separator)
+            var row = rows.next()
+            while let blank = row, isBlank(blank) || isDirective(blank) { row = rows.next() }
+            guard let names = row?.map({ MarkupText.trimmed($0).lowercased() }) else { continue }
+            var columns: [Column] = []
+            for name in names {
+                let known = Self.names.first { name.utf8.elementsEqual($0.0.bytes) }?.1
+                // Of two columns for one thing the second is kept under its name.
+                let isFirst = known.map { known in !columns.contains { $0.isSame(as: known) } } ?? false
+                columns.append(isFirst ? known ?? .other(name) : .other(PeerName.cut(name, bytes: 64)))
+            }
+            guard columns.contains(where: { $0.isSame(as: .url) }) else { continue }
+            rows.columns = columns.count
+            return Header(columns: columns, isOwn: names == written, rows: rows)
         }
-        return (columns, names == written)
+        return nil
     }
+
+    private static func isBlank(_ row: [String]) -> Bool { row.allSatisfy { MarkupText.trimmed($0).isEmpty } }
+
+    /// Whether a row is the line `sep=;` of Excel.
+    private static func isDirective(_ row: [String]) -> Bool { row.first?.lowercased().hasPrefix("sep=") ?? false }
 
     private static let written = ["folder", "color", "title", "url", "service", "tags", "created", "note"]
 
     /// - Parameter name: what a hex of links without a folder is called.
     /// - Returns: `nil` for a file whose first line has no column for the link.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading? {
-        guard isHeader(bytes), let (columns, isOwn) = header(bytes) else { return nil }
+        guard let header = header(bytes) else { return nil }
+        let (columns, isOwn) = (header.columns, header.isOwn)
+        var rows = header.rows
         var reading = FileReading()
-        var rows = CSVRows(bytes)
-        _ = rows.next()
+        var lines = LineNumbers(bytes)
         var folders = Folders()
         var last: (folder: String, color: String, hex: Int)?
         while let row = rows.next() {
-            if row.count == 1, row[0].isEmpty { continue }
+            if isBlank(row) { continue }
             var link = HexForest.Link(url: "")
             var (folder, color) = ("", "")
             for (column, text) in zip(columns, row) where !text.isEmpty {
                 let text = isOwn ? SpreadsheetText.read(text) : text
                 switch column {
                 case .url: link.url = MarkupText.trimmed(text)
-                case .title: link.title = text
+                case .title: link.title = isOwn ? text : MarkupText.trimmed(text)
                 case .folder: folder = text
                 case .color: color = text
                 case .service: link.service = text
-                case .created: link.extra.append(.init("addDate", text))
+                case .created: link.extra.append(BookmarkDate.member(text, as: "addDate", otherwise: "created"))
                 case .note: link.extra.append(.init("note", text))
                 // Pocket separates tags by |, all others by commas.
                 case .tags:
@@ -80,7 +112,10 @@ public enum BookmarkCSV {
             guard let last else { continue }
             // A row without a link is a hex without links.
             if link.url.isEmpty, link.title.isEmpty, isOwn { continue }
-            reading.add(link, to: last.hex)
+            reading.add(link, to: last.hex, isOwn: isOwn, line: lines.number(at: rows.start))
+            if let cell = row.dropFirst(columns.count).first(where: { !MarkupText.trimmed($0).isEmpty }) {
+                reading.skip(.moreCells, cell, line: lines.number(at: rows.start))
+            }
         }
         return reading
     }
@@ -197,64 +232,5 @@ enum SpreadsheetText {
     /// Whether the first that is neither space nor a quotation mark begins a formula.
     private static func isDangerous(_ part: Substring.UnicodeScalarView) -> Bool {
         part.first { $0 != "'" && $0 != "\"" && !$0.properties.isWhitespace }.map(starts.contains) ?? false
-    }
-}
-
-/// Rows of CSV: commas, and quotes around what has more than letters and digits in it.
-struct CSVRows {
-    private let bytes: [UInt8]
-    private var position: Int
-
-    init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-        position = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
-    }
-
-    mutating func next() -> [String]? {
-        guard position < bytes.count else { return nil }
-        var row: [String] = []
-        while true {
-            row.append(cell())
-            guard position < bytes.count else { return row }
-            let end = bytes[position]
-            position += 1
-            if end == UInt8(ascii: ",") { continue }
-            if end == 0x0D, position < bytes.count, bytes[position] == 0x0A { position += 1 }
-            return row
-        }
-    }
-
-    private mutating func cell() -> String {
-        var text: [UInt8] = []
-        if position < bytes.count, bytes[position] == UInt8(ascii: "\"") {
-            position += 1
-            while position < bytes.count {
-                let byte = bytes[position]
-                position += 1
-                guard byte == UInt8(ascii: "\"") else {
-                    text.append(byte)
-                    continue
-                }
-                guard position < bytes.count, bytes[position] == byte else { break }
-                text.append(byte)
-                position += 1
-            }
-        }
-        while position < bytes.count, ![UInt8(ascii: ","), 0x0A, 0x0D].contains(bytes[position]) {
-            text.append(bytes[position])
-            position += 1
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    /// All but letters and digits are quoted: what separates cells is for the program that reads to say.
-    static func cell(_ text: String) -> String {
-        guard !text.utf8.allSatisfy({ ASCII.isLowercase(ASCII.lowercased($0)) || ASCII.isDigit($0) }) else { return text }
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            if scalar == "\"" { quoted += "\"" }
-            quoted.unicodeScalars.append(scalar)
-        }
-        return quoted + "\""
     }
 }

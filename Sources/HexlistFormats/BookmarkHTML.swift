@@ -3,12 +3,10 @@ import HexlistModel
 
 /// The bookmark file that browsers write and read (`<!DOCTYPE NETSCAPE-Bookmark-file-1>`): a folder is a hex, a folder in it a hex inside.
 ///
-/// Dates, tags, keywords and notes are members of a hex or link that Hexlist itself does not know: `addDate`, `lastModified` (as in the file),
-/// `tags` (a list), `keyword`, `note`, and `toolbar` and `unfiled` of the folders with that meaning. Icons are left out.
+/// Dates, tags, keywords and notes are members of a hex or link that Hexlist itself does not know: `addDate`, `lastModified` (seconds since
+/// 1970), `tags` (a list), `keyword`, `note`, and `toolbar` and `unfiled` of the folders with that meaning. Icons are left out.
 public enum BookmarkHTML {
-    private static let texts: [(attribute: StaticString, member: String)] = [
-        ("add_date", "addDate"), ("last_modified", "lastModified"), ("shortcuturl", "keyword"),
-    ]
+    private static let dates: [(attribute: StaticString, member: String)] = [("add_date", "addDate"), ("last_modified", "lastModified")]
     private static let marks: [(attribute: StaticString, member: String)] = [
         ("personal_toolbar_folder", "toolbar"), ("unfiled_bookmarks_folder", "unfiled"),
     ]
@@ -17,20 +15,22 @@ public enum BookmarkHTML {
 
     /// - Parameter name: what a hex of links that are in no folder is called where the file has no heading.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
-        var reader = Reader(name: name)
+        var reader = Reader(bytes, name: name)
         var scanner = MarkupScanner(bytes)
         while let token = scanner.next() { reader.take(token) }
         reader.finish()
         return reader.reading
     }
 
+    /// A folder is a heading, or the text of an item, with the list behind it; or a heading with the links under it, up to the next heading of
+    /// its level. A first-level heading is the name of the hex of loose links, unless there are several: then it is a folder.
     private struct Reader {
         var reading = FileReading()
         private var name: String
-        /// The folder of each open list; `nil` for those that are in no folder.
-        private var open: [Int?] = []
-        /// A folder whose list has not begun.
-        private var pending: Int?
+        private let hasSections: Bool
+        private var lines: LineNumbers
+        /// The file itself, and the lists that are open.
+        private var scopes = [Scope(isDefinition: false, folder: nil)]
         /// The hex of links that are in no folder.
         private var loose: Int?
         /// What text is being read for.
@@ -39,18 +39,50 @@ public enum BookmarkHTML {
         /// What a note is about.
         private var last = Item.nothing
 
-        private enum Reads { case nothing, heading, folder(MarkupScanner.Tag), link(MarkupScanner.Tag), note }
-        private enum Item { case nothing, hex(Int), link(Int, Int) }
+        private enum Reads { case nothing, heading, folder(MarkupScanner.Tag, Int), link(MarkupScanner.Tag), note(Int), item(Int) }
+        private enum Item { case nothing, leftOut, hex(Int), link(Int, Int) }
 
-        init(name: String) { self.name = name }
+        private struct Scope {
+            /// Whether it is a `DL`, whose items only `DT`, `DD` and `DL` begin and end.
+            var isDefinition: Bool
+            var folder: Int?
+            /// The folders whose headings stand in it, each inside the one before.
+            var sections: [(level: Int, hex: Int, isItem: Bool)] = []
+            var hasItems = false
+            var isInItem = false
+        }
 
-        private var folder: Int? { open.last ?? nil }
+        init(_ bytes: [UInt8], name: String) {
+            self.name = name
+            lines = LineNumbers(bytes)
+            hasSections = Reader.headings(bytes) > 1
+        }
+
+        /// The number of first-level headings, up to two.
+        private static func headings(_ bytes: [UInt8]) -> Int {
+            var (count, at) = (0, 0)
+            while count < 2, let start = bytes[at...].firstIndex(of: UInt8(ascii: "<")) {
+                let tag = bytes[start...].prefix(4)
+                if tag.map(ASCII.lowercased).starts(with: "<h1".utf8), tag.count == 4, !ASCII.isAlphanumeric(bytes[start + 3]) {
+                    count += 1
+                }
+                at = start + 1
+            }
+            return count
+        }
+
+        private var scope: Scope {
+            get { scopes[scopes.count - 1] }
+            set { scopes[scopes.count - 1] = newValue }
+        }
+
+        private var folder: Int? { scope.sections.last?.hex ?? scope.folder }
 
         mutating func take(_ token: MarkupScanner.Token) {
             switch token {
             case .text(let bytes):
-                // One link's title, with what a file without an end would add to it.
                 if case .nothing = reads { return }
+                // Of a text that is too long as much is kept as shows that.
                 if text.count <= FileReading.textBytes { text += bytes }
             case .open(let tag): begin(tag)
             case .close(let name): end(name)
@@ -58,36 +90,79 @@ public enum BookmarkHTML {
         }
 
         private mutating func begin(_ tag: MarkupScanner.Tag) {
+            if case .note = reads, isInNote(tag) {
+                if tag.element == "a", let address = tag["href"], !address.isEmpty {
+                    reading.skip(.inNote, address, line: lines.number(at: tag.start))
+                }
+                return divide(tag.element)
+            }
             switch tag.element {
-            case "h1", "title":
+            case "h1" where !hasSections, "title":
                 finish()
                 reads = .heading
-            case "h2", "h3", "h4", "h5", "h6":
+            case "h1", "h2", "h3", "h4", "h5", "h6":
                 finish()
-                reads = .folder(tag)
+                let level = Int(tag.element.utf8.last.map { $0 & 0x0F } ?? 0)
+                // A heading of the whole file is in no list: the lists before it were not closed.
+                if level == 1 { scopes.removeLast(scopes.count - 1) }
+                reads = .folder(tag, level)
             case "a":
                 finish()
                 reads = .link(tag)
             case "dd":
                 finish()
-                reads = .note
+                if case .nothing = last { return }
+                reads = .note(tag.start)
             case "dl", "ul", "ol":
+                if case .item(let start) = reads { addFolder(ofItemAt: start) }
                 finish()
-                open.append(pending ?? folder)
-                pending = nil
-            case "dt", "hr", "li": finish()
-            default: break
+                scopes.append(Scope(isDefinition: tag.element == "dl", folder: folder))
+            case "dt", "li":
+                finish()
+                if scopes.count > 1 { scope.sections = [] } else { scope.sections.removeAll(where: \.isItem) }
+                (scope.hasItems, scope.isInItem) = (true, true)
+                last = .nothing
+                reads = .item(tag.start)
+            case "hr": finish()
+            default: divide(tag.element)
             }
         }
 
         private mutating func end(_ name: String) {
             switch name {
             case "dl", "ul", "ol":
+                if case .note = reads, name != "dl", scope.isDefinition { return divide(name) }
                 finish()
-                pending = nil
-                open.removeLast(min(1, open.count))
-            case "h1", "title", "h2", "h3", "h4", "h5", "h6", "a", "dd": finish()
-            default: break
+                let isDefinition = scope.isDefinition
+                if scopes.count > 1 { scopes.removeLast() }
+                if let section = scope.sections.last, section.isItem || isDefinition { scope.sections.removeLast() }
+            case "h1", "title", "h2", "h3", "h4", "h5", "h6", "a":
+                if case .note = reads { return divide(name) }
+                finish()
+            case "dd": finish()
+            case "dt", "li": scope.isInItem = false
+            default: divide(name)
+            }
+        }
+
+        /// Whether an element is a part of the note that is being read. Bookmarks and folders of browsers have dates.
+        private func isInNote(_ tag: MarkupScanner.Tag) -> Bool {
+            switch tag.element {
+            case "dt", "dd", "dl": false
+            case "li", "ul", "ol", "hr": scope.isDefinition
+            case "a": scope.hasItems && tag["add_date"] == nil
+            case "h1", "h2", "h3", "h4", "h5", "h6", "title": scope.hasItems && tag.attributes.isEmpty
+            default: true
+            }
+        }
+
+        /// Keeps words apart that an element divides.
+        private mutating func divide(_ element: String) {
+            guard ["br", "p", "div", "li", "ul", "ol", "tr", "td", "h1", "h2", "h3", "h4", "h5", "h6"].contains(element) else { return }
+            switch reads {
+            case .nothing: break
+            case .note: text.append(0x0A)
+            case .heading, .folder, .link, .item: text.append(0x20)
             }
         }
 
@@ -98,38 +173,62 @@ public enum BookmarkHTML {
             text = []
             reads = .nothing
             switch ended {
-            case .nothing: break
-            case .heading: if !value.isEmpty { name = value }
-            case .folder(let tag):
-                var hex = HexForest.Hex(parent: folder, description: value, extra: BookmarkHTML.members(tag))
+            case .nothing, .item: break
+            case .heading:
+                if !value.isEmpty { name = fitting(value, at: 0) }
+            case .folder(let tag, let level):
+                var hex = HexForest.Hex(description: fitting(value, at: tag.start), extra: BookmarkHTML.members(tag))
                 Attached.apply(tag[Attached.attribute], to: &hex)
-                pending = reading.forest.hexes.count
-                last = .hex(reading.forest.hexes.count)
-                reading.forest.hexes.append(hex)
+                add(hex, level: level, isItem: scope.isInItem)
             case .link(let tag): add(tag, value)
-            case .note: add(note: value)
+            case .note(let start): add(note: value, at: start)
             }
+        }
+
+        /// A name of a hex, or of one that is longer than it may be its beginning.
+        private mutating func fitting(_ value: String, at start: Int) -> String {
+            guard value.utf8.count > FileReading.textBytes else { return value }
+            reading.skip(.tooLong, value, line: lines.number(at: start))
+            return PeerName.cut(value, bytes: 4_096)
+        }
+
+        private mutating func add(_ hex: HexForest.Hex, level: Int, isItem: Bool) {
+            if !isItem { while let inner = scope.sections.last, inner.level >= level { scope.sections.removeLast() } }
+            var hex = hex
+            hex.parent = folder
+            let index = reading.forest.hexes.count
+            scope.sections.append((level, index, isItem))
+            last = .hex(index)
+            reading.forest.hexes.append(hex)
+        }
+
+        /// The folder of a list in an item that begins with text.
+        private mutating func addFolder(ofItemAt start: Int) {
+            let value = MarkupText.trimmed(MarkupText.decoded(text))
+            if !value.isEmpty { add(HexForest.Hex(description: fitting(value, at: start)), level: 6, isItem: true) }
         }
 
         private mutating func add(_ tag: MarkupScanner.Tag, _ title: String) {
+            last = .leftOut
+            guard !tag.hasOpenQuote else { return reading.skip(.openQuote, title, line: lines.number(at: tag.start)) }
             var link = HexForest.Link(url: MarkupText.trimmed(tag["href"] ?? ""), title: title, extra: BookmarkHTML.members(tag))
             if link.title.utf8.elementsEqual(link.url.utf8) { link.title = "" }
-            Attached.apply(tag[Attached.attribute], to: &link)
+            let isOwn = Attached.apply(tag[Attached.attribute], to: &link)
             let hex = folder ?? looseHex()
-            let count = reading.forest.hexes[hex].links.count
-            reading.add(link, to: hex)
-            last = reading.forest.hexes[hex].links.count > count ? .link(hex, count) : .nothing
+            let isAdded = reading.add(link, to: hex, isOwn: isOwn, line: lines.number(at: tag.start))
+            if isAdded { last = .link(hex, reading.forest.hexes[hex].links.count - 1) }
         }
 
-        private mutating func add(note: String) {
+        private mutating func add(note: String, at start: Int) {
+            defer { last = .nothing }
             guard !note.isEmpty else { return }
+            guard note.utf8.count <= FileReading.textBytes else { return reading.skip(.tooLong, note, line: lines.number(at: start)) }
             let member = HexForest.Member("note", note)
             switch last {
-            case .nothing: break
+            case .nothing, .leftOut: break
             case .hex(let hex): reading.forest.hexes[hex].extra.append(member)
             case .link(let hex, let link): reading.forest.hexes[hex].links[link].extra.append(member)
             }
-            last = .nothing
         }
 
         private mutating func looseHex() -> Int {
@@ -142,9 +241,16 @@ public enum BookmarkHTML {
 
     private static func members(_ tag: MarkupScanner.Tag) -> [HexForest.Member] {
         var members: [HexForest.Member] = []
-        for (attribute, member) in texts { if let value = tag[attribute], !value.isEmpty { members.append(.init(member, value)) } }
-        // As Pocket's export has it.
-        if let added = tag["time_added"], !added.isEmpty { members.append(.init("addDate", added)) }
+        // The first as Pocket's export has it.
+        for attribute in ["time_added", "add_date"] as [StaticString] {
+            if let added = tag[attribute], !added.isEmpty {
+                members.append(BookmarkDate.member(added, as: "addDate", otherwise: "created"))
+            }
+        }
+        if let modified = tag["last_modified"], !modified.isEmpty {
+            members.append(BookmarkDate.member(modified, as: "lastModified", otherwise: "modified"))
+        }
+        if let keyword = tag["shortcuturl"], !keyword.isEmpty { members.append(.init("keyword", keyword)) }
         if let tags = tag["tags"], !tags.isEmpty { members.append(.init("tags", TagList.json(tags, separator: ","))) }
         for (attribute, member) in marks where tag[attribute].map({ $0.utf8.elementsEqual("true".utf8) }) ?? false {
             members.append(.init(member, JSONValue(true)))
@@ -187,7 +293,7 @@ public enum BookmarkHTML {
             for link in hex.links {
                 let (attributes, note, placed) = Self.attributes(link.extra)
                 let title = MarkupText.escaped(link.title.isEmpty ? link.url : link.title)
-                let isFollowed = isMine && areOwn[index] || link.isHarmless
+                let isFollowed = (isMine && areOwn[index] || link.isHarmless) && LinkAddress.fault(MarkupText.trimmed(link.url)) == nil
                 let address = isFollowed ? " HREF=\"\(MarkupText.escaped(link.url))\"" : ""
                 let attached = Attached.text(of: link, placed: placed, hasURL: isFollowed)
                 lines += "\(indent)    <DT><A\(address)\(attributes)\(attached)>\(title)</A>\n"
@@ -205,8 +311,14 @@ public enum BookmarkHTML {
             attributes += " \(attribute.description.uppercased())=\"\(MarkupText.escaped(value))\""
             placed.append(member)
         }
-        for (attribute, member) in texts {
-            if let value = only(extra, member)?.string, !value.isEmpty, MarkupText.survives(value) { put(member, attribute, value) }
+        for (attribute, member) in dates {
+            guard let value = only(extra, member)?.string, let seconds = BookmarkDate.seconds(value) else { continue }
+            put(member, attribute, seconds)
+            // Another form of the date stands in `data-hexlist` too, so that it comes back as it was.
+            if !seconds.utf8.elementsEqual(value.utf8) { placed.removeLast() }
+        }
+        if let keyword = only(extra, "keyword")?.string, !keyword.isEmpty, MarkupText.survives(keyword) {
+            put("keyword", "shortcuturl", keyword)
         }
         if let tags = only(extra, "tags").flatMap({ TagList.text($0) }) { put("tags", "tags", tags) }
         for (attribute, member) in marks where only(extra, member)?.bool == true { put(member, attribute, "true") }

@@ -10,31 +10,46 @@ public enum FileFormat: String, CaseIterable, Sendable {
     /// The formats that can be written.
     public static let written: [FileFormat] = [.json, .ndjson, .csv, .markdown, .html, .opml]
 
-    /// The format of a file, by what it begins with, and where that says nothing by its name.
-    public static func of(_ bytes: [UInt8], name: String) -> FileFormat {
-        let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+    /// The format of a file, by its first bytes, and if these say nothing by its name.
+    /// - Returns: `nil` for XML and HTML that has neither outlines nor links in its first 4 KiB.
+    public static func of(_ bytes: [UInt8], name: String) -> FileFormat? {
+        let start = bytes.starts(with: ByteOrderMark.utf8) ? 3 : 0
         let head = Array(bytes[start...].prefix(4_096).drop(while: MarkupScanner.isSpace).map(ASCII.lowercased))
         func contains(_ text: String) -> Bool {
             let text = Array(text.utf8)
             return head.indices.contains { head[$0...].starts(with: text) }
         }
         switch head.first {
-        case UInt8(ascii: "["): return .json
+        // Markdown begins with a link.
+        case UInt8(ascii: "[") where head.dropFirst().first { !MarkupScanner.isSpace($0) }.map("{[]\"".utf8.contains) ?? true: return .json
         case UInt8(ascii: "{"): return .ndjson
         case UInt8(ascii: "<"):
             if contains("<opml") { return .opml }
-            if contains("<!doctype") || contains("<html") || contains("<dl") || contains("<a ") || contains("<h1") { return .html }
+            if contains("<!doctype html") || contains("<!doctype netscape") || contains("<html") || contains("<dl") || contains("<a ")
+                || contains("<h1")
+            {
+                return .html
+            }
         default: break
         }
-        if BookmarkCSV.isHeader(Array(bytes[start...].prefix { $0 != 0x0A })) { return .csv }
+        if BookmarkCSV.isHeader(head) { return .csv }
         let suffixes: [(String, FileFormat)] = [
             (".md", .markdown), (".markdown", .markdown), (".csv", .csv), (".html", .html), (".htm", .html), (".opml", .opml),
         ]
         let lowercased = name.utf8.map(ASCII.lowercased)
-        return suffixes.first { lowercased.suffix($0.0.utf8.count).elementsEqual($0.0.utf8) }?.1 ?? .list
+        if let format = suffixes.first(where: { lowercased.suffix($0.0.utf8.count).elementsEqual($0.0.utf8) })?.1 { return format }
+        return isXML(head) ? nil : .list
     }
 
-    /// Reads a file that is neither JSON nor NDJSON, which are taken as they are.
+    /// Whether a text begins with the declaration or the first tag of XML, not with an address in angle brackets.
+    private static func isXML(_ head: [UInt8]) -> Bool {
+        guard head.first == UInt8(ascii: "<"), let second = head.dropFirst().first else { return false }
+        let name = head.dropFirst().prefix { $0 != UInt8(ascii: ">") && !MarkupScanner.isSpace($0) }
+        return (second == UInt8(ascii: "?") || second == UInt8(ascii: "!") || LinkForm.isLetter(second))
+            && !name.contains(UInt8(ascii: ":"))
+    }
+
+    /// Reads a file that is neither JSON nor NDJSON (`JSONFile`).
     /// - Parameter name: what a hex of links that are in no folder is called.
     /// - Returns: `nil` for a file that is not of this format at all.
     public func read(_ bytes: [UInt8], name: String) -> FileReading? {

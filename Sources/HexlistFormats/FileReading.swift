@@ -1,39 +1,91 @@
-/// What was read of a file.
+import HexlistModel
+
+/// The result of reading a file.
 public struct FileReading: Sendable, Equatable {
     public var forest = HexForest()
-    /// What was left out, by the reason, with how many and the first of them.
+    /// Entries that were left out, by the reason.
     public private(set) var skipped: [Skip] = []
 
+    /// The entries that were left out for one reason.
     public struct Skip: Sendable, Equatable {
         public var reason: Reason
         public var count: Int
-        /// Of the file: clean it where it is shown.
-        public var first: String
+        /// The first of them, `shown` at most.
+        public var items: [Item]
+
+        /// The most entries that are kept of one reason.
+        public static let shown = 5
     }
 
-    public enum Reason: String, Sendable {
+    public struct Item: Sendable, Equatable {
+        /// The line that it begins in, from 1.
+        public var line: Int
+        /// Of the file: clean it where it is shown.
+        public var text: String
+    }
+
+    public enum Reason: String, Sendable, CaseIterable {
         case noLink = "has no link"
+        case noScheme = "has no scheme, as https:// is one"
+        case malformed = "has an address with line breaks, < or > in it"
+        case openQuote = "has a quotation mark that is not closed"
+        case inNote = "is a link in a note, of which the text is kept"
+        case image = "is an image"
         case query = "is a query of the browser, and no link"
         case tooLong = "is longer than 64 KiB"
-        case unreadable = "cannot be read"
+        case moreCells = "has a cell without a column name"
+        case noHex = "is no hex"
     }
 
     /// The most bytes of a text of a hex (Docs/Protocol.md).
     static let textBytes = 64 << 10
 
-    mutating func skip(_ reason: Reason, _ what: String) {
-        if let index = skipped.firstIndex(where: { $0.reason == reason }) {
-            skipped[index].count += 1
-        } else {
-            skipped.append(Skip(reason: reason, count: 1, first: what))
+    /// - Parameter line: evaluated for the first entries of a reason only.
+    mutating func skip(_ reason: Reason, _ what: String, line: @autoclosure () -> Int) {
+        var index = skipped.firstIndex { $0.reason == reason }
+        if index == nil {
+            index = skipped.count
+            skipped.append(Skip(reason: reason, count: 0, items: []))
+        }
+        guard let index else { return }
+        skipped[index].count += 1
+        if skipped[index].items.count < Skip.shown {
+            skipped[index].items.append(Item(line: line(), text: PeerName.cut(what, bytes: 4_096)))
         }
     }
 
     /// Adds a link to a hex, unless it is none.
-    mutating func add(_ link: HexForest.Link, to hex: Int) {
-        if link.url.isEmpty { return skip(.noLink, link.title) }
-        if link.url.utf8.starts(with: "place:".utf8) { return skip(.query, link.title.isEmpty ? link.url : link.title) }
-        if max(link.url.utf8.count, link.title.utf8.count) > Self.textBytes { return skip(.tooLong, link.title) }
+    /// - Parameter isOwn: whether hexlist wrote the address, so that it is kept unchecked.
+    /// - Returns: whether the link was added.
+    @discardableResult
+    mutating func add(_ link: HexForest.Link, to hex: Int, isOwn: Bool = false, line: @autoclosure () -> Int) -> Bool {
+        if let reason = Self.reason(against: link, isOwn: isOwn) {
+            skip(reason, link.title.isEmpty ? link.url : link.title, line: line())
+            return false
+        }
         forest.hexes[hex].links.append(link)
+        return true
+    }
+
+    private static func reason(against link: HexForest.Link, isOwn: Bool) -> Reason? {
+        if link.url.isEmpty { return .noLink }
+        if link.url.utf8.starts(with: "place:".utf8) { return .query }
+        if max(link.url.utf8.count, link.title.utf8.count) > textBytes { return .tooLong }
+        return isOwn ? nil : LinkAddress.fault(link.url)
+    }
+}
+
+/// Addresses in files of other programs.
+enum LinkAddress {
+    /// Schemes whose address is a program or a document, with any character in it.
+    private static let free = ["javascript", "data", "vbscript"]
+
+    /// The reason why a text cannot be an address; `nil` for one that can.
+    static func fault(_ text: String) -> FileReading.Reason? {
+        guard LinkForm(text) == .link else { return .noScheme }
+        let scheme = text.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
+        if free.contains(where: { $0.utf8.elementsEqual(scheme) }) { return nil }
+        let isWhole = text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }
+        return isWhole ? nil : .malformed
     }
 }

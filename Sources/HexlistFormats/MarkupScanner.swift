@@ -1,7 +1,7 @@
 import HexlistModel
 
-/// Reads HTML and XML as tags and the text between them, tolerantly: it never fails, and never looks at a byte twice but for what was begun
-/// and not ended.
+/// Reads HTML and XML as tags and the text between them, tolerantly: it never fails, and looks a few times at a byte at most. A comment that
+/// does not end is passed over to the next `>`, a tag with a quotation mark that is not closed to its first `>`.
 struct MarkupScanner {
     enum Token {
         case text(ArraySlice<UInt8>)
@@ -15,6 +15,10 @@ struct MarkupScanner {
         var element: String
         var attributes: [(name: String, value: String)]
         var isClosed: Bool
+        /// The offset of its `<`.
+        var start: Int
+        /// Whether the quotation mark before a value is not closed. The attributes before it are those of the tag.
+        var hasOpenQuote = false
 
         subscript(_ name: StaticString) -> String? { attributes.first { $0.name.utf8.elementsEqual(name.bytes) }?.value }
     }
@@ -24,6 +28,8 @@ struct MarkupScanner {
 
     private let bytes: [UInt8]
     private var position = 0
+    /// Whether no comment and no CDATA section after `position` has an end.
+    private var hasNoEnd = (comment: false, section: false)
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
@@ -34,12 +40,12 @@ struct MarkupScanner {
                 position = bytes[start...].firstIndex(of: UInt8(ascii: "<")) ?? bytes.count
                 return .text(bytes[start..<position])
             }
-            if starts(with: "<!--") {
-                skip(past: "-->")
-            } else if starts(with: "<![CDATA[") {
+            if starts(with: "<!--"), let end = end("-->", from: position + 4, &hasNoEnd.comment) {
+                position = end + 3
+            } else if starts(with: "<![CDATA["), let end = end("]]>", from: position + 9, &hasNoEnd.section) {
                 let start = position + 9
-                skip(past: "]]>")
-                return .text(bytes[min(start, position)..<max(min(start, position), position - 3)])
+                position = end + 3
+                return .text(bytes[start..<end])
             } else if starts(with: "<!") || starts(with: "<?") {
                 skip(past: ">")
             } else if let token = tag() {
@@ -54,9 +60,19 @@ struct MarkupScanner {
 
     private func starts(with text: StaticString) -> Bool { bytes[position...].starts(with: text.bytes) }
 
-    private mutating func skip(past text: StaticString) {
-        while position < bytes.count, !starts(with: text) { position += 1 }
-        position = min(bytes.count, position + text.utf8CodeUnitCount)
+    /// The offset of the next `text`; `nil` if there is none, which is then known for all later places.
+    private func end(_ text: StaticString, from start: Int, _ hasNone: inout Bool) -> Int? {
+        var at = start
+        while !hasNone, at < bytes.count {
+            if bytes[at...].starts(with: text.bytes) { return at }
+            at += 1
+        }
+        hasNone = true
+        return nil
+    }
+
+    private mutating func skip(past byte: Unicode.Scalar) {
+        position = bytes[position...].firstIndex(of: UInt8(ascii: byte)).map { $0 + 1 } ?? bytes.count
     }
 
     /// A tag from `<` on; `nil` if it is none, and then nothing is passed over.
@@ -68,8 +84,8 @@ struct MarkupScanner {
         while at < bytes.count, Self.isName(bytes[at]) { at += 1 }
         guard at > start else { return nil }
         let name = Self.lowercased(bytes[start..<at])
+        var tag = Tag(element: name, attributes: [], isClosed: false, start: position)
         position = at
-        var tag = Tag(element: name, attributes: [], isClosed: false)
         while let byte = nextInTag() {
             if byte == UInt8(ascii: ">") {
                 position += 1
@@ -81,7 +97,11 @@ struct MarkupScanner {
                 continue
             }
             tag.isClosed = false
-            let attribute = attribute()
+            guard let attribute = attribute() else {
+                tag.hasOpenQuote = true
+                skip(past: ">")
+                break
+            }
             if tag.attributes.count < Self.attributeLimit { tag.attributes.append(attribute) }
         }
         return isClosing ? .close(name) : .open(tag)
@@ -92,8 +112,9 @@ struct MarkupScanner {
         return position < bytes.count ? bytes[position] : nil
     }
 
-    /// An attribute. Passes over one byte at least.
-    private mutating func attribute() -> (name: String, value: String) {
+    /// An attribute. Passes over one byte at least; `nil`, with the position behind the quotation mark, if that is not closed: none follows,
+    /// or the next one is that of another attribute, which has neither white space nor an end of the tag behind it.
+    private mutating func attribute() -> (name: String, value: String)? {
         let start = position
         position += 1
         while position < bytes.count, !Self.isSpace(bytes[position]), !Self.ends.contains(bytes[position]) { position += 1 }
@@ -106,10 +127,12 @@ struct MarkupScanner {
             while position < bytes.count, !Self.isSpace(bytes[position]), bytes[position] != UInt8(ascii: ">") { position += 1 }
             return (name, MarkupText.decoded(bytes[start..<position]))
         }
-        let value = position + 1
-        position = bytes[value...].firstIndex(of: quote) ?? bytes.count
-        defer { position = min(bytes.count, position + 1) }
-        return (name, MarkupText.decoded(bytes[value..<position]))
+        position += 1
+        guard let end = bytes[position...].firstIndex(of: quote) else { return nil }
+        let next = end + 1 < bytes.count ? bytes[end + 1] : UInt8(ascii: ">")
+        guard Self.isSpace(next) || next == UInt8(ascii: ">") || next == UInt8(ascii: "/") || next == UInt8(ascii: "?") else { return nil }
+        defer { position = end + 1 }
+        return (name, MarkupText.decoded(bytes[position..<end]))
     }
 
     private static let ends: [UInt8] = [UInt8(ascii: "="), UInt8(ascii: ">"), UInt8(ascii: "/")]
@@ -153,38 +176,38 @@ enum MarkupText {
         var text: [UInt8] = []
         var rest = Array(bytes)[...]
         while let byte = rest.first {
-            guard byte == UInt8(ascii: "&"), let end = rest.prefix(12).firstIndex(of: UInt8(ascii: ";")),
-                let scalar = scalar(rest[(rest.startIndex + 1)..<end])
+            guard byte == UInt8(ascii: "&"), let end = rest.prefix(NamedCharacters.longest + 2).firstIndex(of: UInt8(ascii: ";")),
+                let characters = characters(rest[(rest.startIndex + 1)..<end])
             else {
                 text.append(byte)
                 rest = rest.dropFirst()
                 continue
             }
-            text += Array(String(scalar).utf8)
+            text += characters.utf8
             rest = rest[(end + 1)...]
         }
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The character that `amp`, `#39` or `#x27` stands for; `nil` for what is none.
-    private static func scalar(_ name: ArraySlice<UInt8>) -> Unicode.Scalar? {
-        if name.first == UInt8(ascii: "#") {
-            let digits = String(decoding: name.dropFirst(), as: UTF8.self)
-            let isHexadecimal = digits.utf8.first.map { $0 | 0x20 == UInt8(ascii: "x") } ?? false
-            let number = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits)
-            return number.flatMap(Unicode.Scalar.init)
-        }
-        return names.first { name.elementsEqual($0.0.bytes) }?.1
+    /// The characters that `amp`, `#39` or `#x27` stand for; `nil` for other names.
+    private static func characters(_ name: ArraySlice<UInt8>) -> String? {
+        guard name.first == UInt8(ascii: "#") else { return NamedCharacters.text(name) }
+        let digits = String(decoding: name.dropFirst(), as: UTF8.self)
+        let isHexadecimal = digits.utf8.first.map { $0 | 0x20 == UInt8(ascii: "x") } ?? false
+        guard let number = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits) else { return nil }
+        // As browsers read them: these numbers are of Windows-1252.
+        let scalar = (0x80...0x9F).contains(number) ? Windows1252.scalar(UInt8(number)) : Unicode.Scalar(number)
+        return scalar.map { String($0) }
     }
 
-    private static let names: [(StaticString, Unicode.Scalar)] = [
-        ("amp", "&"), ("lt", "<"), ("gt", ">"), ("quot", "\""), ("apos", "'"), ("nbsp", "\u{A0}"),
-    ]
-
     static func trimmed(_ text: String) -> String {
-        let bytes = Array(text.utf8)
-        let start = bytes.firstIndex { !MarkupScanner.isSpace($0) } ?? bytes.count
-        let end = bytes.lastIndex { !MarkupScanner.isSpace($0) } ?? -1
-        return start <= end ? String(decoding: bytes[start...end], as: UTF8.self) : ""
+        let isTrimmed = !(text.utf8.first.map(MarkupScanner.isSpace) ?? false) && !(text.utf8.last.map(MarkupScanner.isSpace) ?? false)
+        return isTrimmed ? text : String(decoding: trimmed(Array(text.utf8)[...]), as: UTF8.self)
+    }
+
+    static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        let begun = bytes.drop(while: MarkupScanner.isSpace)
+        guard let last = begun.lastIndex(where: { !MarkupScanner.isSpace($0) }) else { return begun }
+        return begun[...last]
     }
 }

@@ -7,6 +7,7 @@ public enum OPML {
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reading = FileReading()
         var scanner = MarkupScanner(bytes)
+        var lines = LineNumbers(bytes)
         var (title, text, isTitle): (String, [UInt8], Bool) = (name, [], false)
         /// The hex of each open outline.
         var open: [Int?] = []
@@ -21,13 +22,16 @@ public enum OPML {
                 if !value.isEmpty { title = value }
             case .open(let tag) where tag.element == "outline":
                 let hex = open.last ?? nil
-                if let link = link(tag) {
+                if tag.hasOpenQuote {
+                    reading.skip(.openQuote, tag["text"] ?? tag["title"] ?? "", line: lines.number(at: tag.start))
+                    // Whether the end of the tag closes the outline is not known: most that are broken are links.
+                } else if let (link, isOwn) = link(tag) {
                     let target = hex ?? loose ?? reading.forest.hexes.count
                     if hex == nil, loose == nil {
                         loose = target
                         reading.forest.hexes.append(HexForest.Hex(description: title))
                     }
-                    reading.add(link, to: target)
+                    reading.add(link, to: target, isOwn: isOwn, line: lines.number(at: tag.start))
                     if !tag.isClosed { open.append(hex) }
                 } else {
                     var made = HexForest.Hex(parent: hex, description: tag["text"] ?? tag["title"] ?? "")
@@ -42,14 +46,18 @@ public enum OPML {
         return reading
     }
 
-    private static func link(_ tag: MarkupScanner.Tag) -> HexForest.Link? {
+    private static func link(_ tag: MarkupScanner.Tag) -> (HexForest.Link, isOwn: Bool)? {
         guard let url = [tag["url"], tag["htmlurl"], tag["xmlurl"]].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
         var link = HexForest.Link(url: url, title: tag["text"] ?? tag["title"] ?? "")
         if link.title.utf8.elementsEqual(url.utf8) { link.title = "" }
         if let feed = tag["xmlurl"], !feed.isEmpty, !feed.utf8.elementsEqual(url.utf8) { link.extra.append(.init("feed", feed)) }
-        if let created = tag["created"], !created.isEmpty { link.extra.append(.init("created", created)) }
-        Attached.apply(tag[Attached.attribute], to: &link)
-        return link
+        if let created = tag["created"], !created.isEmpty {
+            link.extra.append(BookmarkDate.member(created, as: "addDate", otherwise: "created"))
+        }
+        if let note = tag["description"], !note.isEmpty { link.extra.append(.init("note", note)) }
+        if let tags = tag["category"], !tags.isEmpty { link.extra.append(.init("tags", TagList.json(tags, separator: ","))) }
+        let isOwn = Attached.apply(tag[Attached.attribute], to: &link)
+        return (link, isOwn)
     }
 
     public static func write(_ forest: HexForest) -> [UInt8] {
@@ -75,7 +83,7 @@ public enum OPML {
             for link in hex.links {
                 let title = MarkupText.escaped(link.title.isEmpty ? link.url : link.title)
                 lines += "\(indent)  <outline type=\"link\" text=\"\(title)\" url=\"\(MarkupText.escaped(link.url))\""
-                lines += "\(Attached.text(of: link, placed: []))/>\n"
+                lines += "\(Attached.text(of: link, placed: [], hasURL: LinkAddress.fault(link.url) == nil))/>\n"
             }
             stack.append(lists[index][...])
         }

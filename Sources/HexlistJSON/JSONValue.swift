@@ -13,7 +13,10 @@ public struct JSONValue: Sendable {
     public static let maximumDepth = 80
 
     /// - Throws: `JSONFault` for anything but one value, with or without white space around it.
-    public init(parsing text: [UInt8]) throws(JSONFault) {
+    public init(parsing text: [UInt8]) throws(JSONFault) { try self.init(parsing: text[...]) }
+
+    /// - Parameter text: a part of a text. `bytes` is a slice of it, and the offset of a fault counts from its start.
+    public init(parsing text: ArraySlice<UInt8>) throws(JSONFault) {
         let range = try text.withUnsafeBufferPointer { buffer throws(JSONFault) -> Range<Int> in
             guard let base = buffer.baseAddress else { throw JSONFault(offset: 0, "the text ends where a value belongs") }
             let json = JSONScanner(base: base, end: buffer.count)
@@ -26,7 +29,7 @@ public struct JSONValue: Sendable {
                 throw JSONFault(error, in: json)
             }
         }
-        bytes = text[range]
+        bytes = text[text.startIndex + range.lowerBound..<text.startIndex + range.upperBound]
     }
 
     public init(parsing text: String) throws(JSONFault) { try self.init(parsing: Array(text.utf8)) }

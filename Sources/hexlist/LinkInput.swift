@@ -1,9 +1,10 @@
 import Glibc
 import HexlistAPI
+import HexlistFormats
 import HexlistJSON
 import HexlistModel
 
-/// A link as the user types it: `URL` or `URL description`, split at the first white space.
+/// A link as the user types it: `URL` or `URL description`.
 struct LinkInput: JSONEncodable {
     var url: String
     var description: String
@@ -12,7 +13,7 @@ struct LinkInput: JSONEncodable {
 
     init(url: String, description: String, service: String?) { (self.url, self.description, self.service) = (url, description, service) }
 
-    /// `nil` for a text of white space only.
+    /// A text as one link, split at the first white space; `nil` for a text of white space only.
     init?(_ text: String) {
         let trimmed = text.drop(while: \.isWhitespace)
         guard !trimmed.isEmpty else { return nil }
@@ -20,6 +21,13 @@ struct LinkInput: JSONEncodable {
         var rest = trimmed.drop { !$0.isWhitespace }.drop(while: \.isWhitespace)
         while rest.last?.isWhitespace == true { rest.removeLast() }
         description = String(rest)
+    }
+
+    /// The links of a text: those of each line (`LinkLine`), of which `#` begins none. With `raw` a text is one link.
+    static func all(_ text: some StringProtocol, _ check: LinkCheck) -> [LinkInput] {
+        guard check != .raw else { return LinkInput(String(text)).map { [$0] } ?? [] }
+        return text.split(whereSeparator: \.isNewline).flatMap { LinkLine.parts($0) }
+            .map { LinkInput(url: $0.url, description: $0.description, service: nil) }
     }
 
     func write(to json: inout JSONWriter) {
@@ -30,17 +38,15 @@ struct LinkInput: JSONEncodable {
         }
     }
 
-    /// Reads one link per line. Skips blank lines and lines that begin with `#`.
+    /// Reads the links of each line (`LinkLine`). Skips blank lines and lines that begin with `#`.
     /// - Parameter path: a file, or `-` for standard input.
     static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
-        let bytes = try InputFile.read(path, limit: LocalAPI.bodyBytes)
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw HexlistError(.badRequest, "\(InputFile.name(path)) is not UTF-8 text.", hint: "Give one `URL description` a line.")
-        }
+        let text = String(decoding: try ImportedFile.text(InputFile.read(path, limit: LocalAPI.bodyBytes), path).bytes, as: UTF8.self)
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        return try lines.enumerated().compactMap { number, line in
-            guard let link = LinkInput(String(line)), !link.url.hasPrefix("#") else { return nil }
-            return try check.checked(link, from: "\(InputFile.name(path)), line \(number + 1)")
+        return try lines.enumerated().flatMap { number, line in
+            let links = all(line, check)
+            guard links.first?.url.hasPrefix("#") == false else { return [] as [LinkInput] }
+            return try links.map { try check.checked($0, from: "\(InputFile.name(path)), line \(number + 1)") }
         }
     }
 
@@ -50,8 +56,10 @@ struct LinkInput: JSONEncodable {
         for (number, argument) in arguments.enumerated() {
             if argument == "-" {
                 links += try read(from: argument, check)
-            } else if let link = LinkInput(argument) {
-                links.append(try check.checked(link, after: links.last, before: arguments[(number + 1)...]))
+            } else {
+                for link in all(argument, check) {
+                    links.append(try check.checked(link, after: links.last, before: arguments[(number + 1)...]))
+                }
             }
         }
         return links

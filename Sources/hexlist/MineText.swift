@@ -49,15 +49,17 @@ enum MineText {
         var byLine = places(written)
         let same = edited.map { take($0, from: &byLine) }
         var byURL = places(links.map { TerminalText.clean($0.url) })
-        return try zip(edited, same).enumerated().compactMap { number, pair in
+        return try zip(edited, same).enumerated().flatMap { number, pair in
             let (line, index) = pair
-            if let index { return LinkEdit(from: index + 1) }
-            guard let link = LinkInput(line), !link.url.hasPrefix("#") else { return nil }
+            if let index { return [LinkEdit(from: index + 1)] }
+            guard let link = LinkInput(line), !link.url.hasPrefix("#") else { return [] }
             if let index = take(link.url, from: &byURL) {
-                return LinkEdit(from: index + 1, linkDescription: link.description)
+                return [LinkEdit(from: index + 1, linkDescription: link.description)]
             }
-            let checked = try withoutFlags { try LinkCheck.scheme.checked(link, from: "\(name), line \(number + 1)") }
-            return LinkEdit(url: checked.url, linkDescription: checked.description)
+            return try LinkInput.all(line, .scheme).map { link in
+                let checked = try withoutFlags { try LinkCheck.scheme.checked(link, from: "\(name), line \(number + 1)") }
+                return LinkEdit(url: checked.url, linkDescription: checked.description)
+            }
         }
     }
 

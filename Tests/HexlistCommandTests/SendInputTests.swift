@@ -36,6 +36,23 @@ struct SendInputTests {
         #expect(error?.hint?.contains("\"https://a.example page\"") == true)
     }
 
+    @Test(
+        "several addresses in one argument are several links, on one line or on several",
+        arguments: [
+            ("https://a.example https://b.example", ["https://a.example|", "https://b.example|"]),
+            ("https://a.example\nhttps://b.example two\r\n\n", ["https://a.example|", "https://b.example|two"]),
+            (" https://a.example one\u{A0}https://b.example", ["https://a.example|one", "https://b.example|"]),
+            ("https://a.example see mailto:ada@b.example", ["https://a.example|see mailto:ada@b.example"]),
+        ])
+    func several(argument: String, expected: [String]) throws {
+        #expect(try LinkInput.read([argument], .scheme).map { "\($0.url)|\($0.description)" } == expected)
+        #expect(try LinkInput.read([argument], .raw).count == 1)
+    }
+
+    @Test("a line in an argument that is no link is refused") func badLine() {
+        #expect(throws: HexlistError.self) { try LinkInput.read(["https://a.example\nnote"], .scheme) }
+    }
+
     @Test("raw links are sent as given")
     func raw() throws { #expect(try LinkInput.read(["not a url", "x"], .raw).map(\.url) == ["not", "x"]) }
 

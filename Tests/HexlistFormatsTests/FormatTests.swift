@@ -13,7 +13,7 @@ import Testing
 
     private static func read(_ name: String) throws -> FileReading {
         let bytes = try fixture(name)
-        return try #require(FileFormat.of(bytes, name: name).read(bytes, name: "file"))
+        return try #require(FileFormat.of(bytes, name: name)?.read(bytes, name: "file"))
     }
 
     /// `parent/hex: title <url>`, for a look at all of it.
@@ -36,7 +36,7 @@ import Testing
                 "  Two <https://example.net/2>", "Level 2/Level 3", "  Three <https://example.net/3>", "Nested & deep/Empty",
                 "Other Bookmarks", "   <https://example.com/other>",
             ])
-        #expect(reading.skipped == [FileReading.Skip(reason: .query, count: 1, first: "Most visited")])
+        #expect(reading.skipped == [FileReading.Skip(reason: .query, count: 1, items: [.init(line: 33, text: "Most visited")])])
         let link = reading.forest.hexes[1].links[0]
         #expect(link.extra.value("tags")?.text == #"["news","to read"]"#)
         #expect(link.extra.value("keyword")?.string == "ex" && link.extra.value("addDate")?.string == "1714979289")
@@ -77,7 +77,7 @@ import Testing
     @Test func listsAndFeeds() throws {
         let list = LinkList.read(Array("# mine\n\nhttps://example.org  a page\r\nnot one\nhttps://example.net\n".utf8), name: "links")
         #expect(Self.outline(list.forest) == ["links", "  a page <https://example.org>", "   <https://example.net>"])
-        #expect(list.skipped == [FileReading.Skip(reason: .noLink, count: 1, first: "not one")])
+        #expect(list.skipped == [FileReading.Skip(reason: .noLink, count: 1, items: [.init(line: 4, text: "not one")])])
         let opml = """
             <opml version="1.0"><head><title>Subscriptions</title></head><body>
             <outline text="News"><outline type="rss" text="A &amp; B" xmlUrl="https://a.example/feed" htmlUrl="https://a.example/"/></outline>
@@ -95,8 +95,11 @@ import Testing
             ("\u{FEFF}<?xml version=\"1.0\"?><opml>", "x", .opml), ("title,url,tags\n", "x.txt", .csv),
             ("# A\n- [a](b:c)", "x.MD", .markdown),
             ("https://example.org", "x", .list), ("", "x.html", .html), ("<dl><dt>", "-", .html), ("a,b,c", "x", .list),
+            ("[a](https://example.org)\n", "x.md", .markdown), ("[", "x", .json), ("[\n ]", "x", .json), ("\u{FEFF}{}", "x", .ndjson),
+            ("\n\nURL;Title\n", "x", .csv), ("name\turl\r", "x", .csv), ("<?xml version=\"1.0\"?><rss></rss>", "x.xml", nil),
+            ("<https://example.org>", "x", .list), ("<svg>", "x", nil), ("# Notes", "x", .list),
         ])
-    func formats(text: String, name: String, format: FileFormat) {
+    func formats(text: String, name: String, format: FileFormat?) {
         #expect(FileFormat.of(Array(text.utf8), name: name) == format)
     }
 

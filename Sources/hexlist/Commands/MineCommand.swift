@@ -172,7 +172,10 @@ struct MineAddCommand: AsyncParsableCommand {
     @Flag(help: "Keep links and colour as they are given, whatever they are.")
     var raw = false
 
-    @Argument(help: ArgumentHelp("A link, or \"URL description\" in quotes; - reads them from standard input.", valueName: "url"))
+    @Argument(
+        help: ArgumentHelp(
+            "A link, or \"URL description\" in quotes, with a further link behind each further address; - reads them from standard input.",
+            valueName: "url"))
     var links: [String] = []
 
     func validate() throws {

@@ -105,7 +105,7 @@ struct SendCommand: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "A link, or \"URL description\" in quotes; - reads them from standard input. A file or folder begins with /, ./ or ../.",
+            "A link, or \"URL description\" in quotes, with a further link behind each further address; - reads them from standard input. A file or folder begins with /, ./ or ../.",
             valueName: "url"))
     var links: [String] = []
 

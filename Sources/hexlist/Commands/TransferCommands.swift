@@ -170,14 +170,15 @@ struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Take bookmarks and other files of links into My Hexlist.",
         discussion: """
-            Reads what `hexlist export` wrote, the bookmarks that browsers export as HTML, CSV of Pocket and Raindrop, OPML, Markdown, \
-            and lists of links, one a line. A folder becomes a hex, a folder in it a hex inside. A hex that could not be sent, with more \
-            than \(ProtocolLimits.links) links or too many levels, becomes several.
+            Reads what `hexlist export` wrote (also after `jq .`), the bookmarks that browsers export as HTML, the JSON of Firefox, \
+            Chromium and Pinboard, CSV of Pocket, Raindrop and Instapaper, OPML, Markdown, and lists of links, one a line. JSON of other \
+            programs is refused. A folder becomes a hex, a folder in it a hex inside. A hex that could not be sent, with more than \
+            \(ProtocolLimits.links) links or too many levels, becomes several.
 
             With --in it all comes to be inside a hex of My Hexlist, which stays one that can be sent. All is imported or nothing. What is \
             there already is not added, so importing a file again changes nothing. A folder of bookmarks, OPML, CSV, Markdown or a list that \
-            is there under its name gets what is new in it; nothing is taken away. What of a file cannot be taken is said on standard error; \
-            exit code 2 where a hex is refused.
+            is there under its name gets what is new in it; nothing is taken away. Entries that are left out are counted on standard \
+            error, with the lines of the first five of each reason; exit code 2 if a hex is refused.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -208,17 +209,32 @@ struct ImportCommand: AsyncParsableCommand {
         var skipped: [SkippedShape]
     }
 
-    fileprivate struct SkippedShape: Encodable, JSONEncodable {
+    private struct SkippedShape: Encodable, JSONEncodable {
         var reason: String
         var count: Int
         var first: String
+        /// The first five entries.
+        var items: [ItemShape]
+
+        init(_ skip: FileReading.Skip) {
+            reason = skip.reason.rawValue
+            count = skip.count
+            first = skip.items.first?.text ?? ""
+            items = skip.items.map { ItemShape(line: $0.line, text: $0.text) }
+        }
+    }
+
+    private struct ItemShape: Encodable, JSONEncodable {
+        var line: Int
+        var text: String
     }
 
     func run() async throws {
         let progress = ProgressLine()
         let read = try await progress.during("reading \(InputFile.name(file)) …") {
-            try ImportedFile.read(try InputFile.read(file, limit: Self.fileBytes), path: file, format: format?.format)
+            try ImportedFile(InputFile.read(file, limit: Self.fileBytes), path: file, format: format?.format)
         }
+        if let encoding = read.encoding, !common.json { StandardError.note("\(InputFile.name(file)) was read as \(encoding).") }
         guard !read.lines.isEmpty else {
             tell(read.skipped)
             throw HexlistError(
@@ -235,7 +251,7 @@ struct ImportCommand: AsyncParsableCommand {
                 Done(
                     hexes: read.lines.count, links: read.links, added: result.added, unchanged: result.unchanged, extended: result.extended,
                     newLinks: result.newLinks, refused: result.refused,
-                    skipped: read.skipped.map { SkippedShape(reason: $0.reason.rawValue, count: $0.count, first: $0.first) }))
+                    skipped: read.skipped.map(SkippedShape.init)))
         } else {
             tell(read.skipped)
             for refusal in result.refused {
@@ -274,67 +290,63 @@ struct ImportedFile {
     var skipped: [FileReading.Skip] = []
     /// Whether a hex is a folder of the file, not a hex of Hexlist.
     var hasFolders = false
+    /// The encoding of the file; `nil` for UTF-8.
+    var encoding: String?
 
     /// - Parameter format: `nil` for the one that the file shows.
-    static func read(_ bytes: [UInt8], path: String, format: FileFormat?) throws -> ImportedFile {
+    init(_ file: [UInt8], path: String, format: FileFormat?) throws(HexlistError) {
+        let (text, encoding) = try Self.text(file, path)
         let name = Self.name(path)
-        let format = format ?? FileFormat.of(bytes, name: path)
-        switch format {
-        case .json, .ndjson:
-            // As they are: the daemon reads them as it reads what comes from the network.
-            return try ImportedFile(lines: format == .json ? Self.array(bytes, path) : Self.ndjson(bytes, path))
-        case .csv, .markdown, .html, .opml, .list:
-            guard let reading = format.read(bytes, name: name) else {
+        guard let format = format ?? FileFormat.of(text, name: path) else {
+            throw HexlistError(
+                .badRequest, "\(InputFile.name(path)) is XML or HTML without bookmarks.",
+                hint: "Bookmarks are read as HTML, OPML, CSV, Markdown, JSON, or a list of links; --format names the format.")
+        }
+        if format == .json || format == .ndjson {
+            try self.init(json: text, path, name)
+        } else {
+            guard let reading = format.read(text, name: name) else {
                 throw HexlistError(
                     .badRequest, "\(InputFile.name(path)) has no line of column names with `url` among them.",
                     hint: "Is it the format you think? --format names it.")
             }
-            guard String(validating: bytes, as: UTF8.self) != nil else {
-                throw HexlistError(.badRequest, "\(InputFile.name(path)) is not UTF-8 text.", hint: "`iconv -f LATIN1 -t UTF-8` makes it.")
-            }
-            let links = reading.forest.linkCount
-            return ImportedFile(
-                lines: links == 0 ? [] : reading.forest.divided(), links: links, skipped: reading.skipped, hasFolders: true)
+            self.init(reading)
         }
+        self.encoding = encoding
     }
 
-    private init(lines: [JSONValue] = [], links: Int = 0, skipped: [FileReading.Skip] = [], hasFolders: Bool) {
-        self.hasFolders = hasFolders
-        self.lines = lines
-        self.links = links
-        self.skipped = skipped
+    private init(_ reading: FileReading) { take(reading) }
+
+    private mutating func take(_ reading: FileReading) {
+        links = reading.forest.linkCount
+        lines = links == 0 ? [] : reading.forest.divided()
+        skipped = reading.skipped
+        hasFolders = true
     }
 
-    private init(lines: [JSONValue]) throws {
-        self.lines = lines
-        var forest = HexForest()
-        for line in lines { forest.append(line) }
-        links = forest.linkCount
-    }
-
-    private static func array(_ bytes: [UInt8], _ path: String) throws -> [JSONValue] {
-        let value = try json(bytes, path, "")
-        return value.elements ?? [value]
-    }
-
-    /// One a line; or one alone that has several lines.
-    private static func ndjson(_ bytes: [UInt8], _ path: String) throws -> [JSONValue] {
-        if let value = try? JSONValue(parsing: bytes) { return [value] }
-        var values: [JSONValue] = []
-        for (number, line) in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            guard !line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) else { continue }
-            values.append(try json(Array(line), path, ", line \(number + 1)"))
-        }
-        return values
-    }
-
-    private static func json(_ bytes: [UInt8], _ path: String, _ place: String) throws -> JSONValue {
-        do {
-            return try JSONValue(parsing: bytes)
+    private init(json text: [UInt8], _ path: String, _ name: String) throws(HexlistError) {
+        let file: JSONFile
+        do throws(JSONFile.Fault) {
+            file = try JSONFile(text, name: name)
         } catch {
-            throw HexlistError(
-                .badRequest, "\(InputFile.name(path))\(place) is no JSON: \(TerminalText.clean(error.description, columns: 200)).",
-                hint: "Nothing was imported. --format names another format.")
+            throw ImportText.error(error, path)
+        }
+        if let bookmarks = file.bookmarks {
+            take(bookmarks)
+            return
+        }
+        var forest = HexForest()
+        for hex in file.hexes { forest.append(hex) }
+        (lines, links, skipped) = (file.hexes, forest.linkCount, file.skipped)
+    }
+
+    /// The file in UTF-8, and its encoding if that is another.
+    static func text(_ file: [UInt8], _ path: String) throws(HexlistError) -> (bytes: [UInt8], encoding: String?) {
+        do throws(DecodedText.Fault) {
+            let text = try DecodedText(file)
+            return (text.bytes, text.encoding)
+        } catch {
+            throw ImportText.error(error, path)
         }
     }
 
@@ -362,9 +374,54 @@ enum ImportText {
         return parts.joined(separator: ", ") + "; the file has \(HumanText.count(links, "link", "links"))."
     }
 
+    /// The entries that were left out for one reason: how many, and the first of them.
     static func skipped(_ skip: FileReading.Skip) -> String {
-        let first = skip.first.isEmpty ? "" : " `\(TerminalText.clean(skip.first, columns: 60))`"
-        guard skip.count > 1 else { return "Left out: an entry\(first) \(skip.reason.rawValue)." }
-        return "Left out: \(skip.count) entries; the first,\(first.isEmpty ? " without a title," : first) \(skip.reason.rawValue)."
+        let items = skip.items.map(item).joined(separator: ", ")
+        guard skip.count > 1 else { return "Left out: \(items) \(skip.reason.rawValue)." }
+        let more = skip.count > skip.items.count ? ", and \(skip.count - skip.items.count) more" : ""
+        return "Left out: \(skip.count) entries, of which each \(skip.reason.rawValue): \(items)\(more)."
+    }
+
+    private static func item(_ item: FileReading.Item) -> String {
+        "line \(item.line)\(item.text.isEmpty ? "" : " `\(TerminalText.clean(item.text, columns: 60))`")"
+    }
+
+    static func error(_ fault: DecodedText.Fault, _ path: String) -> HexlistError {
+        let name = InputFile.name(path)
+        switch fault {
+        case .binary:
+            return HexlistError(.badRequest, "\(name) is not a text file.", hint: "`hexlist send` takes files of any kind.")
+        case .encoding(let encoding):
+            let encoding = encoding.uppercased()
+            return HexlistError(
+                .badRequest, "\(name) is \(encoding), or says so, and cannot be read as that.",
+                hint: "Make it UTF-8: `iconv -f \(encoding) -t UTF-8`.")
+        case .lines(let broken, let hasUTF8):
+            let items = broken.items.map(item).joined(separator: ", ")
+            let more = broken.count > broken.items.count ? ", and \(broken.count - broken.items.count) more" : ""
+            return HexlistError(
+                .badRequest, "\(name) has \(HumanText.count(broken.count, "line that is", "lines that are")) not UTF-8: \(items)\(more).",
+                hint: hasUTF8
+                    ? "Its other lines are UTF-8: mend \(broken.count == 1 ? "this one" : "these") in an editor."
+                    : "If it is from an old program on Windows: `iconv -f WINDOWS-1252 -t UTF-8`.")
+        }
+    }
+
+    static func error(_ fault: JSONFile.Fault, _ path: String) -> HexlistError {
+        let name = InputFile.name(path)
+        switch fault {
+        case .grammar(let message, let line):
+            return HexlistError(
+                .badRequest, "\(name), line \(line), is no JSON: \(TerminalText.clean(message, columns: 200)).",
+                hint: "Nothing was imported. --format names another format.")
+        case .program(let program):
+            return HexlistError(
+                .badRequest, "\(name) is JSON of \(program), which is not read.",
+                hint: "Nothing was imported. Export there as HTML (bookmarks) or CSV.")
+        case .unknown:
+            return HexlistError(
+                .badRequest, "\(name) is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex.",
+                hint: "Nothing was imported. A hex is {\"hexDescription\":\"…\",\"links\":[…]}.")
+        }
     }
 }

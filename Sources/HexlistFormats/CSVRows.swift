@@ -1,0 +1,138 @@
+import HexlistModel
+
+/// Rows of CSV (RFC 4180). A cell whose quotation mark is not closed as it should be ends with its line, so that it takes no other row with
+/// it: then quotation marks are text, in the cell or in the whole line, whichever makes a row of as many cells as there are columns.
+struct CSVRows {
+    static let separators: [Unicode.Scalar] = [",", ";", "\t"]
+
+    private enum Quotes {
+        /// Around a cell, doubled in it.
+        case strict
+        /// Around a cell, perhaps single in it, in one line.
+        case loose
+        /// Around a cell without separators; others are text.
+        case literal
+    }
+
+    private struct Row {
+        var cells: [String] = []
+        var end = 0
+        /// Whether each quotation mark is closed, with a separator or the end of the line behind it.
+        var isClean = true
+        var hasLines = false
+    }
+
+    /// The number of columns; `nil` if it is not known.
+    var columns: Int?
+    /// The offset of the row returned last.
+    private(set) var start = 0
+    private let bytes: [UInt8]
+    private let separator: UInt8
+    private var position: Int
+    /// The offset of a quotation mark that is not closed up to the end of the file.
+    private var unclosed = Int.max
+
+    init(_ bytes: [UInt8], separator: Unicode.Scalar = ",") {
+        self.bytes = bytes
+        self.separator = UInt8(truncatingIfNeeded: separator.value)
+        position = bytes.starts(with: ByteOrderMark.utf8) ? 3 : 0
+    }
+
+    mutating func next() -> [String]? {
+        guard position < bytes.count else { return nil }
+        start = position
+        let strict = row(.strict)
+        var best = strict
+        if !strict.isClean || strict.hasLines, !isWhole(strict) {
+            let loose = row(.loose)
+            let literal = isWhole(loose) ? loose : row(.literal)
+            if isWhole(literal) || !strict.isClean { best = literal }
+        }
+        position = best.end
+        return best.cells
+    }
+
+    private func isWhole(_ row: Row) -> Bool { row.isClean && columns.map { $0 == row.cells.count } ?? true }
+
+    private mutating func row(_ quotes: Quotes) -> Row {
+        var row = Row()
+        var quotes = quotes
+        var at = position
+        while true {
+            let text: [UInt8]
+            if at < bytes.count, bytes[at] == UInt8(ascii: "\""), let (cell, end) = quoted(at, &quotes, &row) {
+                (text, at) = (cell, end)
+            } else {
+                let end = bytes[at...].firstIndex(where: ends) ?? bytes.count
+                text = Array(bytes[at..<end])
+                at = end
+            }
+            row.cells.append(String(decoding: text, as: UTF8.self))
+            guard row.isClean, at < bytes.count else { break }
+            let end = bytes[at]
+            at += 1
+            if end == separator { continue }
+            if end == 0x0D, at < bytes.count, bytes[at] == 0x0A { at += 1 }
+            break
+        }
+        row.end = at
+        return row
+    }
+
+    /// The cell whose quotation mark is at an offset, and the offset behind it; `nil` if that is text.
+    private mutating func quoted(_ open: Int, _ quotes: inout Quotes, _ row: inout Row) -> (text: [UInt8], end: Int)? {
+        // In a cell that is not closed up to the end of the file no other is, but one that begins with its second of two marks.
+        if quotes == .strict, open > unclosed, open + 1 < bytes.count, bytes[open + 1] != UInt8(ascii: "\"") { row.isClean = false }
+        guard row.isClean else { return nil }
+        var text: [UInt8] = []
+        var at = open + 1
+        var hasLines = false
+        while at < bytes.count {
+            let byte = bytes[at]
+            let isEnd = at + 1 == bytes.count || ends(bytes[at + 1])
+            if byte == UInt8(ascii: "\"") {
+                if isEnd {
+                    row.hasLines = row.hasLines || hasLines
+                    return (text, at + 1)
+                }
+                if quotes == .literal { return nil }
+                let isDoubled = bytes[at + 1] == byte
+                if !isDoubled, quotes == .strict {
+                    row.isClean = false
+                    return nil
+                }
+                text.append(byte)
+                at += isDoubled ? 2 : 1
+                continue
+            }
+            let isLineEnd = byte == 0x0A || byte == 0x0D
+            hasLines = hasLines || isLineEnd
+            if isLineEnd, quotes != .strict { break }
+            if quotes == .literal, byte == separator { return nil }
+            text.append(byte)
+            at += 1
+        }
+        switch quotes {
+        case .strict:
+            row.isClean = false
+            if at >= bytes.count { unclosed = min(unclosed, open) }
+        // No later mark of the line is closed either.
+        case .loose: quotes = .literal
+        case .literal: break
+        }
+        return nil
+    }
+
+    private func ends(_ byte: UInt8) -> Bool { byte == separator || byte == 0x0A || byte == 0x0D }
+
+    /// All but letters and digits are quoted: what separates cells is for the program that reads to say.
+    static func cell(_ text: String) -> String {
+        guard !text.utf8.allSatisfy({ ASCII.isLowercase(ASCII.lowercased($0)) || ASCII.isDigit($0) }) else { return text }
+        var quoted = "\""
+        for scalar in text.unicodeScalars {
+            if scalar == "\"" { quoted += "\"" }
+            quoted.unicodeScalars.append(scalar)
+        }
+        return quoted + "\""
+    }
+}

@@ -1,0 +1,49 @@
+/// The lines of a file, without white space at either end. A line ends with LF, CRLF or CR; blank lines are among them.
+struct TextLines: Sequence, IteratorProtocol {
+    struct Line {
+        /// From 1.
+        var number: Int
+        var text: ArraySlice<UInt8>
+    }
+
+    private let bytes: ArraySlice<UInt8>
+    private var position: Int
+    private var number = 0
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes[...]
+        position = bytes.starts(with: ByteOrderMark.utf8) ? 3 : 0
+    }
+
+    mutating func next() -> Line? {
+        guard position < bytes.endIndex else { return nil }
+        let end = bytes[position...].firstIndex { $0 == 0x0A || $0 == 0x0D } ?? bytes.endIndex
+        let line = bytes[position..<end]
+        position = end + 1
+        if end < bytes.endIndex, bytes[end] == 0x0D, position < bytes.endIndex, bytes[position] == 0x0A { position += 1 }
+        number += 1
+        return Line(number: number, text: MarkupText.trimmed(line))
+    }
+}
+
+/// The numbers of the lines that places in a file are in. A place after the one asked for before costs the bytes between them.
+struct LineNumbers {
+    private let bytes: [UInt8]
+    private var position = 0
+    private var number = 1
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// - Parameter offset: of a byte of the file; one behind its end counts as the end.
+    mutating func number(at offset: Int) -> Int {
+        if offset < position { (position, number) = (0, 1) }
+        let end = Swift.min(offset, bytes.count)
+        while position < end {
+            // CRLF is one end: its CR counts for nothing.
+            let isEnd = bytes[position] == 0x0A || bytes[position] == 0x0D && !(position + 1 < bytes.count && bytes[position + 1] == 0x0A)
+            if isEnd { number += 1 }
+            position += 1
+        }
+        return number
+    }
+}

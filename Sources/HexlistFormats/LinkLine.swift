@@ -1,0 +1,75 @@
+import HexlistModel
+
+/// Links in one line of text: `URL description`. An address after the first, behind white space, begins a link of its own.
+public enum LinkLine {
+    public struct Part: Sendable, Equatable {
+        public var url: String
+        public var description: String
+    }
+
+    /// - Parameter line: a text without line breaks; others count as spaces.
+    /// - Returns: the first word with its description, whether it is an address or not, and a part for each later word that is one; empty
+    ///   for a text of white space only. An address that stands twice in a row, as the title of itself, is taken once.
+    public static func parts(_ line: some StringProtocol) -> [Part] {
+        var parts: [Part] = []
+        /// The description of the last part, with the white space between its words.
+        var (start, end) = (line.startIndex, line.startIndex)
+        func close() { if !parts.isEmpty { parts[parts.count - 1].description = String(line[start..<end]) } }
+        for word in line.split(whereSeparator: \.isWhitespace) {
+            if parts.isEmpty || isAddress(word) {
+                close()
+                let url = String(word)
+                let isSame = parts.last.map { $0.description.isEmpty && $0.url.utf8.elementsEqual(url.utf8) } ?? false
+                if !isSame { parts.append(Part(url: url, description: "")) }
+                (start, end) = (word.endIndex, word.endIndex)
+            } else {
+                if start == end { start = word.startIndex }
+                end = word.endIndex
+            }
+        }
+        close()
+        return parts
+    }
+
+    /// Whether a word is `scheme://` and something after it.
+    private static func isAddress(_ word: some StringProtocol) -> Bool {
+        guard let colon = word.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
+        let rest = word.utf8[colon...].dropFirst()
+        return rest.starts(with: "//".utf8) && rest.count > 2 && LinkForm(String(word)) == .link
+    }
+}
+
+/// Addresses without markup in running text.
+enum TextURL {
+    /// The end of an address that begins at `start` with `scheme://`; `nil` if there is none. White space, quotation marks, `<`, `>` and
+    /// backticks end it; punctuation and brackets that were not opened in it are not part of it.
+    static func end(_ text: ArraySlice<UInt8>, from start: Int) -> Int? {
+        let schemeEnd = text[start...].firstIndex { !isScheme($0) } ?? text.endIndex
+        guard schemeEnd > start + 1, text[schemeEnd...].starts(with: "://".utf8), LinkForm.isLetter(text[start]) else { return nil }
+        let body = schemeEnd + 3
+        var end = text[body...].firstIndex { $0 <= 0x20 || $0 == 0x7F || "<>\"`".utf8.contains($0) } ?? text.endIndex
+        var open = (round: 0, square: 0)
+        for byte in text[body..<end] { count(byte, 1, &open) }
+        while end > body {
+            let last = text[end - 1]
+            let isExtra = last == UInt8(ascii: ")") && open.round < 0 || last == UInt8(ascii: "]") && open.square < 0
+            guard isExtra || ".,;:!?'*_~|\\".utf8.contains(last) else { break }
+            count(last, -1, &open)
+            end -= 1
+        }
+        return end > body ? end : nil
+    }
+
+    /// Whether a byte may be part of a scheme.
+    static func isScheme(_ byte: UInt8) -> Bool { ASCII.isAlphanumeric(byte) || "+-.".utf8.contains(byte) }
+
+    private static func count(_ byte: UInt8, _ by: Int, _ open: inout (round: Int, square: Int)) {
+        switch byte {
+        case UInt8(ascii: "("): open.round += by
+        case UInt8(ascii: ")"): open.round -= by
+        case UInt8(ascii: "["): open.square += by
+        case UInt8(ascii: "]"): open.square -= by
+        default: break
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import HexlistModel
+
+/// The links in a line of Markdown (CommonMark, with GitHub's additions): `[title](address "text")`, `[title][label]`, `<address>`, and
+/// addresses as they are. Each byte is looked at a bounded number of times.
+enum MarkdownLinks {
+    /// An address that a label stands for.
+    struct Reference {
+        var label: [UInt8]
+        var url: String
+        var title: String
+        var line: Int
+    }
+
+    struct Found {
+        var links: [HexForest.Link] = []
+        /// The addresses of images that are not in a link.
+        var images: [String] = []
+        /// Text that is neither link nor image, without separators at its ends.
+        var rest = ""
+        /// The text as it is read: with the titles of links in their places.
+        var plain = ""
+        /// The labels that links have.
+        var labels: Set<[UInt8]> = []
+    }
+
+    /// Most parentheses in one another in an address (CommonMark: 32 at least).
+    private static let deepest = 32
+    /// Most bytes of a label (CommonMark), and of a title behind an address.
+    private static let longestLabel = 999
+    private static let longestTitle = 4_096
+
+    /// Whether a line is an item of a list, and the text behind its marks: those of quotations, of the list and of a task.
+    static func item(_ line: ArraySlice<UInt8>) -> (isItem: Bool, text: ArraySlice<UInt8>) {
+        var text = line
+        while text.first == UInt8(ascii: ">") { text = text.dropFirst().drop(while: MarkupScanner.isSpace) }
+        var isItem = false
+        while true {
+            let digits = text.prefix(10).prefix(while: ASCII.isDigit)
+            let marks = digits.isEmpty ? "-*+" : ".)"
+            let rest = text.dropFirst(digits.count)
+            guard let mark = rest.first, marks.utf8.contains(mark), rest.dropFirst().first.map(MarkupScanner.isSpace) ?? false else {
+                break
+            }
+            text = rest.dropFirst().drop(while: MarkupScanner.isSpace)
+            isItem = true
+        }
+        if isItem, ["[ ] ", "[x] ", "[X] "].contains(where: { text.starts(with: $0.utf8) }) {
+            text = text.dropFirst(4).drop(while: MarkupScanner.isSpace)
+        }
+        return (isItem, text)
+    }
+
+    static func all(_ text: ArraySlice<UInt8>, _ references: [[UInt8]: Reference]) -> Found {
+        var found = Found()
+        var (rest, plain): ([UInt8], [UInt8]) = ([], [])
+        func resolve(_ label: [UInt8]) -> String? {
+            guard let reference = references[label] else { return nil }
+            found.labels.insert(label)
+            return reference.url
+        }
+        func add(_ link: HexForest.Link) {
+            found.links.append(link)
+            plain += (link.title.isEmpty ? link.url : link.title).utf8
+        }
+        let brackets = pairs(text)
+        var at = text.startIndex
+        while at < text.endIndex {
+            let byte = text[at]
+            switch byte {
+            case UInt8(ascii: "\\") where at + 1 < text.endIndex:
+                rest += text[at...(at + 1)]
+                plain += text[at...(at + 1)]
+                at += 2
+                continue
+            case UInt8(ascii: "["):
+                let isImage = rest.last == UInt8(ascii: "!")
+                guard let close = brackets[at], let (url, end) = target(text, behind: close, titled: at, references.isEmpty ? nil : resolve)
+                else { break }
+                let title = text[(at + 1)..<close]
+                if isImage {
+                    rest.removeLast()
+                    plain.removeLast()
+                    found.images.append(url)
+                } else {
+                    add(link(url, self.title(title)))
+                }
+                at = end
+                continue
+            case UInt8(ascii: "<"):
+                // An address in angle brackets has no white space.
+                let body = text[(at + 1)...].prefix { $0 > 0x20 && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }
+                guard body.endIndex < text.endIndex, text[body.endIndex] == UInt8(ascii: ">") else { break }
+                let url = string(body)
+                let isMail = LinkForm(url) != .link && url.utf8.contains(UInt8(ascii: "@"))
+                guard LinkForm(url) == .link || isMail else { break }
+                add(HexForest.Link(url: isMail ? "mailto:\(url)" : url))
+                at = body.endIndex + 1
+                continue
+            case _ where TextURL.isScheme(byte):
+                // A word: its scheme is looked for once.
+                let word = text[at...].prefix(while: TextURL.isScheme)
+                if let end = TextURL.end(text, from: at) {
+                    add(HexForest.Link(url: string(text[at..<end])))
+                    at = end
+                } else {
+                    rest += word
+                    plain += word
+                    at = word.endIndex
+                }
+                continue
+            default: break
+            }
+            rest.append(byte)
+            plain.append(byte)
+            at += 1
+        }
+        found.plain = String(decoding: plain, as: UTF8.self)
+        found.rest = withoutSeparators(String(decoding: rest, as: UTF8.self))
+        return found
+    }
+
+    /// A line `[label]: address "title"`.
+    static func reference(_ line: ArraySlice<UInt8>, line number: Int) -> Reference? {
+        guard line.first == UInt8(ascii: "["), let close = closingBracket(of: line.startIndex, in: line),
+            close + 1 < line.endIndex, line[close + 1] == UInt8(ascii: ":"), close > line.startIndex + 1,
+            line[line.startIndex + 1] != UInt8(ascii: "^")
+        else { return nil }
+        let name = line[(line.startIndex + 1)..<close]
+        let rest = MarkupText.trimmed(line[(close + 2)...])
+        let address = rest.prefix { !MarkupScanner.isSpace($0) }
+        var url = string(address)
+        if url.hasPrefix("<"), url.hasSuffix(">") { url = String(url.dropFirst().dropLast()) }
+        guard !url.isEmpty else { return nil }
+        let title = MarkupText.trimmed(rest[address.endIndex...])
+        // Text behind an address that is no title makes it a paragraph.
+        guard title.isEmpty || title.count > 1 && "\"'(".utf8.contains(title[title.startIndex]) else { return nil }
+        let text = title.isEmpty ? string(name) : string(title.dropFirst().dropLast())
+        return Reference(label: label(name), url: url, title: LinkMarkdown.unescaped(text), line: number)
+    }
+
+    /// A label for comparison: in lower case, with single spaces.
+    static func label(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        Array(string(text).lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ").utf8)
+    }
+
+    static func link(_ url: String, _ title: String) -> HexForest.Link {
+        HexForest.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
+    }
+
+    /// The bracket that closes the one at `open`.
+    static func closingBracket(of open: Int, in text: ArraySlice<UInt8>) -> Int? { pairs(text[open...])[open] }
+
+    /// The closing bracket of each opening one.
+    private static func pairs(_ text: ArraySlice<UInt8>) -> [Int: Int] {
+        var pairs: [Int: Int] = [:]
+        var open: [Int] = []
+        var at = text.startIndex
+        while at < text.endIndex {
+            switch text[at] {
+            case UInt8(ascii: "\\"): at += 1
+            case UInt8(ascii: "["): open.append(at)
+            case UInt8(ascii: "]"): if let start = open.popLast() { pairs[start] = at }
+            default: break
+            }
+            at += 1
+        }
+        return pairs
+    }
+
+    /// The address behind `[title]`, and the end of it: `(address "text")`, `[label]`, or the title as a label.
+    private static func target(
+        _ text: ArraySlice<UInt8>, behind close: Int, titled open: Int, _ resolve: (([UInt8]) -> String?)?
+    ) -> (url: String, end: Int)? {
+        let next = close + 1
+        if next < text.endIndex, text[next] == UInt8(ascii: "(") { return destination(text, from: next + 1) }
+        if next < text.endIndex, text[next] == UInt8(ascii: "["), let resolve,
+            let end = text[next...].prefix(longestLabel).firstIndex(of: UInt8(ascii: "]"))
+        {
+            let named = text[(next + 1)..<end]
+            return resolve(label(named.isEmpty ? text[(open + 1)..<close] : named)).map { ($0, end + 1) }
+        }
+        guard let resolve, close - open <= longestLabel else { return nil }
+        return resolve(label(text[(open + 1)..<close])).map { ($0, next) }
+    }
+
+    /// `<address>` or an address with balanced parentheses, perhaps a title in quotation marks or parentheses, and `)`.
+    private static func destination(_ text: ArraySlice<UInt8>, from start: Int) -> (url: String, end: Int)? {
+        var at = text[start...].firstIndex { !MarkupScanner.isSpace($0) } ?? text.endIndex
+        guard at < text.endIndex else { return nil }
+        let address: ArraySlice<UInt8>
+        if text[at] == UInt8(ascii: "<") {
+            guard let end = text[(at + 1)...].firstIndex(where: { $0 == UInt8(ascii: ">") || $0 == UInt8(ascii: "<") }),
+                text[end] == UInt8(ascii: ">")
+            else { return nil }
+            address = text[(at + 1)..<end]
+            at = end + 1
+        } else {
+            let begin = at
+            var depth = 0
+            while at < text.endIndex, !MarkupScanner.isSpace(text[at]), !(text[at] == UInt8(ascii: ")") && depth == 0) {
+                switch text[at] {
+                case UInt8(ascii: "\\") where at + 1 < text.endIndex && ASCII.isPunctuation(text[at + 1]): at += 1
+                case UInt8(ascii: "("): depth += 1
+                case UInt8(ascii: ")"): depth -= 1
+                default: break
+                }
+                guard depth <= deepest else { return nil }
+                at += 1
+            }
+            guard depth == 0 else { return nil }
+            address = text[begin..<min(at, text.endIndex)]
+        }
+        at = text[min(at, text.endIndex)...].firstIndex { !MarkupScanner.isSpace($0) } ?? text.endIndex
+        guard at < text.endIndex else { return nil }
+        if "\"'(".utf8.contains(text[at]) {
+            let close = text[at] == UInt8(ascii: "(") ? UInt8(ascii: ")") : text[at]
+            guard let end = text[(at + 1)...].prefix(longestTitle).firstIndex(of: close) else { return nil }
+            at = text[(end + 1)...].firstIndex { !MarkupScanner.isSpace($0) } ?? text.endIndex
+        }
+        guard at < text.endIndex, text[at] == UInt8(ascii: ")") else { return nil }
+        return (LinkMarkdown.unescaped(string(MarkupText.trimmed(address))), at + 1)
+    }
+
+    /// The title of a link: of an image in it, the text that stands for the image.
+    private static func title(_ text: ArraySlice<UInt8>) -> String {
+        if text.starts(with: "![".utf8), let close = closingBracket(of: text.startIndex + 1, in: text) {
+            return LinkMarkdown.unescaped(string(text[(text.startIndex + 2)..<close]))
+        }
+        return LinkMarkdown.unescaped(string(text))
+    }
+
+    private static func withoutSeparators(_ text: String) -> String {
+        let separators = Set(" \t-–—:|;,")
+        var rest = text[...]
+        while let first = rest.first, separators.contains(first) { rest.removeFirst() }
+        while let last = rest.last, separators.contains(last) { rest.removeLast() }
+        return String(rest)
+    }
+
+    private static func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+}

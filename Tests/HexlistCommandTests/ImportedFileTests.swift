@@ -1,0 +1,58 @@
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+/// The hexes and messages that `hexlist import` makes of a file.
+@Suite("Imported files") struct ImportedFileTests {
+    private static func error(_ bytes: [UInt8], _ path: String = "x") -> HexlistError? {
+        #expect(throws: HexlistError.self) { try ImportedFile(bytes, path: path, format: nil) }
+    }
+
+    @Test("what is left out is counted, and the first five are named by their lines")
+    func skipped() throws {
+        let text = "https://a.example/\nlocalhost:80\n" + (1...7).map { "text \($0)\n" }.joined()
+        let file = try ImportedFile(Array(text.utf8), path: "links.txt", format: nil)
+        #expect(file.links == 1 && file.lines.count == 1 && file.hasFolders)
+        #expect(
+            file.skipped.map(ImportText.skipped) == [
+                "Left out: line 2 `localhost:80` has no scheme, as https:// is one.",
+                "Left out: 7 entries, of which each has no link: line 3 `text 1`, line 4 `text 2`, line 5 `text 3`, line 6 `text 4`, line 7 `text 5`, and 2 more.",
+            ])
+    }
+
+    @Test("a file that is no text, or of another encoding, is said to be that")
+    func encodings() throws {
+        #expect(Self.error([0x89, 0x50, 0x4E, 0x47, 0, 0xFF])?.message == "x is not a text file.")
+        let broken = Self.error(Array("日本\nb\n".utf8) + [0x63, 0xE9, 0x0A])
+        #expect(broken?.message == "x has 1 line that is not UTF-8: line 3 `c\u{FFFD}`.")
+        #expect(broken?.hint?.contains("iconv") == false)
+        #expect(Self.error([0x63, 0xE9, 0x0A, 0xE9])?.hint?.contains("WINDOWS-1252") == true)
+        let japanese = Self.error(Array("<META CHARSET=\"Shift_JIS\">".utf8) + [0x93, 0xFA])
+        #expect(japanese?.hint == "Make it UTF-8: `iconv -f SHIFT_JIS -t UTF-8`.")
+        let utf16 = try ImportedFile(
+            [0xFF, 0xFE] + "https://a.example/\n".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }, path: "-", format: nil)
+        #expect(utf16.links == 1 && utf16.encoding == "UTF-16")
+    }
+
+    @Test(
+        "a file of another program is refused in one sentence",
+        arguments: [
+            (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not read."),
+            ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex."),
+            ("{\"links\":[]}\n{\n", "x, line 2, is no JSON: the text ends where a value belongs."),
+            ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML without bookmarks."),
+        ])
+    func refused(text: String, message: String) {
+        #expect(Self.error(Array(text.utf8))?.message == message)
+    }
+
+    @Test("bookmarks of a browser's JSON are folders, own hexes are not")
+    func json() throws {
+        let chromium = #"{"roots":{"bookmark_bar":{"children":[{"url":"https://a.example/","name":"A"}],"name":"Bar"}}}"#
+        let file = try ImportedFile(Array(chromium.utf8), path: "Bookmarks", format: nil)
+        #expect(file.hasFolders && file.links == 1)
+        let own = try ImportedFile(Array("[\n {\"hexDescription\":\"a\",\n\"links\":[\"a:b\"]}]".utf8), path: "x.json", format: nil)
+        #expect(!own.hasFolders && own.lines.map(\.text) == [#"{"hexDescription":"a","links":["a:b"]}"#])
+    }
+}

@@ -1,0 +1,371 @@
+import HexlistJSON
+import HexlistModel
+import TestSupport
+import Testing
+
+@testable import HexlistFormats
+
+/// Files as other programs and people write them: nothing is lost, cut or made something else without a word.
+@Suite("Files of other programs") struct ForeignFileTests {
+    /// `parent/hex`, and indented `title <url>` with its members in their order.
+    private static func outline(_ reading: FileReading?) -> [String] {
+        guard let forest = reading?.forest else { return [] }
+        func members(_ extra: [HexForest.Member]) -> String { extra.map { " \($0.name)=\($0.value.string ?? $0.value.text)" }.joined() }
+        return forest.hexes.flatMap { hex in
+            let parent = hex.parent.map { "\(forest.hexes[$0].description)/" } ?? ""
+            return ["\(parent)\(hex.description)\(members(hex.extra))"] + hex.links.map { "  \($0.title) <\($0.url)>\(members($0.extra))" }
+        }
+    }
+
+    /// `reason count: lines` of the entries left out.
+    private static func skipped(_ reading: FileReading?) -> [String] {
+        (reading?.skipped ?? []).map { "\($0.reason) \($0.count): \($0.items.map { "\($0.line)" }.joined(separator: " "))" }
+    }
+
+    private static func read(_ format: FileFormat, _ text: String) -> FileReading? { format.read(Array(text.utf8), name: "file") }
+
+    // MARK: Lines
+
+    @Test(
+        "lines end as they like, and blank ones are passed over",
+        arguments: ["\n", "\r\n", "\r", "\n\n", " \n\t\n", "\n  \r\n\u{B}\n", "\r\r"])
+    func lines(end: String) {
+        let list = ["https://a.example/ one", "   ", "https://b.example/"].joined(separator: end)
+        for text in [list, list + end, end + list, "\u{FEFF}" + list, list + "   "] {
+            #expect(Self.outline(Self.read(.list, text)) == ["file", "  one <https://a.example/>", "   <https://b.example/>"])
+        }
+        let markdown = ["# H", "", "- [a](https://a.example/)", "  ", "* [b](https://b.example/)"].joined(separator: end)
+        for text in [markdown, markdown + end, "\u{FEFF}" + markdown, markdown + "\t"] {
+            #expect(Self.outline(Self.read(.markdown, text)) == ["H", "  a <https://a.example/>", "  b <https://b.example/>"])
+        }
+        let csv = ["url,title", "https://a.example/,one", "  ", "https://b.example/,"].joined(separator: end)
+        for text in [csv, csv + end, "\u{FEFF}" + csv] {
+            #expect(Self.outline(Self.read(.csv, text)) == ["file", "  one <https://a.example/>", "   <https://b.example/>"], "\(text)")
+        }
+    }
+
+    @Test(
+        "files of white space, and of nothing, have nothing in them",
+        arguments: ["", " ", "\n", "  \n  ", "\t\r\n ", "\u{FEFF}", "\u{FEFF} \n"])
+    func blank(text: String) throws {
+        for format in FileFormat.allCases { #expect(Self.read(format, text)?.forest.linkCount ?? 0 == 0) }
+        #expect(try JSONFile(Array(text.utf8.drop { $0 > 0x7F }), name: "x").hexes.isEmpty)
+    }
+
+    @Test("entries that are left out are counted, and the first five named by their lines")
+    func counted() {
+        let reading = Self.read(
+            .list, "https://a.example/\n" + (1...7).map { "no link \($0)\r\n" }.joined() + "localhost:8080\n12:30 x\nnote: y\n")
+        #expect(Self.skipped(reading) == ["noLink 7: 2 3 4 5 6", "noScheme 3: 9 10 11"])
+        #expect(reading?.skipped.first?.items.last?.text == "no link 5")
+        #expect(Self.outline(reading) == ["file", "   <https://a.example/>"])
+    }
+
+    @Test(
+        "a line of several addresses is several links",
+        arguments: [
+            ("https://a.example/ https://b.example/", ["https://a.example/|", "https://b.example/|"]),
+            ("https://a.example/ one  two\thttps://b.example/ three", ["https://a.example/|one  two", "https://b.example/|three"]),
+            ("https://a.example/ https://a.example/", ["https://a.example/|"]),
+            ("https://a.example/ mailto:a@b.example or bb:c", ["https://a.example/|mailto:a@b.example or bb:c"]),
+            ("  mailto:a@b.example\u{A0}x ", ["mailto:a@b.example|x"]), ("not https://a.example/", ["not|", "https://a.example/|"]),
+            ("https://a.example/ a:// b", ["https://a.example/|a:// b"]), (" \u{2003} ", []),
+        ])
+    func parts(text: String, expected: [String]) { #expect(LinkLine.parts(text).map { "\($0.url)|\($0.description)" } == expected) }
+
+    @Test("a list of OneTab has a hex for each of its groups")
+    func oneTab() {
+        let text = "https://a.example/ | First\nhttps://b.example/ | Second | https://c.example/\n\n \nhttps://d.example/ |\n"
+        #expect(
+            Self.outline(Self.read(.list, text)) == [
+                "file", "  First <https://a.example/>", "  Second | https://c.example/ <https://b.example/>", "file (2)",
+                "   <https://d.example/>",
+            ])
+    }
+
+    // MARK: Markdown
+
+    @Test(
+        "the links of a line of Markdown",
+        arguments: [
+            ("- [Hop (networking)](https://a.example/Hop_(networking))", ["Hop (networking)|https://a.example/Hop_(networking)"]),
+            ("- [x](https://a.example/a_(b_(c))_d)", ["x|https://a.example/a_(b_(c))_d"]),
+            ("- [x](https://a.example/a\\)b)", ["x|https://a.example/a)b"]),
+            ("* [x](<https://a.example/a b)> \"t\")", ["x|https://a.example/a b)"]),
+            ("- [x]( https://a.example/ 'a (b)' )", ["x|https://a.example/"]),
+            ("- [a [b] \\] c](https://a.example/)", ["a [b] ] c|https://a.example/"]),
+            ("text [a](bb:c) and [d](ee:f)", ["a|bb:c", "d|ee:f"]),
+            ("1. [a](bb:c)", ["a|bb:c"]), ("> - [ ] [a](bb:c)", ["a|bb:c"]), ("- [x] [a](bb:c)", ["a|bb:c"]),
+            ("| [a](bb:c) | x |", ["a|bb:c"]),
+            ("<https://a.example/(b)>", ["|https://a.example/(b)"]), ("<ada@b.example>", ["|mailto:ada@b.example"]),
+            ("(see https://a.example/x_(y)).", ["|https://a.example/x_(y)"]),
+            ("https://a.example/, **https://b.example/**", ["|https://a.example/", "|https://b.example/"]),
+            ("- Title: https://a.example/", ["Title|https://a.example/"]), ("- https://a.example/ – Title", ["Title|https://a.example/"]),
+            ("[![badge](https://i.example/)](https://a.example/)", ["badge|https://a.example/"]), ("[a](bb:c", []),
+            ("[a](https://a.example/ b c)", ["|https://a.example/"]),
+            ("[text][1] and [one]", ["text|https://one.example/", "one|https://one.example/"]), ("\\[a](bb:c)", []),
+            ("-[a](bb:c)", ["a|bb:c"]),
+        ])
+    func markdown(line: String, expected: [String]) {
+        let reading = Self.read(.markdown, "\(line)\n\n[1]: https://one.example/\n[ONE]: <https://one.example/> 'First'\n")
+        let links = reading?.forest.hexes.flatMap(\.links).map { "\($0.title)|\($0.url)" } ?? []
+        let unused = ["1|https://one.example/", "First|https://one.example/"]
+        #expect(links.filter { !unused.contains($0) } == expected)
+    }
+
+    @Test("headings of all kinds, notes, images and references in Markdown")
+    func markdownFile() {
+        let text = """
+            ---
+            title: no heading
+            ---
+            Top
+            ===
+            - [a](https://a.example/) — a note
+            - ![i](https://i.example/)
+            - [file](./b.md)
+
+            ## [Sub](https://s.example/) ##
+            ```sh
+            # no heading
+            curl https://c.example/
+            ```
+            Para
+            ---
+            [t][ref]
+
+            [ref]: https://r.example/ "R"
+            [unused]: https://u.example/
+            """
+        let reading = Self.read(.markdown, text)
+        #expect(
+            Self.outline(reading) == [
+                "Top", "  a <https://a.example/> note=a note", "Top/Sub", "  Sub <https://s.example/>", "   <https://c.example/>",
+                "Top/Para",
+                "  t <https://r.example/>", "  unused <https://u.example/>",
+            ])
+        #expect(Self.skipped(reading) == ["image 1: 7", "noScheme 1: 8"])
+    }
+
+    // MARK: HTML
+
+    @Test("sections by headings are folders, in lists and without")
+    func sections() {
+        for list in ["ul", "OL", "dl"] {
+            let text = """
+                <html><title>Export</title><body><h1>Unread</h1><\(list)><li><a href="https://a.example/" time_added="1698568488">A</a></\(list)>
+                <H1>Read</H1><\(list)><li><a href="https://b.example/">B</a></li></\(list)><h1>Empty</h1></body></html>
+                """
+            #expect(
+                Self.outline(Self.read(.html, text)) == [
+                    "Unread", "  A <https://a.example/> addDate=1698568488", "Read", "  B <https://b.example/>", "Empty",
+                ],
+                "\(list)")
+        }
+        let plain = """
+            <h1>Links</h1><p><a href="https://top.example/">Top</a><h2>One</h2><p><a href="https://a.example/">A</a>
+            <h3>Deep</h3><a href="https://b.example/">B</a><h2>Two</h2><ul><li><a href="https://c.example/">C</a></ul><a href="https://d.example/">D</a>
+            """
+        #expect(
+            Self.outline(Self.read(.html, plain)) == [
+                "Links", "  Top <https://top.example/>", "One", "  A <https://a.example/>", "One/Deep", "  B <https://b.example/>", "Two",
+                "  C <https://c.example/>", "  D <https://d.example/>",
+            ])
+        // Lists that are not closed before the next section.
+        let open = "<h1>X</h1><ul><li><a href=aa:b>A</a><h1>Y</h1><ul><li><a href=cc:d>C</a>"
+        #expect(Self.outline(Self.read(.html, open)) == ["X", "  A <aa:b>", "Y", "  C <cc:d>"])
+    }
+
+    @Test("folders by the text of an item, without DL around or with elements unclosed")
+    func nested() {
+        let list = "<ul><li>Work<ul><li><a href='aa:b'>A</a><li>Deep<ol><li><a href=cc:d>C</a></ol></ul><li><a href=ee:f>E</a></ul>"
+        #expect(Self.outline(Self.read(.html, list)) == ["Work", "  A <aa:b>", "Work/Deep", "  C <cc:d>", "file", "  E <ee:f>"])
+        let netscape = """
+            <DT><H3 ADD_DATE="1">Empty</H3>
+            <DT><A HREF="aa:b">A</A>
+            <DT><H3>F</H3>
+            <DL>
+            <DT><A HREF="cc:d">C
+            <DT><A HREF='ee:f'>E</A>
+            </DL>
+            <DT><A HREF=gg:h>G</A>
+            """
+        #expect(
+            Self.outline(Self.read(.html, netscape)) == [
+                "Empty addDate=1", "file", "  A <aa:b>", "  G <gg:h>", "F", "  C <cc:d>", "  E <ee:f>",
+            ])
+    }
+
+    @Test(
+        "a note is kept as a whole, whatever is in it",
+        arguments: [
+            ("See <a href=\"https://i.example/\">this</a> and the rest", "See this and the rest"), ("a<br>b<p>c", "a\nb\nc"),
+            ("<h2>Head</h2> and <b>bold</b> &amp; <i>more</i>", "Head\n and bold & more"), ("<ul><li>one<li>two</ul>end", "one\ntwo\nend"),
+            ("line\n  two &eacute;", "line\n  two é"), ("with <hr> a line", "with  a line"),
+        ])
+    func note(markup: String, text: String) {
+        let reading = Self.read(
+            .html, "<DL><p>\n<DT><A HREF=\"https://a.example/\">A</A>\n<DD>\(markup)\n<DT><A HREF=\"https://b.example/\">B</A>\n</DL><p>\n")
+        let note = reading?.forest.hexes.first?.links.first?.extra.value("note")?.string?.replacing("\n\n", with: "\n").trimmingPrefix("\n")
+        #expect(note.map(String.init) == text)
+        #expect(reading?.forest.hexes.first?.links.map(\.url) == ["https://a.example/", "https://b.example/"])
+        #expect(Self.skipped(reading) == (markup.contains("href") ? ["inNote 1: 3"] : []))
+    }
+
+    @Test("a bookmark ends a note if it has no DT, and DD without a bookmark is no note")
+    func noNote() {
+        let bare = "<DL><A HREF=aa:b>A</A><DD>note<A HREF=cc:d>C</A><DD>more <A HREF=ee:f ADD_DATE=1>E</A></DL>"
+        #expect(Self.outline(Self.read(.html, bare)) == ["file", "  A <aa:b> note=note", "  C <cc:d> note=more", "  E <ee:f> addDate=1"])
+        let terms = "<dl><dt>Search</dt><dd><a href=aa:b>A</a></dd><dt>Mail<dd><a href=cc:d>C</a></dl>"
+        #expect(Self.outline(Self.read(.html, terms)) == ["file", "  A <aa:b>", "  C <cc:d>"])
+    }
+
+    @Test(
+        "an address whose quotation mark is not closed is left out, and costs no other bookmark",
+        arguments: [
+            "<A HREF=\"https://x.example/1>One</A>", "<A HREF='https://x.example/1>One</A>",
+            "<A HREF=\"https://x.example/1 ADD_DATE=\"17\">One</A>",
+            "<A ADD_DATE=\"1\" HREF=\"https://x.example/1>One</A>", "<A HREF=\"https://x.example/1>Say \"hi\" there</A>",
+        ])
+    func openQuote(bookmark: String) {
+        let text = """
+            <DL><p>
+            <DT>\(bookmark)
+            <DT><A HREF="https://b.example/" TAGS="">Two</A>
+            <DT><A HREF='https://c.example/'>Three</A>
+            </DL>
+            """
+        let reading = Self.read(.html, text)
+        #expect(reading?.forest.hexes.flatMap(\.links).map(\.url) == ["https://b.example/", "https://c.example/"])
+        #expect(Self.skipped(reading) == ["openQuote 1: 2"])
+    }
+
+    @Test("what cannot be an address is left out; programs in a link are kept")
+    func addresses() {
+        let text = """
+            <DL><DT><A HREF="https://a.example/
+            b">x</A><DT><A HREF="https://a.example/<b>">x</A><DT><A HREF="/local">x</A><DT><A HREF="page.html">x</A>
+            <DT><A HREF="">x</A><DT><A HREF="javascript:if(a<b)alert('x>y')">B</A><DT><A HREF=https://c.example/a=b&c>C</A></DL>
+            """
+        let reading = Self.read(.html, text)
+        #expect(Self.outline(reading) == ["file", "  B <javascript:if(a<b)alert('x>y')>", "  C <https://c.example/a=b&c>"])
+        #expect(Self.skipped(reading) == ["malformed 2: 1 2", "noScheme 2: 2 2", "noLink 1: 3"])
+    }
+
+    @Test(
+        "character references are characters",
+        arguments: [
+            ("&eacute;&ndash;&hellip;&#8211;&#x1F600;", "é–…–😀"), ("Tom & Jerry &amp; co &lt;b&gt; AT&T;", "Tom & Jerry & co <b> AT&T;"),
+            ("&copy=1&lt=2", "&copy=1&lt=2"), ("&Auml;&auml;&euro;&rarr;&alpha;&Alpha;&NotEqualTilde;", "Ää€→αΑ≂\u{338}"),
+            ("&#150;&#146;&#0;&#xD800;&#99999999999999999999;&;&#;&#x;", "–’\u{0}&#xD800;&#99999999999999999999;&;&#;&#x;"),
+            ("&CounterClockwiseContourIntegral;", "∳"), ("&Eacute &bogus;", "&Eacute &bogus;"),
+        ])
+    func references(text: String, expected: String) {
+        #expect(MarkupText.decoded(Array(text.utf8)).unicodeScalars.elementsEqual(expected.unicodeScalars))
+    }
+
+    @Test("comments and sections that do not end cost nothing behind them")
+    func unclosed() {
+        let text = "<DL><!-- <DT><A HREF=aa:b>A</A><![CDATA[ <DT><A HREF=cc:d>C</A><!-- x --><DT><A HREF=ee:f>E</A></DL"
+        #expect(Self.outline(Self.read(.html, text)) == ["file", "  E <ee:f>"])
+        let open = "<DL><!-- no end <p><DT><A HREF=aa:b>A</A><![CDATA[<DT><A HREF=cc:d>C</A>"
+        #expect(Self.outline(Self.read(.html, open)) == ["file", "  A <aa:b>", "  C <cc:d>"])
+    }
+
+    // MARK: Dates
+
+    @Test(
+        "dates are seconds since 1970, whatever file they are from",
+        arguments: [
+            ("2023-01-05T10:11:12.345Z", "1672913472"), ("2023-01-05T10:11:12+01:00", "1672909872"),
+            ("2023-01-05T10:11:12-0130", "1672918872"),
+            ("2023-01-05 10:11:12", "1672913472"), ("2023-01-05T10:11Z", "1672913460"), ("2023-01-05", "1672876800"),
+            ("2023-01-05 10:11:12 UTC", "1672913472"),
+            ("1698568488", "1698568488"), ("1698568488.25", "1698568488"), ("1698568488123", "1698568488"),
+            ("1698568488123456", "1698568488"),
+            ("13343042088123456", "1698568488"), (" 17 ", "17"), ("0", "0"), ("2000-02-29", "951782400"), ("1969-12-31T23:59:59Z", "-1"),
+            ("99999999999999999999", nil), ("", nil), ("-", nil), ("yesterday", nil), ("2023-13-05", nil), ("2023-01-05T", nil),
+            ("1e9", nil), ("NaN", nil),
+            ("2023-01-05T10:11:12Zx", nil), ("2023-01-05T10:11:12.", nil), ("01/05/2023", nil),
+        ] as [(String, String?)])
+    func dates(text: String, seconds: String?) { #expect(BookmarkDate.seconds(text) == seconds) }
+
+    @Test(
+        "an export has ADD_DATE in seconds, also of what was imported before",
+        arguments: ["created", "time_added", "Timestamp", "date_added", "created_at"])
+    func exported(column: String) throws {
+        let csv = try #require(Self.read(.csv, "url,\(column)\naa:b,2023-01-05T10:11:12.345Z\ncc:d,1672913472000\nee:f,soon\n"))
+        let html = String(decoding: BookmarkHTML.write(csv.forest), as: UTF8.self)
+        #expect(html.components(separatedBy: "ADD_DATE=\"1672913472\"").count == 3 && html.components(separatedBy: "ADD_DATE").count == 3)
+        #expect(csv.forest.hexes[0].links[2].extra.value("created")?.string == "soon")
+        let old = HexForest(hexes: [
+            HexForest.Hex(links: [HexForest.Link(url: "https://a.example/", extra: [.init("addDate", "2023-01-05T10:11:12.345Z")])])
+        ])
+        let written = BookmarkHTML.write(old)
+        #expect(String(decoding: written, as: UTF8.self).contains(" ADD_DATE=\"1672913472\""))
+        #expect(BookmarkHTML.read(written, name: "x").forest == old)
+    }
+
+    // MARK: CSV
+
+    @Test(
+        "a quotation mark that is not closed takes no other row with it",
+        arguments: [
+            "\"Open,https://b.example/,1", "\"Open,https://b.example/,\"1\"", "Op\"en,https://b.example/,\"1",
+            "\"Say \"hi\" there\",https://b.example/,1",
+            "\"a \"\"b,https://b.example/,1", "\"\"Open\",https://b.example/,1", "O,\"https://b.example/\",\"1",
+        ])
+    func openCell(row: String) throws {
+        for end in ["\n", "\r\n", "\r"] {
+            let rows = [
+                "title,url,created", "A,https://a.example/,1", row, "\"C, \"\"c\"\"\",https://c.example/,2",
+                "\"D\nd\",\"https://d.example/\",3", "E,https://e.example/,",
+            ]
+            let reading = try #require(Self.read(.csv, rows.joined(separator: end)))
+            let links = reading.forest.hexes.flatMap(\.links)
+            #expect(links.map(\.url) == ["a", "b", "c", "d", "e"].map { "https://\($0).example/" }, "\(row)")
+            #expect(links[2].title == "C, \"c\"" && links[3].title == "D\nd" && reading.skipped.isEmpty)
+        }
+    }
+
+    @Test("separators, cells without a column, and columns that are there twice")
+    func columns() throws {
+        for (text, separator) in [("sep=;\nURL;Title;Tags\n", ";"), ("\n URL \tTitle\tTags\n", "\t"), ("url,title,tags\n", ",")] {
+            let row = ["\"https://a.example/?a=1\"", "\"T\(separator)t\"", "x|y"].joined(separator: separator)
+            let reading = try #require(Self.read(.csv, text + row + "\n"))
+            #expect(Self.outline(reading) == ["file", "  T\(separator)t <https://a.example/?a=1> tags=[\"x\",\"y\"]"])
+        }
+        let reading = try #require(
+            Self.read(.csv, "url,url,note,x\nhttps://a.example/,https://b.example/,n,y,,more\nAlso, with comma,https://c.example/,,\n"))
+        #expect(Self.outline(reading) == ["file", "   <https://a.example/> url=https://b.example/ note=n x=y"])
+        #expect(Self.skipped(reading) == ["moreCells 1: 2", "noScheme 1: 3"])
+        #expect(Self.read(.csv, "a,b\nhttps://a.example/,x\n") == nil)
+    }
+
+    // MARK: OPML
+
+    @Test("outlines that are broken, and what feeds have")
+    func outlines() {
+        let text = """
+            <OPML><BODY><OUTLINE TEXT="A"><outline text='F &eacute;' xmlUrl="https://a.example/feed" description="d" category="x,y" created="2024-01-02"/>
+            <outline text="Open url="https://b.example/"/>
+            <outline text="no" url="local"/></OUTLINE><outline url="https://c.example/"/></outline></outline>
+            """
+        let reading = Self.read(.opml, text)
+        #expect(
+            Self.outline(reading) == [
+                "A", "  F é <https://a.example/feed> addDate=1704153600 note=d tags=[\"x\",\"y\"]", "file", "   <https://c.example/>",
+            ])
+        #expect(Self.skipped(reading) == ["openQuote 1: 2", "noScheme 1: 3"])
+    }
+
+    // MARK: Bounds
+
+    @Test(
+        "nesting has no bound that a file could reach",
+        arguments: ["<DL><DT><H3>a</H3>", "<ul><li>a", "<outline text=a>", "<h1>a</h1><dl>", "> ", "- ", "[", "("])
+    func deep(piece: String) {
+        let bytes = Array((String(repeating: piece, count: 100_000) + "<a href=aa:b>x</a><outline url=aa:b>").utf8)
+        for format in [FileFormat.html, .opml, .markdown, .list] { _ = format.read(bytes, name: "x")?.forest.divided() }
+    }
+}
