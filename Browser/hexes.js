@@ -17,12 +17,35 @@ const own = new Set([
 ]);
 const encoder = new TextEncoder();
 
-export function canBeSent(url) {
-  const scheme = /^([a-z][a-z0-9+.-]+):./i.exec(url ?? "")?.[1].toLowerCase();
-  return scheme !== undefined && !own.has(scheme) && encoder.encode(url).length <= urlBytes;
+/** Pages of browsers and extensions that show another page: their addresses, with the address of that page in `address`. */
+const frames = [
+  /^(?:about:reader|chrome-distiller:[^?#]*|read:[^?#]*)\?(?:[^#]*&)?url=(?<address>[^&#]+)/i, // the reader views of Firefox, Chromium and Edge
+  /^view-source:(?<plain>.+)/is,
+  /^(?:chrome|moz)-extension:[^#]*suspended\.html[?#](?:.*&)?ur[il]=(?<plain>.+)/is, // tabs that an extension put to sleep
+];
+
+/** The address of the page that is shown: of a reader view, the source of a page and a sleeping tab, that of the page itself. */
+function shownAddress(url) {
+  for (const frame of frames) {
+    const { address, plain } = frame.exec(url ?? "")?.groups ?? {};
+    try {
+      const shown = plain ?? (address && decodeURIComponent(address));
+      if (/^(?:https?|ftp):\/\//i.test(shown ?? "")) return shown;
+    } catch {
+      // An address that cannot be decoded is none.
+    }
+  }
+  return url;
 }
 
-export function link(url, title) {
+export function canBeSent(url) {
+  const address = shownAddress(url);
+  const scheme = /^([a-z][a-z0-9+.-]+):./i.exec(address ?? "")?.[1].toLowerCase();
+  return scheme !== undefined && !own.has(scheme) && encoder.encode(address).length <= urlBytes;
+}
+
+export function link(address, title) {
+  const url = shownAddress(address);
   const text = (title ?? "").trim().slice(0, titleLength);
   return text && text !== url ? { url, title: text } : { url };
 }
@@ -160,7 +183,23 @@ export function foldersOf(roots) {
 /** The links that a text has in it. */
 export function linksInText(text) {
   const found = (text ?? "").match(/\b(?:https?|ftp):\/\/[^\s<>"'`]+/gi) ?? [];
-  return [...new Set(found.map((url) => url.replace(/[.,;:!?)\]}]+$/, "")))].filter(canBeSent).map((url) => link(url));
+  return [...new Set(found.map(withoutPunctuation))].filter(canBeSent).map((url) => link(url));
+}
+
+const brackets = { ")": "(", "]": "[", "}": "{", "\u00bb": "\u00ab", "\u201d": "\u201c" };
+
+/** An address without the punctuation behind it, and without brackets at its end that were opened before it. */
+function withoutPunctuation(url) {
+  const open = {};
+  for (const character of url) open[character] = (open[character] ?? 0) + 1;
+  let end = url.length;
+  for (; end > 0; end -= 1) {
+    const last = url[end - 1];
+    const isOpenedBefore = last in brackets && open[last] > (open[brackets[last]] ?? 0);
+    if (!isOpenedBefore && !".,;:!?*_\u3001\u3002\uff0c\uff01\uff09\u300d\u300b".includes(last)) break;
+    open[last] -= 1;
+  }
+  return url.slice(0, end);
 }
 
 // --- Too much for one hex

@@ -24,7 +24,7 @@ export function linksIn(data) {
   const pairs = data.getData('text/x-moz-url').split('\n');
   for (let index = 0; index + 1 < pairs.length; index += 2) add(pairs[index].trim(), pairs[index + 1]);
   for (const line of data.getData('text/uri-list').split(/\r?\n/)) if (line && !line.startsWith('#')) add(line.trim());
-  if (!links.length) for (const link of lines(data.getData('text/plain')).map(linkOf)) if (link) add(link.url, link.linkDescription);
+  if (!links.length) for (const link of lines(data.getData('text/plain')).flatMap(linksOfLine)) if (link) add(link.url, link.linkDescription);
   return links;
 }
 
@@ -35,6 +35,16 @@ function linkOf(line) {
   const url = /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : /^[^\s/]+\.[^\s/]{2,}(\/|$)/.test(first) ? `https://${first}` : null;
   return url && { url, ...(rest && { linkDescription: rest }) };
 }
+/** The links of a line: an address with `//` after the first begins a link of its own, as in `hexlist send`. */
+function linksOfLine(line) {
+  const links = [];
+  for (const word of line.split(/\s+/)) {
+    if (!links.length || /^[a-z][a-z0-9+.-]+:\/\/./i.test(word)) {
+      if (links.at(-1) !== word) links.push(word);
+    } else links[links.length - 1] += ` ${word}`;
+  }
+  return links.map(linkOf);
+}
 const lineOf = (link) => [link.url, clean(link.linkDescription)].filter(Boolean).join(' ').trim();
 
 /** The links that lines stand for, of a hex that had some: what stays what it was says which it is. `null` for a line without an address. */
@@ -43,13 +53,13 @@ function linksOf(text, old = []) {
   for (const [at, link] of old.entries()) for (const key of [`= ${lineOf(link)}`, `@ ${link.url}`]) known.set(key, [...known.get(key) ?? [], at]);
   const taken = new Set(), all = lines(text);
   const same = all.map((line) => { const at = take(`= ${line}`); if (at !== undefined) taken.add(at); return at; });
-  return all.map((line, index) => {
+  return all.flatMap((line, index) => {
     if (same[index] !== undefined) return { from: same[index] + 1 };
     const link = linkOf(line);
     for (let at; link && (at = take(`@ ${link.url}`)) !== undefined;) {
       if (!taken.has(at)) { taken.add(at); return { from: at + 1, linkDescription: link.linkDescription ?? '' }; }
     }
-    return link;
+    return linksOfLine(line);
   });
 }
 

@@ -1,0 +1,57 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Values of the browser extension, in Node: the browsers' own tests are in Tests/Browser.
+@Suite("The extension's links", .enabled(if: Program.path(of: "node") != nil, "node is not installed"))
+struct ExtensionTests {
+    /// Runs `body` with the module's functions, and takes its result as JSON.
+    private func run(_ body: String) throws -> String {
+        let folder = try TemporaryFolder()
+        let script = """
+            const { linksInText, hexOfTabs, canBeSent, link } = await import("file://\(Checkout.root)/Browser/hexes.js");
+            (await import("node:fs")).writeFileSync("\(folder.path)/out", JSON.stringify(\(body)));
+            """
+        try folder.write(script, to: "script.mjs")
+        let node = try ChildProcess(try #require(Program.path(of: "node")), ["\(folder.path)/script.mjs"])
+        #expect(node.wait() == 0)
+        return try String(contentsOfFile: "\(folder.path)/out", encoding: .utf8)
+    }
+
+    @Test(
+        "links in a text keep the brackets that they open, and no punctuation behind them",
+        arguments: [
+            ("see https://a.example/Hop_(networking) there", ["https://a.example/Hop_(networking)"]),
+            ("(https://a.example/b) (see https://a.example/x_(y)).", ["https://a.example/b", "https://a.example/x_(y)"]),
+            (
+                "[https://a.example/] {https://b.example/?q=[1]}, \u{201C}https://c.example/\u{201D}!",
+                ["https://a.example/", "https://b.example/?q=[1]", "https://c.example/"]
+            ),
+            (
+                "https://a.example/a(b(c))) <https://b.example/>; https://a.example/a(b(c))",
+                ["https://a.example/a(b(c))", "https://b.example/"]
+            ),
+        ])
+    func text(text: String, links: [String]) throws {
+        let quoted = String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+        let found = try JSONDecoder().decode([String].self, from: Data(try run("linksInText(\(quoted)).map((link) => link.url)").utf8))
+        #expect(found == links)
+    }
+
+    @Test(
+        "a page that shows another one is sent as that",
+        arguments: [
+            ("about:reader?url=https%3A%2F%2Freal.example%2Farticle%3Fa%3D1%26b", "https://real.example/article?a=1&b"),
+            ("chrome-distiller://x_y/?time=1&url=https%3A%2F%2Freal.example%2F", "https://real.example/"),
+            ("view-source:https://real.example/", "https://real.example/"),
+            ("chrome-extension://abc/suspended.html#ttl=T&pos=0&uri=https://real.example/?a=b&c", "https://real.example/?a=b&c"),
+            ("about:reader?url=about%3Aconfig", nil), ("about:reader?url=%E0%A4%A", nil), ("view-source:chrome://version", nil),
+            ("about:config", nil),
+            ("moz-extension://abc/suspended.html#uri=javascript:alert(1)", nil),
+        ])
+    func shown(url: String, sent: String?) throws {
+        let tabs = "hexOfTabs([{ id: 1, url: '\(url)', title: 'Article', groupId: -1 }])"
+        #expect(try run("\(tabs).leftOut") == (sent == nil ? "1" : "0"))
+        if let sent { #expect(try run("\(tabs).hex.links") == "[{\"url\":\"\(sent)\",\"title\":\"Article\"}]") }
+    }
+}
