@@ -1,0 +1,8 @@
+// libFuzzer's way into bookmarks in CSV that are imported (FormatChecks.swift).
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzCSV(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    var input = FuzzInput(data, count)
+    FormatChecks.check(.csv, input.all())
+    return 0
+}

@@ -1,0 +1,95 @@
+// Invariants of every imported file, however broken: it is read without a trap, no address is invented, and each entry is taken or
+// counted among those left out. The targets beside this file, one for each format, call `check`.
+
+enum FormatChecks {
+    static func check(_ format: FileFormat, _ bytes: [UInt8]) {
+        guard let text = try? DecodedText(bytes).bytes else { return }
+        _ = FileFormat.of(text, name: "file")
+        guard let reading = format.read(text, name: "name") else { return }
+        check(reading)
+        let places = readable(format, text)
+        for url in places == nil ? [] : reading.forest.hexes.flatMap({ $0.links.map(\.url) }) {
+            guard occurs(plain(format, url), in: places ?? []) else { fatalError("an address is not in the file: \(url)") }
+        }
+        let seen = entries(format, text)
+        guard reading.forest.linkCount + skipped(reading) >= seen else {
+            fatalError("\(seen) entries: \(reading.forest.linkCount) taken, \(skipped(reading)) left out")
+        }
+    }
+
+    /// A folder stands behind the one it is in, and each hex is JSON in one line.
+    static func check(_ reading: FileReading) {
+        for (index, hex) in reading.forest.hexes.enumerated() {
+            guard hex.parent ?? -1 < index else { fatalError("a hex stands before the one it is in") }
+        }
+        for skip in reading.skipped {
+            guard skip.items.count == min(skip.count, FileReading.Skip.shown), skip.items.allSatisfy({ $0.line > 0 }) else {
+                fatalError("what was left out is not counted")
+            }
+        }
+        var count = 0
+        for line in reading.forest.divided() {
+            guard !line.bytes.contains(0x0A) else { fatalError("a hex has several lines") }
+            var tree = HexForest()
+            tree.append(line)
+            count += tree.linkCount
+        }
+        guard count == reading.forest.linkCount else { fatalError("\(count) links of \(reading.forest.linkCount) are sent") }
+    }
+
+    private static func skipped(_ reading: FileReading) -> Int { reading.skipped.reduce(0) { $0 + $1.count } }
+
+    /// The text in which addresses stand as they are read; `nil` if they may have another form there.
+    private static func readable(_ format: FileFormat, _ text: [UInt8]) -> [UInt8]? {
+        switch format {
+        case .html, .opml:
+            // An attached address is a string of JSON.
+            let mark = Array("data-hexlist".utf8)
+            return occurs(mark, in: text.map(ASCII.lowercased)) ? nil : Array(MarkupText.decoded(text).utf8)
+        case .csv, .markdown, .list, .json, .ndjson: return plain(format, text)
+        }
+    }
+
+    private static func plain(_ format: FileFormat, _ url: String) -> [UInt8] {
+        var bytes = Array(url.utf8)
+        // The scheme of `<ada@example.org>` is not in the file.
+        if format == .markdown, url.hasPrefix("mailto:") { bytes.removeFirst(7) }
+        return plain(format, bytes)
+    }
+
+    /// Without the marks that quote others.
+    private static func plain(_ format: FileFormat, _ bytes: [UInt8]) -> [UInt8] {
+        switch format {
+        case .csv: bytes.filter { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "'") }
+        case .markdown: bytes.filter { $0 != UInt8(ascii: "\\") }
+        default: bytes
+        }
+    }
+
+    static func occurs(_ part: [UInt8], in text: [UInt8]) -> Bool {
+        guard let first = part.first else { return true }
+        return text.indices.contains { text[$0] == first && text[$0...].starts(with: part) }
+    }
+
+    /// The entries of a file that are taken or left out.
+    private static func entries(_ format: FileFormat, _ text: [UInt8]) -> Int {
+        var count = 0
+        switch format {
+        case .html, .opml:
+            var scanner = MarkupScanner(text)
+            while let token = scanner.next() {
+                guard case .open(let tag) = token, tag[Attached.attribute] == nil else { continue }
+                let names: [StaticString] = format == .html ? ["href"] : ["url", "xmlurl", "htmlurl"]
+                guard tag.element == (format == .html ? "a" : "outline") else { continue }
+                let addresses = names.map { tag[$0] }
+                if addresses.contains(where: { !($0 ?? "").isEmpty }) { count += 1 }
+            }
+        case .list:
+            for line in TextLines(text) where line.text.first != UInt8(ascii: "#") {
+                if !LinkLine.parts(String(decoding: line.text, as: UTF8.self)).isEmpty { count += 1 }
+            }
+        case .csv, .markdown, .json, .ndjson: break
+        }
+        return count
+    }
+}

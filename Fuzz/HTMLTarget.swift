@@ -1,0 +1,8 @@
+// libFuzzer's way into bookmarks in HTML that are imported (FormatChecks.swift).
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzHTML(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    var input = FuzzInput(data, count)
+    FormatChecks.check(.html, input.all())
+    return 0
+}
