@@ -96,9 +96,7 @@ public enum BookmarkCSV {
                 case .service: link.service = text
                 case .created: link.extra.append(BookmarkDate.member(text, as: "addDate", otherwise: "created"))
                 case .note: link.extra.append(.init("note", text))
-                // Pocket separates tags by |, all others by commas.
-                case .tags:
-                    link.extra.append(.init("tags", TagList.json(text, separator: text.utf8.contains(UInt8(ascii: "|")) ? "|" : ",")))
+                case .tags: link.extra.append(.init("tags", TagList.json(ofCell: text)))
                 case .other(let name) where !useless.contains(name) && !name.isEmpty: link.extra.append(.init(name, text))
                 case .other: break
                 }

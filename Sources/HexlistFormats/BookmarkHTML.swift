@@ -344,6 +344,14 @@ enum TagList {
         return JSONValue { json in json.array(tags) { $0.string($1) } }
     }
 
+    /// The tags of a cell: a JSON array of texts, or a text with `|` between them, as Pocket has it, or with commas.
+    static func json(ofCell text: String) -> JSONValue {
+        if text.hasPrefix("["), let list = try? JSONValue(parsing: text), list.elements?.allSatisfy({ $0.string != nil }) ?? false {
+            return list.inOneLine
+        }
+        return json(text, separator: text.utf8.contains(UInt8(ascii: "|")) ? "|" : ",")
+    }
+
     /// The tags with a comma between them; `nil` for what is no list of texts that comes back from that.
     static func text(_ json: JSONValue) -> String? {
         guard let elements = json.elements, !elements.isEmpty else { return nil }

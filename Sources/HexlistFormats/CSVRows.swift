@@ -10,7 +10,7 @@ struct CSVRows {
         case strict
         /// Around a cell, perhaps single in it, in one line.
         case loose
-        /// Around a cell without separators; others are text.
+        /// Around a cell, doubled in it, in one line; others are text.
         case literal
     }
 
@@ -20,6 +20,8 @@ struct CSVRows {
         /// Whether each quotation mark is closed, with a separator or the end of the line behind it.
         var isClean = true
         var hasLines = false
+        /// The offset of a quotation mark that is not closed up to the end of the line.
+        var unclosed = Int.max
     }
 
     /// The number of columns; `nil` if it is not known.
@@ -64,7 +66,10 @@ struct CSVRows {
                 (text, at) = (cell, end)
             } else {
                 let end = bytes[at...].firstIndex(where: ends) ?? bytes.count
-                text = Array(bytes[at..<end])
+                let cell = bytes[at..<end]
+                // The only quotation mark of a cell, at its start, is not part of the text.
+                let isOpen = cell.first == UInt8(ascii: "\"") && !cell.dropFirst().contains(UInt8(ascii: "\""))
+                text = Array(cell.dropFirst(isOpen ? 1 : 0))
                 at = end
             }
             row.cells.append(String(decoding: text, as: UTF8.self))
@@ -81,9 +86,10 @@ struct CSVRows {
 
     /// The cell whose quotation mark is at an offset, and the offset behind it; `nil` if that is text.
     private mutating func quoted(_ open: Int, _ quotes: inout Quotes, _ row: inout Row) -> (text: [UInt8], end: Int)? {
-        // In a cell that is not closed up to the end of the file no other is, but one that begins with its second of two marks.
-        if quotes == .strict, open > unclosed, open + 1 < bytes.count, bytes[open + 1] != UInt8(ascii: "\"") { row.isClean = false }
-        guard row.isClean else { return nil }
+        // In a cell that is not closed up to the end of the file, or line, no other is, but one that begins with its second of two marks.
+        let isDoubled = open + 1 < bytes.count && bytes[open + 1] == UInt8(ascii: "\"")
+        if quotes == .strict, open > unclosed, !isDoubled { row.isClean = false }
+        guard row.isClean, quotes != .literal || open < row.unclosed || isDoubled else { return nil }
         var text: [UInt8] = []
         var at = open + 1
         var hasLines = false
@@ -95,10 +101,9 @@ struct CSVRows {
                     row.hasLines = row.hasLines || hasLines
                     return (text, at + 1)
                 }
-                if quotes == .literal { return nil }
                 let isDoubled = bytes[at + 1] == byte
-                if !isDoubled, quotes == .strict {
-                    row.isClean = false
+                if !isDoubled, quotes != .loose {
+                    row.isClean = quotes == .literal
                     return nil
                 }
                 text.append(byte)
@@ -108,7 +113,6 @@ struct CSVRows {
             let isLineEnd = byte == 0x0A || byte == 0x0D
             hasLines = hasLines || isLineEnd
             if isLineEnd, quotes != .strict { break }
-            if quotes == .literal, byte == separator { return nil }
             text.append(byte)
             at += 1
         }
@@ -118,7 +122,7 @@ struct CSVRows {
             if at >= bytes.count { unclosed = min(unclosed, open) }
         // No later mark of the line is closed either.
         case .loose: quotes = .literal
-        case .literal: break
+        case .literal: row.unclosed = min(row.unclosed, open)
         }
         return nil
     }

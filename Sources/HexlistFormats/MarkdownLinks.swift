@@ -172,7 +172,9 @@ enum MarkdownLinks {
         _ text: ArraySlice<UInt8>, behind close: Int, titled open: Int, _ resolve: (([UInt8]) -> String?)?
     ) -> (url: String, end: Int)? {
         let next = close + 1
-        if next < text.endIndex, text[next] == UInt8(ascii: "(") { return destination(text, from: next + 1) }
+        if next < text.endIndex, text[next] == UInt8(ascii: "(") {
+            return destination(text, from: next + 1) ?? looseDestination(text, from: next + 1)
+        }
         if next < text.endIndex, text[next] == UInt8(ascii: "["), let resolve,
             let end = text[next...].prefix(longestLabel).firstIndex(of: UInt8(ascii: "]"))
         {
@@ -219,6 +221,19 @@ enum MarkdownLinks {
         }
         guard at < text.endIndex, text[at] == UInt8(ascii: ")") else { return nil }
         return (LinkMarkdown.unescaped(string(MarkupText.trimmed(address))), at + 1)
+    }
+
+    /// An address with spaces in it, up to the parenthesis that closes it: not of CommonMark, but what would be found of it otherwise is cut.
+    private static func looseDestination(_ text: ArraySlice<UInt8>, from start: Int) -> (url: String, end: Int)? {
+        var depth = 0
+        for (at, byte) in zip(start..., text[start...].prefix(longestTitle)) {
+            if byte == UInt8(ascii: "(") { depth += 1 }
+            if byte == UInt8(ascii: ")") { depth -= 1 }
+            guard depth < 0 else { continue }
+            let url = string(MarkupText.trimmed(text[start..<at]))
+            return LinkForm(url) == .link ? (url, at + 1) : nil
+        }
+        return nil
     }
 
     /// The title of a link: of an image in it, the text that stands for the image.

@@ -41,7 +41,7 @@ import Testing
             (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not read."),
             ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex."),
             ("{\"links\":[]}\n{\n", "x, line 2, is no JSON: the text ends where a value belongs."),
-            ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML without bookmarks."),
+            ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML, but neither OPML nor a page of bookmarks."),
         ])
     func refused(text: String, message: String) {
         #expect(Self.error(Array(text.utf8))?.message == message)

@@ -102,7 +102,7 @@ import Testing
             ("https://a.example/, **https://b.example/**", ["|https://a.example/", "|https://b.example/"]),
             ("- Title: https://a.example/", ["Title|https://a.example/"]), ("- https://a.example/ – Title", ["Title|https://a.example/"]),
             ("[![badge](https://i.example/)](https://a.example/)", ["badge|https://a.example/"]), ("[a](bb:c", []),
-            ("[a](https://a.example/ b c)", ["|https://a.example/"]),
+            ("[a](https://a.example/ b c)", ["a|https://a.example/ b c"]),
             ("[text][1] and [one]", ["text|https://one.example/", "one|https://one.example/"]), ("\\[a](bb:c)", []),
             ("-[a](bb:c)", ["a|bb:c"]),
         ])
@@ -340,6 +340,8 @@ import Testing
         #expect(Self.outline(reading) == ["file", "   <https://a.example/> url=https://b.example/ note=n x=y"])
         #expect(Self.skipped(reading) == ["moreCells 1: 2", "noScheme 1: 3"])
         #expect(Self.read(.csv, "a,b\nhttps://a.example/,x\n") == nil)
+        let open = Self.read(.csv, "title,url,tags\nA,\"https://a.example/,\n\"B,https://b.example/,\"[\"\"x\"\", \"\"y z\"\"]\"\n")
+        #expect(Self.outline(open) == ["file", "  A <https://a.example/>", "  B <https://b.example/> tags=[\"x\", \"y z\"]"])
     }
 
     // MARK: OPML

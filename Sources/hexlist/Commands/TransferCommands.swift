@@ -299,7 +299,7 @@ struct ImportedFile {
         let name = Self.name(path)
         guard let format = format ?? FileFormat.of(text, name: path) else {
             throw HexlistError(
-                .badRequest, "\(InputFile.name(path)) is XML or HTML without bookmarks.",
+                .badRequest, "\(InputFile.name(path)) is XML or HTML, but neither OPML nor a page of bookmarks.",
                 hint: "Bookmarks are read as HTML, OPML, CSV, Markdown, JSON, or a list of links; --format names the format.")
         }
         if format == .json || format == .ndjson {
