@@ -183,7 +183,8 @@ let package = Package(
         .testTarget(
             name: "HexlistFilesTests",
             dependencies: [
-                "HexlistFiles", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistFiles", "HexlistModel", "HexlistSystem", "HostileTexts", "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
         .testTarget(
@@ -223,8 +224,8 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistNode", "HexlistAPI", "HexlistFiles", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery",
-                "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistNode", "HexlistAPI", "HexlistFiles", "HexlistJSON", "HexlistStore", "HexlistTransport", "HexlistWire",
+                "HexlistDiscovery", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),

@@ -1,4 +1,5 @@
 public import HexlistJSON
+import HexlistModel
 
 /// The body of `POST /v1/offers`: files and folders of this machine that peers may fetch.
 public struct OfferRequest: JSONShape, Sendable, Equatable {
@@ -39,17 +40,70 @@ public struct OfferProgress: JSONShape, Sendable, Equatable {
     }
 }
 
+/// The entries of folders that were left out of what is offered, counted by their cause.
+public struct OfferLeftOut: JSONShape, Sendable, Equatable {
+    /// Names that begin with a dot.
+    @LeftOutEmpty public var hidden: Int
+    @LeftOutEmpty public var links: Int
+    /// Devices, pipes and sockets.
+    @LeftOutEmpty public var special: Int
+    /// Names that are not UTF-8.
+    @LeftOutEmpty public var names: Int
+    /// Files that may not be read, and folders that may not be opened, each one entry with all that is in it.
+    @LeftOutEmpty public var notAllowed: Int
+    /// Files and folders that were deleted, replaced or changed meanwhile.
+    @LeftOutEmpty public var changed: Int
+    /// Files and folders that the system failed to read.
+    @LeftOutEmpty public var failed: Int
+    /// Folders without a file to send.
+    @LeftOutEmpty public var empty: Int
+    /// The first ten paths of those that may not or could not be read, or changed: absolute.
+    @LeftOutEmpty public var paths: [String]
+
+    public init(
+        hidden: Int = 0, links: Int = 0, special: Int = 0, names: Int = 0, notAllowed: Int = 0, changed: Int = 0, failed: Int = 0,
+        empty: Int = 0, paths: [String] = []
+    ) {
+        self.hidden = hidden
+        self.links = links
+        self.special = special
+        self.names = names
+        self.notAllowed = notAllowed
+        self.changed = changed
+        self.failed = failed
+        self.empty = empty
+        self.paths = paths
+    }
+
+    /// The causes for people: `2 hidden, 1 that may not be read (a/secret.txt)`. Paths are cleaned.
+    public var text: String {
+        let parts: [(Int, String)] = [
+            (hidden, "hidden"), (links, links == 1 ? "symbolic link" : "symbolic links"),
+            (special, special == 1 ? "device, pipe or socket" : "devices, pipes or sockets"), (names, "with a name that is not UTF-8"),
+            (notAllowed, "that may not be read"), (changed, "that changed or vanished meanwhile"), (failed, "that could not be read"),
+            (empty, empty == 1 ? "folder without files to send" : "folders without files to send"),
+        ]
+        let causes = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+        guard !paths.isEmpty else { return causes }
+        let rest = notAllowed + changed + failed - paths.count
+        let names = paths.map { TerminalText.clean($0, columns: 100) } + (rest > 0 ? ["\(rest) more"] : [])
+        return "\(causes) (not read: \(names.joined(separator: ", ")))"
+    }
+}
+
 /// Files that are on offer now, as a hex to be sent.
 public struct OfferResult: JSONShape, Sendable, Equatable {
     /// A HexJM: its links are the files, the hexes inside it the folders; or the hex that was named, with other links.
     public var hex: JSONValue
     public var files: Int
     public var size: Int64
-    /// Symbolic links, hidden files, sockets and the like, and what is not readable: left out. Of a hex: links to files of which there is no copy
-    /// here, which lead where they led.
+    /// Entries of folders that were left out. Of a hex: links to files without a copy here, which are unchanged.
     @EmptyIfMissing public var leftOut: Int
+    /// The same by cause; `nil` if nothing of a folder was left out.
+    public var leftOutBy: OfferLeftOut?
 
-    public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int) {
+    public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int, leftOutBy: OfferLeftOut? = nil) {
+        self.leftOutBy = leftOutBy
         self.hex = hex
         self.files = files
         self.size = size

@@ -50,13 +50,26 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     }
 }
 
+/// Why a file on offer cannot be fetched any more.
+public enum OfferProblem: String, CaseIterable, Sendable {
+    /// It is another file, or has changed since it was offered.
+    case changed
+    /// It is not there.
+    case missing
+    /// This user may not read it.
+    case notAllowed
+}
+
 /// A file that a row of the outbox offers its peer.
 public struct OutboxOffer: JSONShape, Sendable, Equatable {
     public var name: String
     public var size: Int64
     public var ends: Timestamp
+    /// Why it cannot be fetched any more, as the file is now; `nil` if it is as it was offered.
+    public var problem: OpenWord<OfferProblem>?
 
-    public init(name: String, size: Int64, ends: Timestamp) {
+    public init(name: String, size: Int64, ends: Timestamp, problem: OfferProblem? = nil) {
+        self.problem = problem.map { OpenWord($0) }
         self.name = name
         self.size = size
         self.ends = ends

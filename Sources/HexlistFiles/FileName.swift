@@ -53,6 +53,27 @@ public struct FileName: Sendable, CustomStringConvertible {
         return FileName(stem: Self.cut(stem, bytes: room) + mark, suffix: suffix)
     }
 
+    /// The most numbers that are tried.
+    static let mostNumbers = 1 << 20
+
+    /// A numbered name that is free, found with few looks however many are not: the number is doubled until it is free, and the distance to the
+    /// last that is taken halved. The first free one if no number before it is free.
+    /// - Parameter isTaken: looks whether there is something of this name; called 40 times at most.
+    /// - Returns: `nil` if none was found.
+    func firstFree(_ isTaken: (FileName) throws(FileFault) -> Bool) throws(FileFault) -> FileName? {
+        guard try isTaken(self) else { return self }
+        var (last, free) = (1, 2)
+        while try isTaken(numbered(free)) {
+            guard free < Self.mostNumbers else { return nil }
+            (last, free) = (free, 2 * free)
+        }
+        while free - last > 1 {
+            let middle = (last + free) / 2
+            if try isTaken(numbered(middle)) { last = middle } else { free = middle }
+        }
+        return numbered(free)
+    }
+
     /// The name of the file that is this one while it is partial: `.NAME.ID.part`, at most 255 bytes.
     /// - Parameter id: letters and digits, at most 64; whatever else is left out.
     func partName(_ id: String) -> String {

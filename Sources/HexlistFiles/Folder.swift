@@ -51,27 +51,54 @@ extension Descriptor {
 
     /// Calls `body` with each entry's name, in the order of the file system, until it returns `false`; without `.` and `..`.
     func entries(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ kind: EntryKind) -> Bool) throws(FileFault) {
+        _ = try EntryStream(of: self).read(body)
+    }
+
+    /// The kind of an entry, looked up if the folder does not say it; `unknown` for one that is gone.
+    func kind(of name: String, _ kind: EntryKind) throws(FileFault) -> EntryKind {
+        guard kind == .unknown, let status = try status(of: name) else { return kind }
+        switch status.kind {
+        case S_IFREG: return .file
+        case S_IFDIR: return .folder
+        case S_IFLNK: return .link
+        default: return .special
+        }
+    }
+}
+
+/// The entries of a folder, read one after another in one or several parts. Not for several threads at once.
+final class EntryStream: @unchecked Sendable {
+    private let stream: OpaquePointer
+
+    init(of folder: Descriptor) throws(FileFault) {
         // A descriptor of its own: the place in a folder is shared by copies of one.
-        let number = use { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        let number = folder.use { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard number >= 0 else { throw .last }
         guard let stream = fdopendir(number) else {
             let fault = FileFault.last
             close(number)
             throw fault
         }
-        defer { closedir(stream) }
+        self.stream = stream
+    }
+
+    deinit { closedir(stream) }
+
+    /// Calls `body` with the next entries, without `.` and `..`, until it returns `false`.
+    /// - Returns: whether there may be more.
+    func read(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ kind: Descriptor.EntryKind) -> Bool) throws(FileFault) -> Bool {
         let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
         while true {
             errno = 0
             guard let entry = readdir(stream) else {
                 guard errno == 0 else { throw .last }
-                return
+                return false
             }
             let start = UnsafeRawPointer(entry).advanced(by: offset)
             let count = strlen(start.assumingMemoryBound(to: CChar.self))
             let name = UnsafeBufferPointer(start: start.assumingMemoryBound(to: UInt8.self), count: count)
             guard !name.elementsEqual(".".utf8), !name.elementsEqual("..".utf8) else { continue }
-            let kind: EntryKind =
+            let kind: Descriptor.EntryKind =
                 switch Int(entry.pointee.d_type) {
                 case Int(DT_REG): .file
                 case Int(DT_DIR): .folder
@@ -79,18 +106,7 @@ extension Descriptor {
                 case Int(DT_UNKNOWN): .unknown
                 default: .special
                 }
-            guard body(name, kind) else { return }
-        }
-    }
-
-    /// The kind of an entry, by a look where the folder did not say.
-    func kind(of name: String, _ kind: EntryKind) -> EntryKind {
-        guard kind == .unknown, let status = try? status(of: name) else { return kind }
-        switch status.kind {
-        case S_IFREG: return .file
-        case S_IFDIR: return .folder
-        case S_IFLNK: return .link
-        default: return .special
+            guard body(name, kind) else { return true }
         }
     }
 }

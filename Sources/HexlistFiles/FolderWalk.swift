@@ -6,8 +6,8 @@ public import HexlistModel
 
 /// What of a folder is sent as a hex: its regular files, and its sub-folders with theirs, in the order of the names' bytes.
 ///
-/// Only names and identities are read, so that a folder which is too large is refused before anything is hashed. Symbolic links, what is
-/// neither file nor folder, hidden entries, and names that are no UTF-8 are left out and counted.
+/// Only names and identities are read, so that a folder which is too large is refused before anything is hashed. Each entry that is left
+/// out is counted by its cause.
 public struct FolderWalk: Sendable {
     public struct File: Sendable {
         public var name: String
@@ -23,14 +23,59 @@ public struct FolderWalk: Sendable {
         public var files: [File] = []
     }
 
-    /// Entries that were left out.
+    /// Why an entry is left out.
+    public enum Cause: CaseIterable, Sendable {
+        /// Its name begins with a dot.
+        case hidden
+        case link
+        /// A device, a pipe or a socket.
+        case special
+        /// Its name is not UTF-8.
+        case name
+        /// A file that may not be read, or a folder that may not be opened, with all that is in it.
+        case notAllowed
+        /// It was deleted, replaced or changed while the folder was read.
+        case changed
+        /// The system failed to read it.
+        case failed
+        /// A folder that has no file to send, nor a folder with one.
+        case empty
+    }
+
+    /// The entries that were left out.
     public struct Skipped: Equatable, Sendable {
-        public var hidden = 0
-        public var links = 0
-        /// Devices, pipes and sockets.
-        public var special = 0
-        /// Names that are no UTF-8, and files and folders that may not be read.
-        public var unreadable = 0
+        /// The most paths that are kept.
+        public static let mostPaths = 10
+
+        public private(set) var counts: [Cause: Int] = [:]
+        /// The first paths of files and folders that should have been sent and could not be read: absolute.
+        public fileprivate(set) var paths: [String] = []
+
+        public init(_ counts: [Cause: Int] = [:], paths: [String] = []) { (self.counts, self.paths) = (counts, paths) }
+
+        public var total: Int { counts.values.reduce(0, +) }
+
+        public mutating func count(_ cause: Cause, _ path: String? = nil) {
+            counts[cause, default: 0] += 1
+            if let path, paths.count < Self.mostPaths { paths.append(path) }
+        }
+
+        /// Counts an entry that could not be opened or read.
+        /// - Throws: a fault that is not the entry's: this process has no more descriptors or memory, or was cancelled.
+        public mutating func add(_ fault: FileFault, _ path: String) throws(FileFault) {
+            switch fault {
+            case .system(let error) where [EMFILE, ENFILE, ENOMEM].contains(error.code): throw fault
+            case .diskFull, .cancelled, .protected, .tooManyFiles, .tooDeep: throw fault
+            case .notAllowed: count(.notAllowed, path)
+            case .notFound, .notRegular, .notFolder, .changed, .tooLong, .tooShort: count(.changed, path)
+            case .system, .otherBytes, .partTaken, .partLost, .noFreeName: count(.failed, path)
+            }
+        }
+
+        public mutating func add(_ other: Skipped) {
+            counts.merge(other.counts, uniquingKeysWith: +)
+            paths += other.paths.prefix(Self.mostPaths - paths.count)
+        }
     }
 
     /// The folder itself, then those in it, level by level.
@@ -44,6 +89,9 @@ public struct FolderWalk: Sendable {
         let name: [UInt8]
         let isFolder: Bool
     }
+
+    /// The folders of which not all is known: they may have files.
+    private var closed: Set<Int> = []
 
     /// - Parameters:
     ///   - path: absolute; the last name may be a symbolic link to a folder.
@@ -62,10 +110,10 @@ public struct FolderWalk: Sendable {
         var index = 0
         while index < folders.count {
             let here = paths[index]
-            for entry in try entries(of: root, at: here, most: 2 * maximumFiles) {
+            for entry in try entries(of: root, at: here, index, most: 2 * maximumFiles) {
                 let name = String(decoding: entry.name, as: UTF8.self)
                 guard SharePath.isName(name) else {
-                    skipped.unreadable += 1
+                    skipped.count(.name)
                     continue
                 }
                 guard let path = here.appending(name) else { throw .tooDeep(most: maximumLevels) }
@@ -81,8 +129,19 @@ public struct FolderWalk: Sendable {
             }
             index += 1
         }
+        countEmpty()
+        skipped.paths = skipped.paths.map { "\(path)/\($0)" }
         for index in folders.indices {
             for file in folders[index].files.indices { folders[index].files[file].path = "\(path)/\(folders[index].files[file].path)" }
+        }
+    }
+
+    /// Counts the folders without a file in them or in a folder of theirs.
+    private mutating func countEmpty() {
+        var isEmpty = folders.indices.map { folders[$0].files.isEmpty && !closed.contains($0) }
+        // A folder stands behind the one it is in.
+        for index in folders.indices.dropFirst().reversed() {
+            if isEmpty[index] { skipped.count(.empty) } else if let parent = folders[index].parent { isEmpty[parent] = false }
         }
     }
 
@@ -91,9 +150,7 @@ public struct FolderWalk: Sendable {
         do throws(FileFault) {
             file = try OfferedFile(try root.open(beneath: path, OfferedFile.flags))
         } catch {
-            if case .system = error { throw error }
-            skipped.unreadable += 1  // gone meanwhile, replaced, or not this user's
-            return
+            return try skipped.add(error, path.description)
         }
         folders[folder].files.append(File(name: name, path: path.description, identity: file.identity))
         fileCount += 1
@@ -101,35 +158,50 @@ public struct FolderWalk: Sendable {
     }
 
     /// The entries of one folder that are to be looked at, in order.
-    private mutating func entries(of root: Descriptor, at path: SharePath, most: Int) throws(FileFault) -> [Entry] {
+    /// - Parameter index: of the folder in `folders`.
+    private mutating func entries(of root: Descriptor, at path: SharePath, _ index: Int, most: Int) throws(FileFault) -> [Entry] {
         let folder: Descriptor
         do throws(FileFault) {
             folder = try root.open(beneath: path, O_RDONLY | O_DIRECTORY)
         } catch {
-            if case .system = error { throw error }
             guard !path.names.isEmpty else { throw error }
-            skipped.unreadable += 1
+            closed.insert(index)
+            try skipped.add(error, path.description)
             return []
         }
         var (entries, skipped) = ([Entry](), skipped)
-        try folder.entries { name, kind in
-            guard name.first != UInt8(ascii: ".") else {
-                skipped.hidden += 1
-                return true
+        let below = { (name: String) in path.names.isEmpty ? name : "\(path)/\(name)" }
+        var fault: FileFault?
+        do throws(FileFault) {
+            try folder.entries { name, kind in
+                guard name.first != UInt8(ascii: ".") else {
+                    skipped.count(.hidden)
+                    return true
+                }
+                guard let text = String(validating: name, as: UTF8.self) else {
+                    skipped.count(.name)
+                    return true
+                }
+                do throws(FileFault) {
+                    switch try folder.kind(of: text, kind) {
+                    case .file: entries.append(Entry(name: Array(name), isFolder: false))
+                    case .folder: entries.append(Entry(name: Array(name), isFolder: true))
+                    case .link: skipped.count(.link)
+                    case .special: skipped.count(.special)
+                    case .unknown: skipped.count(.changed, below(text))
+                    }
+                } catch {
+                    do throws(FileFault) { try skipped.add(error, below(text)) } catch { fault = error }
+                }
+                return fault == nil && entries.count <= most  // one more than may be is enough to refuse
             }
-            guard let text = String(validating: name, as: UTF8.self) else {
-                skipped.unreadable += 1
-                return true
-            }
-            switch folder.kind(of: text, kind) {
-            case .file: entries.append(Entry(name: Array(name), isFolder: false))
-            case .folder: entries.append(Entry(name: Array(name), isFolder: true))
-            case .link: skipped.links += 1
-            case .special: skipped.special += 1
-            case .unknown: skipped.unreadable += 1
-            }
-            return entries.count <= most  // one more than may be is enough to refuse
+        } catch {
+            // The entries before the fault are sent; the rest of the folder counts as one.
+            guard !path.names.isEmpty else { throw error }
+            closed.insert(index)
+            try skipped.add(error, path.description)
         }
+        if let fault { throw fault }
         self.skipped = skipped
         return entries.sorted { $0.name.lexicographicallyPrecedes($1.name) }
     }

@@ -97,7 +97,8 @@ public final class PartFile: Sendable {
     static let longStride: Int64 = 64 << 20
     /// Bytes after which the kernel is told to begin writing them, so that nobody waits long for the disk, neither here nor in the store.
     private static let writeBack: Int64 = 1 << 20
-    static let mostNames = 10_000
+    /// How often a name is looked for again that another took in the last moment.
+    private static let attempts = 16
 
     public let goal: Goal
     private let folder: Descriptor
@@ -243,7 +244,7 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Checks length and digest, makes all of it durable, and gives it its name: the first of `FileName.numbered` that is free. Ends the
+    /// Checks length and digest, makes all of it durable, and gives it its name, or one with a number that is free. Ends the
     /// object, except where it throws `diskFull`, `tooShort` or what `willRename` throws: then it can be called again.
     /// - Parameter willRename: called before each attempt at a name: afterwards a crash may leave the file under it.
     /// - Throws: `otherBytes`, with the partial file deleted; `tooShort`, `diskFull`, `partLost`, `noFreeName`, `system`; what `willRename`
@@ -383,9 +384,10 @@ public final class PartFile: Sendable {
         guard let part = try folder.status(of: goal.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else {
             throw FileFault.partLost
         }
-        for number in 1...PartFile.mostNames {
-            let placement = Placement(name: goal.name.numbered(number).description, device: device, inode: inode)
-            guard try folder.status(of: placement.name) == nil else { continue }
+        for _ in 1...Self.attempts {
+            let name = try goal.name.firstFree { name throws(FileFault) in try folder.status(of: name.description) != nil }
+            guard let name else { break }
+            let placement = Placement(name: name.description, device: device, inode: inode)
             try willRename(placement)
             guard try rename(to: placement.name) else { continue }
             try folder.synchronize()

@@ -88,36 +88,82 @@ public struct SharedFolder: Sendable {
     public func page(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> Page {
-        let limit = max(1, min(limit, FolderListing.maximumEntries))
+        let reading = try reading(by: order, after: cursor, limit: limit)
+        while true {
+            if let page = try reading.step() { return page }
+        }
+    }
+
+    /// Begins to read a page in steps; parameters and faults as of `page`.
+    public func reading(
+        by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
+    ) throws(FileFault) -> FolderReading {
         let after = cursor.flatMap { FolderPlace($0, order) }
         guard cursor == nil || after != nil else { throw .notFound }
-        var (first, unreadable) = (FirstPlaces(limit: limit + 1, after: after), 0)
-        try descriptor.entries { name, kind in
-            guard kind == .file || kind == .folder || kind == .unknown, showsHidden || name.first != UInt8(ascii: ".") else { return true }
-            guard !name.contains(where: { $0 >= 0x80 }) || String(validating: name, as: UTF8.self) != nil else {
-                unreadable += 1
-                return true
-            }
-            if order == .name {
-                first.insert(0, name)
-            } else if let status = try? descriptor.status(of: String(decoding: name, as: UTF8.self)), status.isRegular || status.isFolder {
-                first.insert(FolderListing.number(status, order), name)
-            }
-            return true
+        return try FolderReading(self, order, after, limit: max(1, min(limit, FolderListing.maximumEntries)))
+    }
+}
+
+/// A page of a folder on its way, read in steps: between them others have the thread, so that a folder of any size delays nobody for long. Not
+/// for several threads at once.
+public final class FolderReading: @unchecked Sendable {
+    /// The most entries that one step looks at. With a look at each file that is about 2 ms.
+    public static let entriesAtOnce = 1_024
+
+    private let folder: SharedFolder
+    private let order: FileOrder
+    private let limit: Int
+    private let entries: EntryStream
+    private var first: FirstPlaces
+    private var unreadable = 0
+
+    fileprivate init(_ folder: SharedFolder, _ order: FileOrder, _ after: FolderPlace?, limit: Int) throws(FileFault) {
+        (self.folder, self.order, self.limit) = (folder, order, limit)
+        entries = try EntryStream(of: folder.descriptor)
+        first = FirstPlaces(limit: limit + 1, after: after)
+    }
+
+    /// Looks at the next entries. Blocks.
+    /// - Returns: the page, once all entries were looked at; `nil` before.
+    public func step() throws(FileFault) -> SharedFolder.Page? {
+        var looked = 0
+        let hasMore = try entries.read { name, kind in
+            look(name, kind)
+            looked += 1
+            return looked < Self.entriesAtOnce
         }
+        return hasMore ? nil : page()
+    }
+
+    private func look(_ name: UnsafeBufferPointer<UInt8>, _ kind: Descriptor.EntryKind) {
+        guard kind == .file || kind == .folder || kind == .unknown, folder.showsHidden || name.first != UInt8(ascii: ".") else { return }
+        guard !name.contains(where: { $0 >= 0x80 }) || String(validating: name, as: UTF8.self) != nil else {
+            unreadable += 1
+            return
+        }
+        if order == .name {
+            first.insert(0, name)
+        } else if let status = try? folder.descriptor.status(of: String(decoding: name, as: UTF8.self)),
+            status.isRegular || status.isFolder
+        {
+            first.insert(FolderListing.number(status, order), name)
+        }
+    }
+
+    private func page() -> SharedFolder.Page {
         let found = first.sorted()
         let listed = found.prefix(limit)
         var listing = FolderListing()
         for place in listed {
             let name = String(decoding: place.name, as: UTF8.self)
-            guard SharePath.isName(name), let status = try? descriptor.status(of: name), status.isRegular || status.isFolder else {
+            guard SharePath.isName(name), let status = try? folder.descriptor.status(of: name), status.isRegular || status.isFolder else {
                 continue
             }
             listing.entries.append(FolderListing.Entry(name: name, status))
         }
         if found.count > limit, let last = listed.last { listing.next = last.cursor(order) }
         listing.unlisted = unreadable
-        return Page(listing: listing, unreadable: unreadable)
+        return SharedFolder.Page(listing: listing, unreadable: unreadable)
     }
 }
 

@@ -1,5 +1,5 @@
 internal import Crypto
-import HexlistModel
+public import HexlistModel
 
 /// The number of a transfer: that of its row in the store.
 public struct TransferID: Hashable, Comparable, Sendable, CustomStringConvertible {
@@ -32,8 +32,8 @@ public struct TransferKey: Hashable, Sendable {
     ///   - folder: the path of the folder it is fetched into.
     public init(url: String, folder: String) { self.init([Array(url.utf8) + [0], Array(folder.utf8)]) }
 
-    /// The key of what is put under its digest.
-    public init(digest: [UInt8]) { self.init([digest]) }
+    /// The key of a file that is put under its digest. Peers that offer the same file have a transfer each.
+    public init(digest: [UInt8], peer: PeerID) { self.init([digest, Array(peer.description.utf8)]) }
 
     private init(_ parts: [[UInt8]]) {
         var digest = SHA256()

@@ -10,6 +10,8 @@ public import HexlistModel
 /// - There are `places`. When one is free the next transfer begins, the peers in turn, of each peer the one that was added first.
 /// - A place has one transfer, or up to `sharing` small ones of one peer, each at its first attempt. While another peer waits for a place,
 ///   none joins them.
+/// - While another peer waits, a peer has `mostOfPeer` places at most, and a transfer that is slower than `slowest` gives way: it waits behind
+///   the others of its peer, and resumes later. A transfer that cannot resume keeps its place.
 /// - An absent peer, a lost link and a full disk are waits. What fails by its source's own fault `attempts` times pauses; the same cannot
 ///   be started again meanwhile except by force. After `rounds` pauses' worth of failures it has failed.
 /// - A run whose bytes are all here may give its place back before its end (`received`), as long as no more than `settling` do.
@@ -24,6 +26,8 @@ public struct TransferQueue: Sendable {
         case start(TransferID, run: TransferRun, peer: PeerID, place: Place)
         /// Stop a run. Nothing more of it matters.
         case stop(TransferRun)
+        /// End a run with `Outcome.gaveWay`, unless all its bytes are here.
+        case giveWay(TransferRun)
         /// The state of one transfer changed. Where all that wait for a peer are concerned nothing is told: `state(of:now:)` says it.
         case changed(TransferID, TransferState)
         /// Call `deadlineReached` then, and no longer at another instant; `nil`: at none.
@@ -38,6 +42,8 @@ public struct TransferQueue: Sendable {
         /// - progressed: whether bytes came in this run.
         case interrupted(progressed: Bool)
         case diskFull
+        /// It was asked to, and goes on later.
+        case gaveWay
         /// The source's own fault, which may pass: a server's error, too few bytes, other ones than announced.
         case sourceFault
         /// There is no use in trying again: it is gone, has changed, or cannot be written here.
@@ -64,6 +70,14 @@ public struct TransferQueue: Sendable {
     }
 
     public static let places = 4
+    /// The most places of one peer while another peer waits for one.
+    public static let mostOfPeer = 3
+    /// Bytes a second, the mean of a `window`, below which a transfer gives way while another peer waits: 64 kbit/s, the rate of ISDN. 1 MiB takes
+    /// two minutes then. A slower link has its turns of one window, and its place for as long as no other peer waits.
+    public static let slowest: Int64 = 8 << 10
+    /// The time in which the rate is measured, from the moment when another peer waits: longer than a connection takes to be made, and short
+    /// against the time that others wait.
+    public static let window = Duration.seconds(30)
     /// The most small transfers in one place.
     public static let sharing = 16
     /// The most runs that have given their places back and not ended: files that wait for their names.
@@ -91,6 +105,8 @@ public struct TransferQueue: Sendable {
         let key: TransferKey
         /// Whether it may share a place: until an attempt at it fails, which may be its own fault.
         var isSmall: Bool
+        /// Whether it resumes after an interruption, without fetching the same bytes again.
+        let resumes: Bool
         var stage = Stage.ready
         /// The number of its newest place in a lane, or its newest deadline; older ones count no more.
         var ticket: UInt64 = 0
@@ -103,7 +119,16 @@ public struct TransferQueue: Sendable {
     private struct Taken: Sendable {
         let peer: PeerID
         let isShared: Bool
+        let resumes: Bool
+        /// The first run that took it.
+        let since: TransferRun
         var runs = 1
+        /// Bytes that arrived since it was taken.
+        var arrived: Int64 = 0
+        /// The beginning of the measurement of its rate, and the bytes before; `nil` while no other peer waits.
+        var window: (began: Instant, arrived: Int64)?
+        /// Whether its runs were asked to give way.
+        var isLeaving = false
     }
 
     /// The transfers of one peer that could run.
@@ -138,8 +163,8 @@ public struct TransferQueue: Sendable {
 
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
-    /// The runs that have a place, with its number.
-    private var runs: [TransferRun: (id: TransferID, place: Int)] = [:]
+    /// The runs that have a place, with its number and the bytes that arrived in them.
+    private var runs: [TransferRun: (id: TransferID, place: Int, arrived: Int64)] = [:]
     private var taken = [Taken?](repeating: nil, count: Self.places)
     /// Runs without a place: all bytes are here, and the end is not told yet.
     private var received: [TransferRun: TransferID] = [:]
@@ -181,9 +206,10 @@ public struct TransferQueue: Sendable {
     /// Takes a transfer into the queue: a new one, or after a restart one of the store's.
     /// - Parameters:
     ///   - isSmall: whether it may share a place.
+    ///   - resumes: whether it resumes after an interruption, without fetching the same bytes again.
     ///   - force: whether it is started although the same has failed repeatedly.
     public mutating func add(
-        _ id: TransferID, peer: PeerID, key: TransferKey, isSmall: Bool = false, force: Bool = false, now: Instant
+        _ id: TransferID, peer: PeerID, key: TransferKey, isSmall: Bool = false, resumes: Bool = true, force: Bool = false, now: Instant
     ) -> (admission: Admission, actions: [Action]) {
         if let known = byKey[key] {
             if case .paused(let until)? = entries[known]?.stage {
@@ -196,7 +222,7 @@ public struct TransferQueue: Sendable {
         pauses.lift(key)
         guard entries[id] == nil else { return (.known(id), []) }
         guard entries.count < Self.most else { return (.full, []) }
-        entries[id] = Entry(peer: peer, key: key, isSmall: isSmall)
+        entries[id] = Entry(peer: peer, key: key, isSmall: isSmall, resumes: resumes)
         byKey[key] = id
         makeReady(id)
         tell(id)
@@ -250,6 +276,14 @@ public struct TransferQueue: Sendable {
         return settle(now)
     }
 
+    /// Bytes of a run arrived.
+    /// - Parameter arrived: all of the run.
+    public mutating func progressed(_ run: TransferRun, arrived: Int64) {
+        guard let known = runs[run], arrived > known.arrived else { return }
+        taken[known.place]?.arrived += arrived - known.arrived
+        runs[run]?.arrived = arrived
+    }
+
     /// All bytes of a run are here: its place is another's, and its end comes later.
     public mutating func received(_ run: TransferRun, now: Instant) -> [Action] {
         guard let id = leave(run) else { return [] }
@@ -260,7 +294,7 @@ public struct TransferQueue: Sendable {
     /// A run ended.
     public mutating func ended(_ run: TransferRun, _ outcome: Outcome, now: Instant) -> [Action] {
         guard let id = leave(run) ?? received.removeValue(forKey: run), var entry = entries[id] else { return [] }
-        entry.isSmall = false
+        if outcome != .gaveWay { entry.isSmall = false }
         entries[id] = entry
         switch outcome {
         case .done:
@@ -270,6 +304,9 @@ public struct TransferQueue: Sendable {
         case .interrupted(let progressed):
             makeReady(id, first: true)
             if reachable.contains(entry.peer) { rest(entry.peer, progressed: progressed, now: now) }
+            tell(id)
+        case .gaveWay:
+            makeReady(id)
             tell(id)
         case .diskFull: wait(id, .timed(.disk, until: now + Self.diskPause), until: now + Self.diskPause)
         case .sourceFault: sourceFailed(id, entry, now: now)
@@ -382,31 +419,86 @@ public struct TransferQueue: Sendable {
 
     /// Starts what has a place, arms the next deadline, and hands over the actions.
     private mutating func settle(_ now: Instant) -> [Action] {
-        while received.count < Self.settling, let peer = ring.first {
+        var index = ring.startIndex
+        while received.count < Self.settling, index < ring.endIndex {
+            let peer = ring[index]
             guard let id = next(of: peer) else {
-                ring.removeFirst()
+                ring.remove(at: index)
                 lanes[peer]?.isInRing = false
                 continue
             }
-            guard let place = place(for: id, of: peer) else { break }
-            ring.removeFirst()
+            let run = TransferRun(lastRun + 1)
+            guard let place = place(for: id, of: peer, run) else {
+                // Only a peer that has the most places lets others pass.
+                guard hasMost(peer) else { break }
+                index += 1
+                continue
+            }
+            ring.remove(at: index)
             lanes[peer]?.isInRing = false
             lanes[peer]?.ready.removeFirst()
-            lastRun += 1
-            let run = TransferRun(lastRun)
+            lastRun = run.value
             entries[id]?.stage = .running(run)
-            runs[run] = (id, place.number)
+            runs[run] = (id, place.number, 0)
             actions += [.changed(id, .running), .start(id, run: run, peer: peer, place: place)]
             enqueue(peer)
+            index = ring.startIndex
         }
+        let measured = makeWay(now)
         tidy()
         while let next = deadlines.min, !isMeant(next) { deadlines.removeMin() }
-        if deadlines.min?.at != armed {
-            armed = deadlines.min?.at
+        let due = [deadlines.min?.at, measured].compactMap(\.self).min()
+        if due != armed {
+            armed = due
             actions.append(.arm(armed))
         }
         defer { actions = [] }
         return actions
+    }
+
+    /// Asks the runs of one place to give way if a peer waits for one: the newest place of a peer with too many, else the slowest of those below
+    /// `slowest`.
+    /// - Returns: the end of the first measurement of a rate; `nil` if no peer waits.
+    private mutating func makeWay(_ now: Instant) -> Instant? {
+        let isFull = received.count < Self.settling && taken.allSatisfy { $0 != nil }
+        var ends: Instant?
+        var slow: (number: Int, rate: Int64)?
+        var crowding: (number: Int, since: TransferRun)?
+        for number in taken.indices {
+            guard let place = taken[number] else { continue }
+            guard isFull, othersWait(than: place.peer) else {
+                taken[number]?.window = nil
+                continue
+            }
+            guard place.resumes, !place.isLeaving else { continue }
+            if places(of: place.peer) > Self.mostOfPeer, place.since.value > crowding?.since.value ?? 0 { crowding = (number, place.since) }
+            var window = place.window ?? (now, place.arrived)
+            let time = window.began.duration(to: now)
+            if time >= Self.window {
+                let rate = (place.arrived - window.arrived) / max(1, time.components.seconds)
+                if rate < Self.slowest, rate < slow?.rate ?? .max { slow = (number, rate) }
+                window = (now, place.arrived)
+            }
+            taken[number]?.window = window
+            let end = window.began + Self.window
+            ends = min(ends ?? end, end)
+        }
+        // One at a time: few transfers may be waiting.
+        guard let number = crowding?.number ?? slow?.number, !taken.contains(where: { $0?.isLeaving ?? false }) else { return ends }
+        taken[number]?.isLeaving = true
+        actions += runs.filter { $0.value.place == number }.keys.sorted { $0.value < $1.value }.map { .giveWay($0) }
+        return ends
+    }
+
+    private func places(of peer: PeerID) -> Int { taken.count { $0?.peer == peer } }
+
+    /// Whether a peer may have no more places while another waits.
+    private func hasMost(_ peer: PeerID) -> Bool { places(of: peer) >= Self.mostOfPeer }
+
+    /// Whether a peer besides this one waits for a place.
+    private mutating func othersWait(than peer: PeerID) -> Bool {
+        for other in ring where other != peer && next(of: other) != nil { return true }
+        return false
     }
 
     /// The transfer of a peer that is to run next; the tickets before it that count no more are gone.
@@ -418,24 +510,27 @@ public struct TransferQueue: Sendable {
         return nil
     }
 
-    /// Takes a place for the first peer in the ring; `nil` if it has to wait.
-    private mutating func place(for id: TransferID, of peer: PeerID) -> Place? {
-        let isSmall = entries[id]?.isSmall ?? false
+    /// Takes a place for a run of a peer in the ring; `nil` if it has to wait.
+    private mutating func place(for id: TransferID, of peer: PeerID, _ run: TransferRun) -> Place? {
+        guard let entry = entries[id] else { return nil }
         let free = taken.firstIndex { $0 == nil }
-        if isSmall, free != nil || ring.count == 1,
-            let number = taken.firstIndex(where: { $0.map { $0.isShared && $0.peer == peer && $0.runs < Self.sharing } ?? false })
+        let othersWait = self.othersWait(than: peer)
+        if entry.isSmall, free != nil || !othersWait,
+            let number = taken.firstIndex(where: {
+                $0.map { $0.isShared && $0.peer == peer && $0.runs < Self.sharing && !$0.isLeaving } ?? false
+            })
         {
             taken[number]?.runs += 1
             return Place(number: number, isShared: true)
         }
-        guard let free else { return nil }
-        taken[free] = Taken(peer: peer, isShared: isSmall)
-        return Place(number: free, isShared: isSmall)
+        guard let free, !othersWait || !hasMost(peer) else { return nil }
+        taken[free] = Taken(peer: peer, isShared: entry.isSmall, resumes: entry.resumes, since: run)
+        return Place(number: free, isShared: entry.isSmall)
     }
 
     /// Takes a run out of its place, which is free with the last one.
     private mutating func leave(_ run: TransferRun) -> TransferID? {
-        guard let (id, place) = runs.removeValue(forKey: run) else { return nil }
+        guard let (id, place, _) = runs.removeValue(forKey: run) else { return nil }
         taken[place]?.runs -= 1
         if taken[place]?.runs == 0 { taken[place] = nil }
         return id

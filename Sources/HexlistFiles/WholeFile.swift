@@ -152,11 +152,13 @@ public struct WholeFile: Sendable {
     private func isSame(_ status: stat) -> Bool { UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode }
 
     private static func freeName(_ file: WholeFile, in path: String, _ taken: inout Set<[[UInt8]]>) throws(FileFault) -> String {
-        for number in 1...PartFile.mostNames {
-            let name = file.goal.name.numbered(number).description
-            guard try file.folder.status(of: name) == nil, taken.insert([Array(path.utf8), Array(name.utf8)]).inserted else { continue }
-            return name
+        let key = { (name: FileName) in [Array(path.utf8), Array(name.description.utf8)] }
+        let name = try file.goal.name.firstFree { [taken] name throws(FileFault) in
+            if taken.contains(key(name)) { return true }
+            return try file.folder.status(of: name.description) != nil
         }
-        throw .noFreeName
+        guard let name else { throw .noFreeName }
+        taken.insert(key(name))
+        return name.description
     }
 }

@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistFiles
 import HexlistJSON
 public import HexlistModel
 public import HexlistStore
@@ -41,10 +42,21 @@ extension Node {
         let offers = try await store.read { try $0.offers(ofRow: id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))
         if !offers.isEmpty {
+            // The files as they are now: their peer may not have asked for them yet.
+            let problems = try await onFileThread { _ in
+                offers.map { offer -> OfferProblem? in
+                    do throws(FileFault) {
+                        _ = try OfferedFile(offered: offer.path, offer.identity)
+                        return nil
+                    } catch {
+                        return OfferProblem(error)
+                    }
+                }
+            }
             let times = times()
-            view.offers = offers.map { offer in
+            view.offers = zip(offers, problems).map { offer, problem in
                 let ends = Timestamp(milliseconds: times.milliseconds(of: store.clock.instant(of: offer.ends)))
-                return OutboxOffer(name: offer.name, size: offer.size, ends: ends)
+                return OutboxOffer(name: offer.name, size: offer.size, ends: ends, problem: problem)
             }
         }
         view.tag = label(of: row.peer).map(PeerTag.init)

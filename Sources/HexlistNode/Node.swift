@@ -135,13 +135,13 @@ public actor Node {
 
     /// Puts the transfers that wait since before the start into the queue, page by page, so that they are not in memory together.
     private func takeUpTransfers() async throws {
-        var digests: Set<[UInt8]>?
+        var pooled: Set<PooledOrigin>?
         var after: Int64 = 0
         while true {
             let page = try await store.read { [after] in try $0.waitingTransfers(after: after) }
             guard let last = page.items.last else { return }
-            let here = if let digests { digests } else { try await store.read { try $0.digestsHere() } }
-            digests = here
+            let here = if let pooled { pooled } else { try await store.read { try $0.pooledOrigins() } }
+            pooled = here
             fetching.add(page.items, here: here, force: true, self)
             after = last.id
         }
@@ -186,7 +186,7 @@ public actor Node {
         known.stop()
         await finder.stop(self)
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
-        for copying in fetching.stop() { await copying.value }
+        for copying in fetching.stop(self) { await copying.value }
         await transport.shutdown()
         events.stop(self)
         await finishWriting(within: .seconds(1))  // what it answers comes back to the loop

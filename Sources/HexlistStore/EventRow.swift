@@ -24,6 +24,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let transferDone = EventType(rawValue: "transfer.done")
     public static let transferFailed = EventType(rawValue: "transfer.failed")
     public static let offerFetched = EventType(rawValue: "offer.fetched")
+    public static let offerFailed = EventType(rawValue: "offer.failed")
     /// The number of events caused by peers that were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
@@ -31,7 +32,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let all: [EventType] = [
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, alertReceived,
         pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed, offerFetched,
-        eventsOmitted,
+        offerFailed, eventsOmitted,
     ]
 }
 

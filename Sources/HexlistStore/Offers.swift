@@ -71,6 +71,9 @@ extension StoreReader {
 public struct OfferedInRow: Sendable, Equatable {
     public var name: String
     public var size: Int64
+    /// The absolute path, and the file as it was when it was offered (`FileIdentity`).
+    public var path: String
+    public var identity: String
     /// The time by `LivedClock`.
     public var ends: Int64
 }
@@ -83,12 +86,22 @@ extension StoreReader {
     public func offers(ofRow row: Int64) throws -> [OfferedInRow] {
         try all(
             """
-            SELECT offer.name, offer.size, coalesce(offerPeer.ends, offer.ends)
+            SELECT offer.name, offer.size, offer.path, offer.identity, coalesce(offerPeer.ends, offer.ends)
             FROM offerRow JOIN outbox ON outbox.id = offerRow.outbox JOIN peer ON peer.id = outbox.peer
                 JOIN offer ON offer.id = offerRow.offer JOIN offerPeer ON offerPeer.offer = offer.id AND offerPeer.peer = peer.uuid
             WHERE offerRow.outbox = ? ORDER BY offer.name, offer.id LIMIT ?
             """, row, Self.offersOfRow
-        ) { OfferedInRow(name: $0.text(0), size: $0.int64(1), ends: $0.int64(2)) }
+        ) { OfferedInRow(name: $0.text(0), size: $0.int64(1), path: $0.text(2), identity: $0.text(3), ends: $0.int64(4)) }
+    }
+
+    /// The newest row of the outbox that brought an offer to a peer; `nil` if it is forgotten.
+    public func outboxRow(ofOffer offer: [UInt8], to peer: PeerID) throws -> Int64? {
+        try first(
+            """
+            SELECT offerRow.outbox FROM offerRow JOIN outbox ON outbox.id = offerRow.outbox JOIN peer ON peer.id = outbox.peer
+            WHERE offerRow.offer = ? AND peer.uuid = ? ORDER BY offerRow.outbox DESC
+            """, offer, peer.uuid
+        ) { $0.int64(0) }
     }
 
     /// An offer, whomever it is for, that has not ended.

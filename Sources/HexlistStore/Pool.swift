@@ -1,5 +1,5 @@
 internal import GRDB
-internal import HexlistModel
+public import HexlistModel
 
 /// Where a file lies under its digest.
 public enum PoolPlace: String, Sendable, CaseIterable {
@@ -43,15 +43,28 @@ public struct PooledFile: Sendable, Equatable {
     }
 }
 
+/// A file that is here under its digest, as one peer knows it. Only to the peers that sent a file it matters that it is here: another one
+/// is asked for it all the same, so that nobody learns by naming a digest which files are here.
+public struct PooledOrigin: Hashable, Sendable {
+    /// 32 bytes.
+    public var sha256: [UInt8]
+    /// A peer that sent the file.
+    public var peer: PeerID
+
+    public init(sha256: [UInt8], peer: PeerID) { (self.sha256, self.peer) = (sha256, peer) }
+}
+
 /// How much there is under digests.
 public struct PoolSums: Sendable, Equatable {
     public var files = 0
     public var bytes: Int64 = 0
     public var keptFiles = 0
     public var keptBytes: Int64 = 0
-    /// Transfers to the pool that wait or run, for which room is kept.
+    /// Transfers to the pool that wait or run, for which room is kept; and those of them that nobody asked for.
     public var comingFiles = 0
     public var comingBytes: Int64 = 0
+    public var automaticFiles = 0
+    public var automaticBytes: Int64 = 0
 }
 
 /// The pool has no room for what is wanted until something in it goes.
@@ -68,14 +81,24 @@ public struct PoolFull: Error, Equatable {
 
 extension StoreReader {
     /// The files with these digests, of which each is there once at most.
-    public func pooled(_ digests: [[UInt8]]) throws -> [PooledFile] {
+    /// - Parameter peer: only those that this peer sent; `nil` for all.
+    public func pooled(_ digests: [[UInt8]], from peer: PeerID? = nil) throws -> [PooledFile] {
         try digests.compactMap { digest in
-            try first("SELECT \(PooledFile.columns) FROM pooled WHERE sha256 = ?", digest, read: PooledFile.init) ?? nil
+            try first(
+                """
+                SELECT \(PooledFile.columns) FROM pooled WHERE sha256 = ?1
+                    AND (?2 IS NULL OR EXISTS (SELECT 1 FROM pooledPeer WHERE pooledPeer.pooled = pooled.id AND pooledPeer.peer = ?2))
+                """, digest, peer?.uuid, read: PooledFile.init) ?? nil
         }
     }
 
-    /// The digests of all that is here.
-    public func digestsHere() throws -> Set<[UInt8]> { Set(try all("SELECT sha256 FROM pooled") { $0.bytes(0) }) }
+    /// All that is here, with the peers that sent it.
+    public func pooledOrigins() throws -> Set<PooledOrigin> {
+        Set(
+            try all("SELECT sha256, peer FROM pooled JOIN pooledPeer ON pooledPeer.pooled = pooled.id") { row in
+                row.uuid(1).map { PooledOrigin(sha256: row.bytes(0), peer: PeerID($0)) }
+            }.compactMap(\.self))
+    }
 
     /// A page, the newest first.
     /// - Parameter before: the last id of the page before.
@@ -123,11 +146,28 @@ extension StoreReader {
             case nil: break
             }
         }
-        let coming = try first("SELECT count(*), coalesce(sum(size), 0) FROM transfer WHERE state = 'waiting' AND place = 'pool'") {
-            ($0.int(0), $0.int64(1))
+        for (isAutomatic, count, bytes) in try all(
+            """
+            SELECT reservedBytes IS NOT NULL, count(*), CAST(min(total(size), 1 << 62) AS INTEGER) FROM transfer
+            WHERE state = 'waiting' AND place = 'pool' GROUP BY 1
+            """, read: { ($0.bool(0), $0.int(1), $0.int64(2)) })
+        {
+            sums.comingFiles += count
+            sums.comingBytes = sums.comingBytes.addingClamped(bytes)
+            if isAutomatic { (sums.automaticFiles, sums.automaticBytes) = (count, bytes) }
         }
-        if let coming { (sums.comingFiles, sums.comingBytes) = coming }
         return sums
+    }
+
+    /// The digests of files that were fetched from a peer and are here, and of those on their way from it to be put under their digest.
+    public func digests(from peer: PeerID) throws -> Set<[UInt8]> {
+        Set(
+            try all(
+                """
+                SELECT sha256 FROM pooled JOIN pooledPeer ON pooledPeer.pooled = pooled.id WHERE pooledPeer.peer = ?1
+                UNION SELECT sha256 FROM transfer WHERE state = 'waiting' AND place IS NOT NULL AND peer = ?1 AND sha256 IS NOT NULL
+                """, peer.uuid
+            ) { $0.bytes(0) })
     }
 
     /// The digests of which there is to be something in a place: whole files, and what is on its way.
@@ -208,5 +248,6 @@ extension StoreWriter {
                 identity = excluded.identity, hex = excluded.hex, usedAt = excluded.usedAt, lived = excluded.lived
             """, digest, place.rawValue, name, row.bytes, row.identity ?? "", row.hex, row.endedAt ?? row.createdAt,
             lived)
+        try run("INSERT OR IGNORE INTO pooledPeer SELECT id, ? FROM pooled WHERE sha256 = ?", row.peer.uuid, digest)
     }
 }

@@ -37,6 +37,7 @@ enum StoreSchema {
         ("12 files fetched by themselves, ends of offers", { try $0.execute(sql: filesByThemselves) }),
         ("13 runs of the outbox", makeRuns),
         ("14 lived time", { try $0.execute(sql: livedTime) }),
+        ("15 reserved bytes of a day, senders of pooled files", { try $0.execute(sql: reservations) }),
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -397,6 +398,23 @@ enum StoreSchema {
             PRIMARY KEY (outbox, offer)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX offerRowOffer ON offerRow (offer);
+        """
+
+    /// The bytes of a day that a file may take that nobody asked for, and the peers that a file was fetched from. Senders that are known from
+    /// transfers are taken over.
+    private static let reservations = """
+        -- Bytes of `fetchDayBytes` of the peer that are reserved for the file and have not arrived; NULL: somebody asked for the file.
+        ALTER TABLE transfer ADD COLUMN reservedBytes INTEGER;
+        ALTER TABLE transfer ADD COLUMN reservedDay INTEGER NOT NULL DEFAULT 0;     -- a reservation ends with its day, UTC
+
+        CREATE TABLE pooledPeer (
+            pooled INTEGER NOT NULL REFERENCES pooled (id) ON DELETE CASCADE,
+            peer BLOB NOT NULL CHECK (length(peer) = 16),
+            PRIMARY KEY (pooled, peer)
+        ) STRICT, WITHOUT ROWID;
+        INSERT OR IGNORE INTO pooledPeer
+            SELECT pooled.id, transfer.peer FROM transfer JOIN pooled ON pooled.sha256 = transfer.sha256
+            WHERE transfer.state = 'done' AND transfer.place IS NOT NULL;
         """
 
     /// The bytes that the rows of `event` take, counted as in `EventLog`.

@@ -46,6 +46,8 @@ public struct TransferRow: Sendable, Equatable {
     /// The whole file as `FileIdentity` writes it; of one that is put under its digest. Not in the row.
     public var identity: String?
     public var attempts = 0
+    /// Bytes that are reserved of the peer's day (`HexStore.reserveFetch`) and have not arrived; `nil` for a file that somebody asked for.
+    public var reservedBytes: Int64?
     public var createdAt: Int64
     public var endedAt: Int64?
 
@@ -80,7 +82,7 @@ public struct TransferRow: Sendable, Equatable {
 
     fileprivate static let columns = """
         id, hex, url, peer, folder, mask, name, state, reason, error, bytes, size, sha256, entityTag, modified, fileInode, finalName,
-        attempts, createdAt, endedAt, part, place
+        attempts, createdAt, endedAt, part, place, reservedBytes
         """
 
     /// `nil` for a row of a damaged store.
@@ -101,6 +103,7 @@ public struct TransferRow: Sendable, Equatable {
         attempts = row.int(17)
         endedAt = row.optionalInt64(19)
         place = row.optionalText(21).flatMap { PoolPlace(rawValue: $0) }
+        reservedBytes = row.optionalInt64(22)
     }
 }
 
@@ -238,11 +241,11 @@ extension StoreWriter {
                 try run(
                     """
                     INSERT INTO transfer (hex, url, peer, folder, place, mask, name, part, state, reason, error, bytes, size, sha256, modified,
-                        finalName, createdAt, endedAt, lived)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        finalName, createdAt, endedAt, lived, reservedBytes, reservedDay)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """, row.hex, row.url, row.peer.uuid, row.folder, row.place?.rawValue, row.mask, row.name, row.part,
                     row.state.rawValue, row.reason, row.error, row.bytes, row.size, row.sha256, row.modified, row.finalName, row.createdAt,
-                    row.endedAt, row.endedAt.map { _ in lived })
+                    row.endedAt, row.endedAt.map { _ in lived }, row.reservedBytes, row.createdAt / 86_400_000)
                 if first == nil { first = db.lastInsertedRowID }
                 if row.state == .failed { try recordEnd(of: row, id: db.lastInsertedRowID) }
             }
@@ -269,9 +272,9 @@ extension StoreWriter {
                 try run(
                     """
                     UPDATE transfer SET state = ?, reason = ?, error = ?, bytes = ?, size = ?, entityTag = ?, fileInode = ?, finalName = ?,
-                        attempts = ?, endedAt = ?, lived = ? WHERE id = ?
+                        attempts = ?, endedAt = ?, lived = ?, reservedBytes = ? WHERE id = ?
                     """, row.state.rawValue, row.reason, row.error, row.bytes, row.size, row.entityTag, row.fileInode, row.finalName,
-                    row.attempts, row.endedAt, row.endedAt.map { _ in lived }, row.id)
+                    row.attempts, row.endedAt, row.endedAt.map { _ in lived }, row.reservedBytes, row.id)
                 guard before == .waiting, row.state == .done || row.state == .failed else { continue }
                 if row.state == .done { try addPooled(row) }
                 try recordEnd(of: row, id: row.id)

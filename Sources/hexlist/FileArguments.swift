@@ -71,9 +71,8 @@ enum FileArgument {
         }
         line.end()
         if offer.leftOut > 0, hex == nil {
-            StandardError.note(
-                "\(HumanText.count(offer.leftOut, "entry", "entries")) left out: symbolic links, hidden files, names that are no UTF-8, and what is no regular file."
-            )
+            let causes = offer.leftOutBy.map { ": \($0.text)" } ?? ""
+            StandardError.note("\(HumanText.count(offer.leftOut, "entry", "entries")) left out\(causes).")
         }
         return offer
     }

@@ -69,6 +69,32 @@ import Testing
         }
     }
 
+    @Test("a free number is found with few looks, however many names are taken")
+    func free() throws {
+        var taken: Set<String> = []
+        var looks = 0
+        for number in 1...5_000 {
+            let name = try FileName("a.txt").firstFree { name in
+                looks += 1
+                return taken.contains(name.description)
+            }
+            let found = try #require(name?.description)
+            #expect(taken.insert(found).inserted && found == (number == 1 ? "a.txt" : "a (\(number)).txt"))
+        }
+        // One look each at all numbers before were 12 millions.
+        #expect(looks < 5_000 * 30, "\(looks)")
+        // With gaps in the numbers a free one is found, too.
+        for name in ["a (3).txt", "a (77).txt"] { taken.remove(name) }
+        let other = try FileName("a.txt").firstFree { taken.contains($0.description) }
+        #expect(other.map { !taken.contains($0.description) } ?? false)
+        var all = 0
+        let none = try FileName("a.txt").firstFree { _ in
+            all += 1
+            return true
+        }
+        #expect(none == nil && all <= 40)
+    }
+
     @Test("the name of the partial file is hidden, has the id, and fits")
     func parts() {
         #expect(FileName("a.txt").partName("00ff") == ".a.txt.00ff.part")

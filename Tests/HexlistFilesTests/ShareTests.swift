@@ -1,5 +1,6 @@
 import Glibc
 import HexlistModel
+import HexlistSystem
 import TestSupport
 import Testing
 
@@ -79,6 +80,25 @@ import Testing
             #expect(rename("\(folder.path)/a", "\(folder.path)/c") == 0 && symlink("b", "\(folder.path)/a") == 0)
             #expect(throws: FileFault.notFound) { try above.open(.root) }
             #expect(throws: FileFault.notFound) { try above.open(Self.path("x")) }
+        }
+    }
+
+    @Test("a long folder is read in steps, each of so many entries at most", arguments: FileOrder.allCases)
+    func steps(order: FileOrder) async throws {
+        try await TemporaryFolder.with { folder in
+            let count = 2 * FolderReading.entriesAtOnce + 100
+            for index in 0..<count { close(creat("\(folder.path)/\(index)", 0o600)) }
+            guard case .folder(let list) = try ShareRoot(path: folder.path).open(.root) else { throw TestFault() }
+            let reading = try list.reading(by: order)
+            var (steps, page): (Int, SharedFolder.Page?) = (0, nil)
+            while page == nil {
+                page = try reading.step()
+                steps += 1
+            }
+            #expect(steps == 3)
+            let whole = try list.page(by: order).listing
+            #expect(page?.listing.entries.map(\.name) == whole.entries.map(\.name) && page?.listing.next == whole.next)
+            #expect(whole.entries.count == FolderListing.maximumEntries)
         }
     }
 
@@ -270,7 +290,7 @@ import Testing
             #expect(walk.folders.map(\.name) == ["share", "empty", "sub", "deep"] && walk.folders.map(\.parent) == [nil, 0, 0, 2])
             #expect(walk.folders.map { $0.files.map(\.name) } == [["B", "a"], [], ["b"], ["x"]])
             #expect(walk.folders[3].files[0].path == "\(share)/sub/deep/x" && walk.fileCount == 4 && walk.size == 6)
-            #expect(walk.skipped == FolderWalk.Skipped(hidden: 2, links: 4, special: 1, unreadable: 0))
+            #expect(walk.skipped == FolderWalk.Skipped([.hidden: 2, .link: 4, .special: 1, .empty: 1]))
             for file in walk.folders.flatMap(\.files) { try OfferedFile(path: file.path, remembered: file.identity).check() }
             #expect(throws: FileFault.tooManyFiles(most: 3)) { try FolderWalk(path: share, maximumFiles: 3) }
             #expect(throws: FileFault.tooDeep(most: 2)) { try FolderWalk(path: share, maximumFiles: 10, maximumLevels: 2) }
@@ -281,6 +301,50 @@ import Testing
                 try FolderWalk(path: share, maximumFiles: 10, protected: ProtectedFolders(["\(share)/sub/deep"]))
             }
             #expect(try FolderWalk(path: "\(share)/within", maximumFiles: 10).folders.first?.name == "within")
+        }
+    }
+
+    @Test(
+        "what is left out is counted by its cause",
+        arguments: [
+            (FileFault.notAllowed, FolderWalk.Cause.notAllowed as FolderWalk.Cause?), (.notFound, .changed), (.notRegular, .changed),
+            (.notFolder, .changed),
+            (.changed, .changed), (.tooShort(1), .changed), (.system(SystemError(code: EIO)), .failed),
+            (.system(SystemError(code: ESTALE)), .failed), (.system(SystemError(code: EMFILE)), nil), (.diskFull, nil), (.cancelled, nil),
+        ])
+    func causes(fault: FileFault, cause: FolderWalk.Cause?) throws {
+        var skipped = FolderWalk.Skipped()
+        guard let cause else {
+            #expect(throws: fault) { try skipped.add(fault, "a") }
+            return
+        }
+        for number in 0..<20 { try skipped.add(fault, "\(number)") }
+        #expect(skipped.counts == [cause: 20] && skipped.total == 20 && skipped.paths == (0..<10).map { "\($0)" })
+    }
+
+    @Test("folders without a file are counted, at all levels; one that has something that is left out is none")
+    func emptyFolders() async throws {
+        try await TemporaryFolder.with { folder in
+            for name in ["a", "a/b", "a/b/c", "d", "d/e", "f"] { #expect(mkdir("\(folder.path)/\(name)", 0o700) == 0) }
+            try folder.write("x", to: "d/e/x")
+            try folder.write("x", to: "f/.hidden")
+            #expect(try FolderWalk(path: folder.path, maximumFiles: 10).skipped == FolderWalk.Skipped([.empty: 4, .hidden: 1]))
+        }
+    }
+
+    @Test(
+        "what may not be read is counted and named, with folders that may not be opened or looked into",
+        .enabled(if: geteuid() != 0, "root may read everything"))
+    func notAllowed() async throws {
+        try await TemporaryFolder.with { folder in
+            for name in ["closed", "blind"] { #expect(mkdir("\(folder.path)/\(name)", 0o700) == 0) }
+            for name in ["a", "secret", "closed/x", "blind/y"] { try folder.write("x", to: name) }
+            let modes: [(String, mode_t)] = [("secret", 0), ("closed", 0), ("blind", 0o400)]
+            for (name, mode) in modes { #expect(chmod("\(folder.path)/\(name)", mode) == 0) }
+            defer { for (name, _) in modes { _ = chmod("\(folder.path)/\(name)", 0o700) } }
+            let walk = try FolderWalk(path: folder.path, maximumFiles: 10)
+            let paths = ["closed", "blind/y", "secret"].map { "\(folder.path)/\($0)" }
+            #expect(walk.skipped.counts[.notAllowed] == 3 && Set(walk.skipped.paths) == Set(paths) && walk.fileCount == 1)
         }
     }
 }

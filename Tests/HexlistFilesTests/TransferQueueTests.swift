@@ -18,7 +18,10 @@ import Testing
         var states: [TransferID: TransferState] = [:]
         var armed: TransferQueue.Instant?
         var started: [TransferID] = []
+        /// The runs that were asked to give way.
+        var leaving: [TransferRun] = []
         var peers: [TransferID: PeerID] = [:]
+        var arrived: [TransferRun: Int64] = [:]
 
         mutating func take(_ actions: [TransferQueue.Action]) {
             for action in actions {
@@ -31,6 +34,9 @@ import Testing
                 case .stop(let run):
                     #expect(running.removeValue(forKey: run) != nil)
                     places[run] = nil
+                case .giveWay(let run):
+                    #expect(running[run] != nil)
+                    leaving.append(run)
                 case .changed(let id, let state): states[id] = state
                 case .arm(let at):
                     #expect(armed != at, "armed twice for the same instant")
@@ -46,19 +52,42 @@ import Testing
         }
 
         @discardableResult
-        mutating func add(_ id: Int64, peer: UInt64, key: Int64? = nil, isSmall: Bool = false, force: Bool = false)
-            -> TransferQueue.Admission
-        {
+        mutating func add(
+            _ id: Int64, peer: UInt64, key: Int64? = nil, isSmall: Bool = false, resumes: Bool = true, force: Bool = false
+        ) -> TransferQueue.Admission {
             peers[TransferID(id)] = TransferQueueTests.peer(peer)
             let (admission, actions) = queue.add(
                 TransferID(id), peer: TransferQueueTests.peer(peer), key: TransferQueueTests.key(key ?? id), isSmall: isSmall,
-                force: force, now: now)
+                resumes: resumes, force: force, now: now)
             take(actions)
             return admission
         }
 
         mutating func come(_ peer: UInt64) { take(queue.peerCame(TransferQueueTests.peer(peer), now: now)) }
         mutating func go(_ peer: UInt64) { take(queue.peerWent(TransferQueueTests.peer(peer), now: now)) }
+
+        func run(of id: Int64) -> TransferRun? { running.first { $0.value == TransferID(id) }?.key }
+
+        /// Lets time pass in which some of the transfers fetch so many bytes each, and calls `deadlineReached` where it is armed.
+        mutating func pass(_ time: Duration, bytes: [Int64: Int64] = [:]) {
+            let end = now + time
+            for (id, count) in bytes {
+                guard let run = run(of: id) else { continue }
+                arrived[run, default: 0] += count
+                queue.progressed(run, arrived: arrived[run] ?? 0)
+            }
+            while let at = armed, at <= end { wait() }
+            now = end
+        }
+
+        /// Ends the runs that were asked to give way.
+        /// - Returns: their transfers.
+        mutating func giveWay() -> [Int64] {
+            let ids = leaving.compactMap { running[$0]?.value }
+            leaving = []
+            for id in ids { end(id, .gaveWay) }
+            return ids
+        }
 
         mutating func end(_ id: Int64, _ outcome: TransferQueue.Outcome) {
             guard let run = running.first(where: { $0.value == TransferID(id) })?.key else {
@@ -95,11 +124,88 @@ import Testing
         stage.come(3)
         for id in 11...12 { stage.add(Int64(id), peer: 2) }
         stage.add(21, peer: 3)
+        // A peer has three places at most while others wait.
         for id in 1...4 { stage.end(Int64(id), .done) }
-        #expect(stage.started.map(\.value) == [1, 2, 3, 4, 5, 11, 21, 6])
+        #expect(stage.started.map(\.value) == [1, 2, 3, 4, 11, 5, 21, 12])
         #expect(stage.states[TransferID(1)] == .done && stage.state(1) == nil)
-        for id in [5, 11, 21, 6] { stage.end(Int64(id), .done) }
-        #expect(stage.started.suffix(3).map(\.value) == [12, 7, 8] && stage.armed == nil)
+        for id in [11, 5, 21, 12] { stage.end(Int64(id), .done) }
+        #expect(stage.started.suffix(3).map(\.value) == [6, 7, 8] && stage.armed == nil)
+    }
+
+    @Test("a peer that has all places gives one back when another waits, and no more")
+    func threePlaces() {
+        var stage = Stage()
+        stage.come(1)
+        for id in 1...8 { stage.add(Int64(id), peer: 1) }
+        #expect(stage.runningIDs == [1, 2, 3, 4] && stage.leaving.isEmpty)
+        stage.come(2)
+        stage.add(11, peer: 2)
+        // The newest, which has the least.
+        #expect(stage.giveWay() == [4] && stage.runningIDs == [1, 2, 3, 11])
+        #expect(stage.state(4) == .waiting(.turn))
+        // However fast it is, the other waits for no second place of it.
+        stage.add(12, peer: 2)
+        stage.end(1, .done)
+        #expect(stage.runningIDs == [2, 3, 11, 12])
+        stage.end(11, .done)
+        stage.end(12, .done)
+        #expect(stage.runningIDs == [2, 3, 5, 6] && stage.leaving.isEmpty)
+        // A transfer that gave way stands behind the others of its peer.
+        #expect(stage.started.map(\.value) == [1, 2, 3, 4, 11, 12, 5, 6])
+    }
+
+    @Test(
+        "a slow transfer gives way while another peer waits, and goes on when nobody does",
+        arguments: [(Int64(120), true), (TransferQueue.slowest - 1, true), (TransferQueue.slowest, false), (1 << 20, false)])
+    func slow(rate: Int64, yields: Bool) {
+        var stage = Stage()
+        for peer in 1...3 as ClosedRange<UInt64> { stage.come(peer) }
+        for id in 1...3 { stage.add(Int64(id), peer: 1) }
+        stage.add(11, peer: 2)
+        let bytes = { (seconds: Int64) -> [Int64: Int64] in [1: rate * seconds, 2: rate * seconds, 3: rate * seconds, 11: rate * seconds] }
+        // Nobody waits: however slow they are, they go on, and nothing is armed.
+        for _ in 1...100 { stage.pass(.seconds(60), bytes: bytes(60)) }
+        #expect(stage.runningIDs == [1, 2, 3, 11] && stage.leaving.isEmpty && stage.armed == nil)
+        stage.add(21, peer: 3)
+        stage.pass(.seconds(29), bytes: bytes(29))
+        #expect(stage.leaving.isEmpty)
+        stage.pass(.seconds(1), bytes: bytes(1))
+        #expect(stage.leaving.count == (yields ? 1 : 0))
+        if yields {
+            let left = stage.giveWay()
+            #expect(stage.runningIDs == [1, 2, 3, 11, 21].filter { !left.contains($0) }, "\(left)")
+            // It has its turn again, so a link that is slow goes on too.
+            for _ in 1...8 {
+                stage.pass(.seconds(30), bytes: [21: 30 << 20])
+                _ = stage.giveWay()
+            }
+            #expect(stage.started.count { $0.value == left[0] } > 1)
+        }
+    }
+
+    @Test("what would begin anew keeps its place, and what is ended already is not asked twice")
+    func keepsPlace() {
+        var stage = Stage()
+        stage.come(1)
+        stage.come(2)
+        for id in 1...4 { stage.add(Int64(id), peer: 1, resumes: false) }
+        stage.add(11, peer: 2)
+        stage.pass(.seconds(120))
+        #expect(stage.leaving.isEmpty && stage.runningIDs == [1, 2, 3, 4] && stage.armed == nil)
+        stage.end(1, .done)
+        #expect(stage.runningIDs == [2, 3, 4, 11])
+        // Small ones leave the place they share together, and share one again.
+        var other = Stage()
+        other.come(1)
+        for id in 1...64 { other.add(Int64(id), peer: 1, isSmall: true) }
+        other.come(2)
+        other.add(100, peer: 2)
+        #expect(other.leaving.count == TransferQueue.sharing)
+        other.pass(.seconds(120))
+        #expect(other.leaving.count == TransferQueue.sharing, "one place at a time")
+        #expect(other.giveWay().count == TransferQueue.sharing && other.state(100) == .running)
+        other.end(100, .done)
+        #expect(other.running.count == 64)
     }
 
     @Test("small ones of a peer share places, unless another peer or a large one waits for a place")
@@ -313,7 +419,7 @@ import Testing
                 guard let id = stage.runningIDs.randomElement(using: &random) else { break }
                 let outcomes: [TransferQueue.Outcome] = [
                     .done, .done, .interrupted(progressed: false), .interrupted(progressed: true), .diskFull, .sourceFault, .sourceFault,
-                    .final,
+                    .gaveWay, .final,
                 ]
                 stage.end(id, outcomes.randomElement(using: &random) ?? .done)
             }
@@ -349,7 +455,6 @@ import Testing
         stage.come(2)
         for id in 1...1_000 { stage.add(Int64(id), peer: 1) }
         stage.add(2_000, peer: 2)
-        stage.end(stage.runningIDs[0], .done)
         stage.end(stage.runningIDs[0], .done)
         #expect(stage.runningIDs.contains(2_000))
     }

@@ -345,6 +345,39 @@ import Testing
         }
     }
 
+    @Test("a peer does not learn whether a file is here that it did not send: it is asked for it all the same")
+    func onlyItsSenderKnows() async throws {
+        let link = InMemoryLink()
+        let nodes = [try await TestNode("one", on: link), try await TestNode("two", on: link), try await TestNode("three", on: link)]
+        let (one, two, three) = (nodes[0], nodes[1], nodes[2])
+        for other in [one, three] {
+            try await other.untilListed(two)
+            try await two.untilListed(other)
+            _ = try await other.node.setTrust(two.id, .trusted)
+            _ = try await two.node.setTrust(other.id, .trusted)
+            _ = try await two.node.change(other.id, PeerChange(fetchLimit: 1 << 30))
+        }
+        #expect(try await send(["a"], one, two).state == .stored)
+        try await two.until { _ in names("cache", two) == ["a"] }
+        // The same bytes, of another peer.
+        #expect(try await send(["a"], three, two).state == .stored)
+        try await three.until { _ in try await fetchedOf(three) == 1 }
+        try await two.until { try await $0.transfers([.done], before: nil, limit: 9).rows.count == 2 }
+        #expect(names("cache", two) == ["a"])
+        #expect(try await two.node.cacheSummary().files == 1)
+        // It may learn that a file is here that it sent itself.
+        #expect(try await send(["a"], three, two).state == .stored)
+        try await untilLooked(atHexesOf: three, by: two)
+        #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count == 2)
+        // A fetch by hand asks it, too.
+        #expect(try await send(["b"], one, two).state == .stored)
+        try await two.until { _ in names("cache", two) == ["a", "b"] }
+        let rows = try await fetch(TransferRequest(hex: offer(["b"], three, two), cache: true), two)
+        #expect(rows.map(\.state.known) == [.done] && names("cache", two) == ["a", "b"])
+        try await three.until { _ in try await fetchedOf(three) == 2 }
+        for node in nodes { try await node.stop() }
+    }
+
     @Test func whatCameBeforeAStopIsFetchedByItselfAfterIt() async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)

@@ -1,6 +1,7 @@
 import Foundation
 import HexlistAPI
 import HexlistFiles
+import HexlistJSON
 import HexlistModel
 import HexlistWire
 import TestSupport
@@ -140,6 +141,33 @@ import Testing
         }
     }
 
+    @Test("what changes or goes between the look at a folder and its reading is left out and counted; what was named itself is refused")
+    func changesMeanwhile() async throws {
+        try await withFriends { _, _, from, _ in
+            for name in ["a", "b", "c"] { try Data(name.utf8).write(to: from.appending(path: name)) }
+            let copies = OfferPlan.Copies(folder: OfferCopies(path: from.path + "-copies"), minimumFree: 0, isForAll: false)
+            let change = {
+                try FileManager.default.removeItem(at: from.appending(path: "a"))
+                try Data("other".utf8).write(to: from.appending(path: "b"))
+            }
+            var plan = try OfferPlan([from.path], protecting: [])
+            try change()
+            try plan.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
+            #expect(plan.rows.map(\.name) == ["c"] && plan.skipped.counts == [.changed: 2])
+            #expect(plan.skipped.paths == ["a", "b"].map { "\(from.path)/\($0)" })
+            #expect(OfferLeftOut(plan.skipped).text.hasPrefix("2 that changed or vanished meanwhile (not read: "))
+            try Data("a".utf8).write(to: from.appending(path: "a"))
+            var named = try OfferPlan(["a", "b"].map { from.appending(path: $0).path }, protecting: [])
+            try change()
+            #expect(throws: HexlistError.self) { try named.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true } }
+            // If nothing is left, the hint says why.
+            for name in ["b", "c"] { try FileManager.default.removeItem(at: from.appending(path: name)) }
+            try Data().write(to: from.appending(path: ".hidden"))
+            let error = #expect(throws: HexlistError.self) { try OfferPlan([from.path], protecting: []) }
+            #expect(error?.hint == "Left out: 1 hidden.")
+        }
+    }
+
     @Test func whoMayNotDoesNot() async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "secret.txt")
@@ -175,7 +203,10 @@ import Testing
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "talk.pdf")
             try bytes(100_000, seed: 5).write(to: file)
-            let hex = try await send([file], from: one, to: two)
+            let offer = try await one.node.offer([file.path], to: [two.id], protecting: []) { _ in }
+            let hex = try await send(offer, from: one, to: two)
+            let request = SendRequest(content: .hex(try content(offer.hex.text)), peers: [two.id], key: nil)
+            let row = try await one.node.send(request, until: .now + .seconds(60))[0].outboxID
             switch what {
             case "changed": try bytes(100_000, seed: 6).write(to: file)
             case "deleted": try FileManager.default.removeItem(at: file)
@@ -183,9 +214,20 @@ import Testing
                 try FileManager.default.removeItem(at: file)
                 try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: "/etc/passwd")
             }
+            // The sender can see that before a peer asks for the file.
+            let problem: OfferProblem = what == "deleted" ? .missing : .changed
+            #expect(try await one.node.outboxRow(row).offers?.map { $0.problem?.known } == [problem])
             let rows = try await fetch(hex, into: to, at: two)
             #expect(rows.map(\.reason) == ["changed"] && rows[0].state.known == .failed)
             #expect(try names(in: to).isEmpty)
+            try await one.until { node in
+                try await node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.contains { $0.type == .offerFailed } }
+            }
+            let event = try #require(
+                try await one.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.last { $0.type == .offerFailed } })
+            let data = try #require(try event.data.map { try JSONObject(JSONValue(parsing: Array($0.utf8))) })
+            #expect(event.peer == two.id && data["name"]?.string == "talk.pdf" && data["reason"]?.string == problem.rawValue)
+            #expect(data["outboxID"]?.string == "\(row)")
         }
     }
 

@@ -47,6 +47,87 @@ import Testing
         #expect(sums[.done]?.size == 1 << 62 && sums[.done]?.bytes == 1 << 62 && sums[.done]?.count == 3)
     }
 
+    private static let day: Int64 = 86_400_000
+
+    /// A store with a trusted peer whose files are fetched by themselves.
+    private func fetching(_ limit: Int64) throws -> (test: TestStore, peer: TestPeer) {
+        let (test, peer) = (try TestStore(), try TestPeer(1))
+        _ = try test.trust(peer)
+        try test.write { [id = peer.id] writer in
+            _ = try writer.change { try writer.run("UPDATE peer SET fetchLimit = ? WHERE uuid = ?", limit, id.uuid) }
+        }
+        return (test, peer)
+    }
+
+    private func pooled(_ peer: TestPeer, _ number: UInt8, size: Int64) -> TransferRow {
+        var row = transfer(peer)
+        (row.place, row.sha256, row.size) = (.pool, Array(repeating: number, count: 32), size)
+        return row
+    }
+
+    @Test("what arrives of files that nobody asked for is charged to the day it arrives on, however often it comes")
+    func reservations() throws {
+        let (test, peer) = try fetching(1_000_000)
+        let now = start / Self.day * Self.day
+        let added = try test.store.fetchByItself([pooled(peer, 1, size: 600_000)], of: peer.id, upTo: 1, at: now, poolBytes: 1 << 30)
+        var row = try #require(added.first)
+        let today = { (time: Int64) in try test.read { try $0.fetchAllowance(of: peer.id, at: time)?.today } }
+        #expect(try row.reservedBytes == 600_000 && today(now) == 600_000)
+        // Bytes that did not arrive may come later without another charge.
+        #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 600_000, at: now) == 0)
+        (row.reservedBytes, row.bytes) = (100_000, 500_000)
+        try test.write { [row] in try $0.updateTransfers([row]) }
+        #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 100_000, at: now) == 0 && today(now) == 600_000)
+        // Nothing was given back, as after a kill: bytes that come again are charged again, until the limit is reached.
+        #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 400_000, at: now) == 0 && today(now) == 1_000_000)
+        #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 1, at: now) == nil && today(now) == 1_000_000)
+        // The next day begins with the bytes still to come, which count when a hex is looked at.
+        let next = now + Self.day
+        #expect(try today(next) == 100_000)
+        #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 600_000, at: next) == 0 && today(next) == 600_000)
+        // Without the peer's trust, or its limit, nothing comes.
+        try test.write { [id = peer.id] writer in
+            _ = try writer.change { try writer.run("UPDATE peer SET fetchLimit = NULL WHERE uuid = ?", id.uuid) }
+        }
+        #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 1, at: next) == nil)
+    }
+
+    @Test("files that nobody asked for wait for half of the cache at most")
+    func halfOfThePool() async throws {
+        let (test, peer) = try fetching(1 << 30)
+        let add = { (number: UInt8, size: Int64) in
+            try test.store.fetchByItself([pooled(peer, number, size: size)], of: peer.id, upTo: 1, at: start, poolBytes: 1_000)
+        }
+        #expect(throws: HexlistError.self) { try add(1, 501) }
+        #expect(try add(1, 300).count == 1)
+        #expect(throws: HexlistError.self) { try add(2, 201) }
+        #expect(try add(2, 200).count == 1)
+        let sums = try test.read { try $0.poolSums() }
+        #expect(sums.automaticBytes == 500 && sums.automaticFiles == 2 && sums.comingBytes == 500)
+        // Files that somebody asks for have the rest.
+        #expect(try await test.store.addTransfers([pooled(peer, 3, size: 500)], poolBytes: 1_000).count == 1)
+        #expect(try test.read { try $0.poolSums().comingBytes } == 1_000)
+    }
+
+    @Test("a file is here for those peers alone that sent it")
+    func origins() async throws {
+        let (test, peer, other) = (try TestStore(), try TestPeer(1), try TestPeer(2))
+        let digest = [UInt8](repeating: 1, count: 32)
+        var rows = try await test.store.addTransfers([pooled(peer, 1, size: 3)])
+        #expect(try test.read { try $0.digests(from: peer.id) } == [digest] && test.read { try $0.digests(from: other.id) }.isEmpty)
+        (rows[0].state, rows[0].endedAt, rows[0].finalName) = (.done, start, "a")
+        try test.write { [rows] in try $0.updateTransfers(rows) }
+        let here = { (peer: PeerID?) in try test.read { try $0.pooled([digest], from: peer).map(\.name) } }
+        #expect(try here(peer.id) == ["a"] && here(other.id).isEmpty && here(nil) == ["a"])
+        #expect(try test.read { try $0.pooledOrigins() } == [PooledOrigin(sha256: digest, peer: peer.id)])
+        var again = try await test.store.addTransfers([pooled(other, 1, size: 3)])
+        (again[0].state, again[0].endedAt, again[0].finalName) = (.done, start, "a")
+        try test.write { [again] in try $0.updateTransfers(again) }
+        #expect(try here(other.id) == ["a"] && test.read { try $0.poolSums().files } == 1)
+        try test.store.dropPooled([1])
+        #expect(try test.read { try $0.pooledOrigins() }.isEmpty)
+    }
+
     @Test func aTransferIsListedAndToldAndForgotten() async throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

@@ -7,9 +7,9 @@ import NIOCore
 
 /// One look at the new hexes of a peer of which files are fetched without being asked for. Blocks; for the threads for files.
 ///
-/// Only files that the proven sender itself offers, into the pool, and only where all of the hex's fit into what is allowed, and not half of the
-/// files of a full pool are on their way: the rest is for what somebody asks for. How far it looked
-/// is in the store, in one transaction with the transfers, so a restart neither repeats nor forgets one.
+/// Only files that the proven sender itself offers are fetched, into the pool, and only if all files of the hex are within the limit. No more
+/// than half of the pool is reserved for them; the rest is for files that somebody asks for. The last hex that was looked at is in the store, in
+/// one transaction with the transfers, so a restart neither repeats nor forgets one.
 struct FetchingByItself: Sendable {
     let store: HexStore
     let pool: FilePool
@@ -32,9 +32,7 @@ struct FetchingByItself: Sendable {
         for hex in hexes {
             let rows = try wanted(hex.id)
             let bytes = rows.map(\.counted).clampedSum
-            let coming = try rows.isEmpty ? 0 : store.readSync { try $0.poolSums().comingFiles }
-            let isAllowed =
-                bytes <= allowance.limit - min(today, allowance.limit) && bytes <= most && coming + rows.count <= PooledFile.limit / 2
+            let isAllowed = bytes <= allowance.limit - min(today, allowance.limit)
             let taken = try add(isAllowed ? rows : [], place: hex.place)
             today += taken.reduce(0) { $0 + $1.counted }
             added += taken
@@ -42,13 +40,13 @@ struct FetchingByItself: Sendable {
         return (added, hexes.count == Self.hexes)
     }
 
-    /// The files of a hex that its sender offers, and that are neither here nor on their way.
+    /// The files of a hex that its sender offers, and that are neither on their way from it nor here because it sent them.
     private func wanted(_ id: Int64) throws -> [TransferRow] {
         guard let hex = try store.readSync({ try $0.hex(id) }) else { return [] }
         var plan = FetchPlan(own: own)
         plan.addAll(of: hex.content)
         guard !plan.files.isEmpty else { return [] }
-        var known = try store.readSync { reader in try PoolPlace.allCases.reduce(into: Set()) { $0.formUnion(try reader.digests(in: $1)) } }
+        var known = try store.readSync { try $0.digests(from: peer) }
         return plan.files.compactMap { file in
             guard case .offer = file.link.target, file.link.peer == peer, let digest = file.sha256, let size = file.size,
                 known.insert(digest).inserted
@@ -70,7 +68,7 @@ struct FetchingByItself: Sendable {
             } catch let full as PoolFull {
                 guard try pool.makeRoom(full) else { break }
             } catch let error as HexlistError where error.code == .badRequest {
-                break  // too many wait
+                break  // too many wait, or half of the pool is reserved
             }
         }
         return try store.fetchByItself([], of: peer, upTo: place, at: now, poolBytes: most)

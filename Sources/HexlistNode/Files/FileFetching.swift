@@ -65,11 +65,14 @@ final class FileFetching {
     func start(_ host: isolated some FilesHost) { carryOut(queue.peerCame(host.id, now: .now), host) }
 
     /// - Returns: what services still do, cancelled, which ends soon.
-    func stop() -> [Task<Void, Never>] {
+    func stop(_ host: isolated some FilesHost) -> [Task<Void, Never>] {
         timer.cancel()
         noticeTimer.cancel()
         let copying = runs.values.compactMap { ($0 as? RemoteRun)?.copying }
         for run in runs.values { run.stop(discarding: false) }
+        // Reserved bytes that have not arrived are given back.
+        let automatic = runs.values.map(\.row).filter { $0.reservedBytes != nil }
+        if !automatic.isEmpty { host.store.updateTransfers(automatic) { _ in } }
         (runs, loading) = ([:], [:])
         for connection in idle.values.joined() { connection.abort() }
         idle = [:]
@@ -88,17 +91,18 @@ final class FileFetching {
     // MARK: Wishes
 
     /// Takes transfers of the store into the queue.
-    /// - Parameter digests: those of files that are here, which need not be fetched: they wait for no peer, but for their turn.
-    func add(_ new: [TransferRow], here digests: Set<[UInt8]> = [], force: Bool, _ host: isolated some FilesHost) {
+    /// - Parameter pooled: files that are here, because their peer sent them, and need not be fetched: they wait for no peer, but for their turn.
+    func add(_ new: [TransferRow], here pooled: Set<PooledOrigin> = [], force: Bool, _ host: isolated some FilesHost) {
         let now = ContinuousClock.now
         for row in new {
             let id = TransferID(row.id)
             let key = TransferKey(row)
-            let isHere = row.sha256.map(digests.contains) ?? false
+            let isHere = row.sha256.map { pooled.contains(PooledOrigin(sha256: $0, peer: row.peer)) } ?? false
             let peer = isHere ? host.id : lane(of: row, host)
             // Asked of its peer, and for a folder of the user's.
             let isSmall = peer == row.peer && row.place == nil && row.isSmallAndNew
-            let (admission, actions) = queue.add(id, peer: peer, key: key, isSmall: isSmall, force: force, now: now)
+            let (admission, actions) = queue.add(
+                id, peer: peer, key: key, isSmall: isSmall, resumes: RemoteLink(row.url) == nil, force: force, now: now)
             if admission == .taken { transfers.add(row, key: key) }
             if case .known(let other) = admission, other != id {
                 // Asked for twice at once: one is enough.
@@ -124,7 +128,10 @@ final class FileFetching {
     /// Until when the same is not started again without force; `nil` if it can be started.
     func pause(of key: TransferKey, now: ContinuousClock.Instant) -> ContinuousClock.Instant? { queue.pause(of: key, now: now) }
 
+    /// Tries a transfer now, as one that somebody asks for.
     func retry(_ id: TransferID, force: Bool, _ host: isolated some FilesHost) -> TransferQueue.Admission {
+        transfers.isAskedFor(id)
+        if let run = runs.values.first(where: { $0.id == id }) as? FileRun { run.isAskedFor() }
         let (admission, actions) = queue.retry(id, force: force, now: .now)
         carryOut(actions, host)
         if let entry = transfers.entries[id] { kick(entry.peer, host) }
@@ -206,6 +213,7 @@ final class FileFetching {
 
     private func carryOut(_ actions: [TransferQueue.Action], _ host: isolated some FilesHost) {
         var toRead: [TransferID: TransferRun] = [:]
+        var leaving: [TransferRun] = []
         for action in actions {
             switch action {
             case .start(let id, let run, _, let place):
@@ -220,6 +228,7 @@ final class FileFetching {
                 guard let stopped = runs.removeValue(forKey: run) else { continue }
                 stopped.stop(discarding: true)
                 leaveLine(stopped)
+            case .giveWay(let run): leaving.append(run)
             case .changed(let id, let state): changed(id, state, host)
             case .arm(let instant):
                 timer.cancel()
@@ -227,6 +236,8 @@ final class FileFetching {
             }
         }
         if !toRead.isEmpty { read(toRead, host) }
+        // Last, since each end has actions of its own.
+        for run in leaving { (runs[run] as? FileRun)?.giveWay() }
         if !actions.isEmpty { tell(host) }
     }
 
@@ -255,6 +266,7 @@ final class FileFetching {
         guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: .now), host) }
         var row = stored
         row.attempts += 1
+        if transfers.entries[TransferID(row.id)]?.isAskedFor == true { row.reservedBytes = nil }
         let means = FileRun.Means(
             store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
             minimumFree: Int64(host.configuration.limits.diskReserveBytes))
@@ -365,6 +377,7 @@ final class FileFetching {
     private func progressed(_ run: any FileAttempt, _ host: isolated some FilesHost) {
         guard runs[run.run] === run else { return }
         transfers.progressed(run.id, bytes: run.row.bytes)
+        queue.progressed(run.run, arrived: run.arrivedBytes)
         let now = ContinuousClock.now
         guard now - noticedAt >= Self.noticePause else { return }
         noticedAt = now
@@ -429,7 +442,7 @@ final class FileFetching {
         row.reason = end.reason
         row.error = end.message
         transfers.set(row)
-        if end.outcome != .done {
+        if end.outcome != .done, end.outcome != .gaveWay {
             host.logger.info("transfer interrupted", metadata: ["transfer": "\(run.id)", "reason": "\(end.reason ?? "")"])
         }
         carryOut(queue.ended(run.run, end.outcome, now: .now), host)
@@ -500,10 +513,10 @@ final class FileFetching {
 }
 
 extension TransferKey {
-    /// The digest of a file that goes to the pool or the kept ones, which is the same file whatever link leads to it; else link and folder.
+    /// Digest and peer of a file that goes to the pool or the kept ones, which is the same file by any link; else link and folder.
     init(_ row: TransferRow) {
         self =
-            if row.place != nil, let digest = row.sha256 { TransferKey(digest: digest) } else {
+            if row.place != nil, let digest = row.sha256 { TransferKey(digest: digest, peer: row.peer) } else {
                 TransferKey(url: row.url, folder: row.folder)
             }
     }

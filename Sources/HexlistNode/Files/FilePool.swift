@@ -41,17 +41,19 @@ final class FilePool: Sendable {
     }
 
     /// The file with a digest, open, if it is here and is what it was.
-    func open(_ digest: [UInt8]) -> (OfferedFile, PooledFile)? {
-        guard let row = try? store.readSync({ try $0.pooled([digest]) }).first, let file = folder(row.place).open(digest, name: row.name),
+    /// - Parameter peer: a peer that must have sent it; `nil` for any.
+    func open(_ digest: [UInt8], from peer: PeerID? = nil) -> (OfferedFile, PooledFile)? {
+        guard let row = try? store.readSync({ try $0.pooled([digest], from: peer) }).first,
+            let file = folder(row.place).open(digest, name: row.name),
             FileIdentity(row.identity)?.hasSameContent(as: file.identity) ?? false
         else { return nil }
         return (file, row)
     }
 
-    /// The files with these digests that are here, which counts as a use. What is no longer what it was is forgotten.
-    func use(_ digests: [[UInt8]], for hex: Int64?, at now: Int64) throws -> [PooledFile] {
+    /// The files with these digests that a peer sent and that are here, which counts as a use. Files that have changed are forgotten.
+    func use(_ digests: [[UInt8]], from peer: PeerID, for hex: Int64?, at now: Int64) throws -> [PooledFile] {
         var files: [PooledFile] = []
-        for row in try store.readSync({ try $0.pooled(digests) }) {
+        for row in try store.readSync({ try $0.pooled(digests, from: peer) }) {
             if open(row.sha256) != nil { files.append(row) } else { drop(row) }
         }
         if !files.isEmpty { try store.usePooled(files.map(\.id), for: hex, at: now) }

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistFiles
 import HexlistModel
 import HexlistStore
@@ -66,6 +67,12 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     /// The end that waits for the thread that writes.
     private var pending: End?
     private var startedWith: Int64 = 0
+    /// Bytes of the file that arrived in this run, taken or not.
+    private(set) var arrivedBytes: Int64 = 0
+    /// Bytes that are reserved for this run of the peer's day; 0 for a file that somebody asked for.
+    private var reserved: Int64 = 0
+    /// Whether bytes of an earlier run were thrown away, because the peer began anew.
+    private var hasBegunAnew = false
     private var discards = false
     /// The bytes of a small file, of at most `FileLimits.sharedBytes`, until all are here; `nil` for another. It is written when all of it is
     /// here, and gets its name together with others.
@@ -95,21 +102,19 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
 
     /// - Parameter connect: makes a connection, or passes on why there is none; called once, and only if the peer has to be asked.
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
-        let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
-        // A file with a digest may be here already.
-        if sharesConnection || row.isSmallAndNew && row.sha256 == nil {
+        let (row, means) = (row, means)
+        // A file with a digest may be here already. The bytes of a file in memory are lost with the connection, so that is tried only once.
+        if sharesConnection || row.isSmallAndNew && row.sha256 == nil && row.attempts <= 1 {
             small = ByteBuffer()
             return connect { self.connected($0) }
         }
-        work({ try Self.open(row, minimumFree, pool) }) { opened in
+        work({ try Self.open(row, means) }) { opened in
             switch opened {
             case .finished(let length, let identity):
                 (self.row.bytes, self.row.identity) = (length, identity)
                 return self.end(End(outcome: .done))
-            case .part(let part):
-                self.part = part
-                self.startedWith = part.length
-                self.row.bytes = part.length
+            case .part(let part, let unused):
+                self.take(part, unused)
                 if part.length == part.goal.size, part.length > 0 { return self.finish() }
             case .nothing: break
             }
@@ -117,32 +122,58 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
+    private func take(_ part: PartFile, _ unused: Int64?) {
+        self.part = part
+        startedWith = part.length
+        row.bytes = part.length
+        guard let unused, row.reservedBytes != nil else { return }
+        reserved = part.goal.size - part.length
+        row.reservedBytes = unused
+    }
+
     private enum Opened: Sendable {
         /// With its identity where it is under its digest.
         case finished(Int64, identity: String?)
-        case part(PartFile)
+        /// With the bytes that are reserved beside those of this run, if nobody asked for the file.
+        case part(PartFile, unused: Int64?)
         /// Nobody said how long the file is; the answer will.
         case nothing
     }
 
-    private static func open(_ row: TransferRow, _ minimumFree: Int64, _ pool: FilePool) throws -> Opened {
-        guard let goal = PartFile.Goal(row, minimumFree) else { return .nothing }
+    /// The day's limit for files of a peer that nobody asked for allows no more.
+    fileprivate struct DayIsFull: Error {}
+
+    private static func open(_ row: TransferRow, _ means: Means) throws -> Opened {
+        let pool = means.pool
+        guard let goal = PartFile.Goal(row, means.minimumFree) else { return .nothing }
         if let place = row.place, let digest = row.sha256 { try pool.folder(place).make(digest) }
         if let placement = PartFile.Placement(row), try PartFile.adopt(folder: row.folder, goal: goal, placement: placement) == .finished {
             return .finished(goal.size, identity: row.place == nil ? nil : pool.identity(of: row, name: placement.name))
         }
         let part = try PartFile(folder: row.folder, goal: goal, knownGood: row.bytes)
-        guard part.length == 0, goal.size > 0, let digest = row.sha256, let (file, pooled) = pool.open(digest) else { return .part(part) }
-        // The same bytes are here already.
+        guard part.length == 0, goal.size > 0, let digest = row.sha256, let (file, pooled) = pool.open(digest, from: row.peer) else {
+            return try reserved(part, row, means)
+        }
+        // The same bytes are here already, from the same peer.
         do throws(FileFault) {
             try part.fill(from: file)
-            if part.digest == digest { return .part(part) }
+            if part.digest == digest { return .part(part, unused: nil) }
             pool.drop(pooled)
         } catch {
             guard case .changed = error else { throw error }
         }
         part.discard()
-        return .part(try PartFile(folder: row.folder, goal: goal))
+        return try reserved(try PartFile(folder: row.folder, goal: goal), row, means)
+    }
+
+    /// Reserves the bytes that are still to come of a file that nobody asked for.
+    /// - Throws: `DayIsFull`.
+    private static func reserved(_ part: PartFile, _ row: TransferRow, _ means: Means) throws -> Opened {
+        guard row.reservedBytes != nil else { return .part(part, unused: nil) }
+        let unused = try means.store.reserveFetch(
+            row.id, of: row.peer, bytes: part.goal.size - part.length, at: Timestamp.now.milliseconds)
+        guard let unused else { throw DayIsFull() }
+        return .part(part, unused: unused)
     }
 
     /// Why no connection was made.
@@ -220,6 +251,15 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         let (old, row, minimumFree) = (part, row, means.minimumFree)
         part = nil
         startedWith = 0
+        if let old, old.length > 0 { hasBegunAnew = true }
+        if hasBegunAnew, row.reservedBytes != nil {
+            // Only the missing bytes are reserved.
+            if let connection = connection.take() { connection.abort() }
+            self.row.bytes = 0
+            return work({ old?.discard() }) {
+                self.refuse("answer", "Its owner sent it from its beginning again, and not what was still to come.")
+            }
+        }
         work({
             old?.discard()
             guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
@@ -232,13 +272,20 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    func bodyArrived(on connection: FileClientConnection) { if small == nil { pump() } else { pumpSmall() } }
+    func bodyArrived(on connection: FileClientConnection) {
+        count(connection)
+        if small == nil { pump() } else { pumpSmall() }
+    }
+
+    private func count(_ connection: FileClientConnection) { if case .receiving = phase { arrivedBytes = connection.arrivedBytes } }
 
     /// Keeps what has come; writes it when it is all.
     private func pumpSmall() {
         guard case .receiving = phase, let connection else { return }
         var bytes = ByteBuffer()
         let isEnd = connection.takeBody(into: &bytes)
+        count(connection)
+        progressed(self)
         small?.writeBuffer(&bytes)
         guard isEnd, let all = small.take() else { return }
         phase = .finishing
@@ -289,6 +336,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         guard case .receiving = phase, !isWriting, let part, let connection else { return }
         let taken = taken
         let isEnd = connection.takeBody(into: &taken.bytes)
+        count(connection)
         guard taken.bytes.readableBytes > 0 || isEnd else { return }
         work({
             try taken.bytes.withUnsafeReadableBytes { try part.append($0) }
@@ -301,6 +349,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     func failed(_ fault: FileConnectionFault, on connection: FileClientConnection) {
+        count(connection)
         self.connection = nil
         switch fault {
         case .answer(let what): refuse("answer", "Its owner's answer is not understood: \(what).")
@@ -321,25 +370,59 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
 
     private var hasProgressed: Bool { row.bytes > startedWith }
 
+    /// Whether an interrupted run leaves less than it fetched: then it counts as a failure of the source, of which there may be only so many.
+    private var isWaste: Bool {
+        guard case .receiving = phase else { return false }
+        let kept = max(0, (part?.length ?? 0) - startedWith)
+        return hasBegunAnew || arrivedBytes > 2 * kept
+    }
+
     // MARK: The end
 
     private func finish() {
         guard let part else { return }
         phase = .finishing
         let (store, pool, row) = (means.store, means.pool, row)
-        work({
+        work({ () -> Finished in
+            if let place = row.place, let digest = row.sha256, part.digest == digest, let (_, pooled) = pool.open(digest) {
+                // Another peer sent the same; one is enough.
+                part.discard()
+                if pooled.place != place { pool.folder(place).removeEmpty(digest) }
+                return .pooled(pooled)
+            }
             let placement = try part.finish { placement in
                 try store.placeTransfer(row.id, inode: placement.fileInode, name: placement.name)
             }
-            return (placement, row.place == nil ? nil : pool.identity(of: row, name: placement.name))
-        }) { (placement, identity) in
-            self.row.identity = identity
-            self.row.finalName = placement.name
-            self.row.fileInode = placement.fileInode
+            return .placed(placement, identity: row.place == nil ? nil : pool.identity(of: row, name: placement.name))
+        }) { finished in
+            switch finished {
+            case .placed(let placement, let identity):
+                (self.row.finalName, self.row.fileInode, self.row.identity) = (placement.name, placement.fileInode, identity)
+            case .pooled(let file):
+                (self.row.place, self.row.folder) = (file.place, pool.folder(file.place).folder(of: file.sha256))
+                (self.row.finalName, self.row.identity) = (file.name, file.identity)
+            }
             self.row.bytes = part.goal.size
             self.end(End(outcome: .done))
         }
     }
+
+    private enum Finished: Sendable {
+        case placed(PartFile.Placement, identity: String?)
+        /// The file was here already, under its digest.
+        case pooled(PooledFile)
+    }
+
+    /// Gives the place of the run to another peer's file; the partial file stays. A run that has all its bytes goes on to its end.
+    func giveWay() {
+        switch phase {
+        case .preparing, .asked, .receiving: end(End(outcome: .gaveWay))
+        case .finishing, .whole, .ended: break
+        }
+    }
+
+    /// Somebody asks for the file, which was fetched without being asked for.
+    func isAskedFor() { row.reservedBytes = nil }
 
     /// Ends as with a lost link, where something of the peer is still to come.
     func cutOff() {
@@ -365,7 +448,10 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     private func worked<Value>(_ result: Result<Value, any Error>, _ then: (Value) -> Void) {
         isWriting = false
         if case .ended = phase { return settle(result) }
-        if let pending { return end(pending) }
+        if let pending {
+            adopt(result)
+            return end(pending)
+        }
         switch result {
         case .success(let value): then(value)
         case .failure(let error): end(End(of: error))
@@ -374,10 +460,16 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
 
     /// The run was stopped while the threads worked for it.
     private func settle<Value>(_ result: Result<Value, any Error>) {
-        if case .success(let value) = result, let opened = value as? Opened, case .part(let part) = opened { self.part = part }
-        if case .success(let value) = result, let part = value as? PartFile { self.part = part }
+        adopt(result)
         if case .success(let value) = result, let file = value as? WholeFile { discard(file) }
         leavePart()
+    }
+
+    /// Takes over a partial file that the threads opened.
+    private func adopt<Value>(_ result: Result<Value, any Error>) {
+        guard case .success(let value) = result else { return }
+        if let opened = value as? Opened, case .part(let part, let unused) = opened { take(part, unused) }
+        if let part = value as? PartFile { self.part = part }
     }
 
     /// Deletes a file that got no name; what is stopped without being given up is fetched again.
@@ -394,16 +486,27 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
             return
         }
         if let part { row.bytes = part.length }
+        if let connection { count(connection) }
+        var end = end
         if case .sourceFault = end.outcome, end.reason == "otherBytes" { row.bytes = 0 }
+        if case .interrupted = end.outcome, isWaste { end.outcome = .sourceFault }
         let free = leaveConnection()
         if case .done = end.outcome { part = nil }
         close()
         ended(self, end, free)
     }
 
+    /// Gives back the reserved bytes that did not arrive.
+    private func giveBack() {
+        if let unused = row.reservedBytes { row.reservedBytes = unused + max(0, reserved - arrivedBytes) }
+        reserved = 0
+    }
+
     private func close() {
         guard phase != .ended else { return }
+        if let connection { count(connection) }
         phase = .ended
+        giveBack()
         if let free = leaveConnection() { free.abort() }
         if !isWriting { leavePart() }
     }
@@ -431,6 +534,11 @@ extension FileRun.End {
     init(of error: any Error) { self = Self.of(error) }
 
     private static func of(_ error: any Error) -> Self {
+        if error is FileRun.DayIsFull {
+            return Self(
+                outcome: .final, reason: "limit",
+                message: "Today's limit for files of its sender that nobody asked for is used up. A retry fetches it all the same.")
+        }
         guard let fault = error as? FileFault else {
             // The store could not be written, or the node stops.
             return Self(outcome: .interrupted(progressed: false), reason: "internal", message: "\(error)")

@@ -23,6 +23,7 @@ final class FileServing {
     /// How often shares may have changed.
     private var shareChanges = 0
     private var dials: [PeerID: RequestedDials] = [:]
+    private var lists = ListTurns<List>()
     /// The key of entity tags: of this identity, so that a restart changes none.
     private let tagKey: SymmetricKey
 
@@ -129,17 +130,56 @@ final class FileServing {
         host.transport.fileThreads.run(on: host.eventLoop) { files.answers(to: requests) }.whenComplete { [weak host] result in
             host?.assumeIsolated { host in
                 guard case .success(let made) = result else { return connection.abort() }
-                // Trust may have ended while the files were opened.
-                guard host.known.trust(of: connection.peer) == .trusted else {
-                    return connection.answer(made.map { _ in FileReply.notFound })
-                }
-                // The store may have been read before a change that was told meanwhile.
-                guard host.serving.shareChanges == changes || made.allSatisfy({ $0.share == nil }) else {
-                    return host.serving.received(requests, on: connection, host)
-                }
-                host.serving.answer(made, on: connection, host)
+                let asked = Asked(requests: requests, connection: connection, shareChanges: changes)
+                guard let reading = made.last?.reading else { return host.serving.found(made, asked, host) }
+                let list = List(reading: reading, asked: asked, made: made)
+                if host.serving.lists.begin(list, of: peer) { host.serving.step(list, host) }
             }
         }
+    }
+
+    /// Requests of a connection, and how often shares may have changed before they were looked at.
+    private struct Asked: Sendable {
+        var requests: [FileRequest]
+        var connection: FileServerConnection
+        var shareChanges: Int
+    }
+
+    /// A list of a folder that is being read: the last of `made`.
+    private struct List: Sendable {
+        var reading: FolderReading
+        var asked: Asked
+        var made: [RequestedFiles.Made]
+    }
+
+    private func step(_ list: List, _ host: isolated some FilesHost) {
+        host.transport.fileThreads.run(on: host.eventLoop) { try list.reading.step() }.whenComplete { [weak host] result in
+            host?.assumeIsolated { $0.serving.stepped(list, result, $0) }
+        }
+    }
+
+    private func stepped(_ list: List, _ result: Result<SharedFolder.Page?, any Error>, _ host: isolated some FilesHost) {
+        let connection = list.asked.connection
+        let before = Array(list.made.dropLast())
+        var isUnfinished = false
+        switch result {
+        case .success(let page?): found(before + [list.made[before.count].with(page.listing)], list.asked, host)
+        case .success(nil): isUnfinished = connections[ObjectIdentifier(connection)] != nil
+        case .failure(let fault as FileFault): found(before + [.failed(fault)], list.asked, host)
+        case .failure: connection.abort()
+        }
+        if let next = lists.next(of: connection.peer.peerID, unfinished: isUnfinished ? list : nil) { step(next, host) }
+    }
+
+    private func found(_ made: [RequestedFiles.Made], _ asked: Asked, _ host: isolated some FilesHost) {
+        let connection = asked.connection
+        // Trust may have ended while the files were opened.
+        guard host.known.trust(of: connection.peer) == .trusted else { return connection.answer(made.map { _ in FileReply.notFound }) }
+        // The store may have been read before a change that came meanwhile.
+        guard shareChanges == asked.shareChanges || made.allSatisfy({ $0.share == nil }) else {
+            return received(asked.requests, on: connection, host)
+        }
+        answer(made, on: connection, host)
     }
 
     private func answer(_ made: [RequestedFiles.Made], on connection: FileServerConnection, _ host: isolated some FilesHost) {
@@ -147,6 +187,12 @@ final class FileServing {
         if !shares.isEmpty, connections[ObjectIdentifier(connection)] != nil { sharesInUse[ObjectIdentifier(connection)] = shares }
         for one in made {
             if let fault = one.fault { host.logger.warning("files cannot be read for a peer", metadata: ["error": "\(fault)"]) }
+            if let (offer, problem, outbox) = one.lost {
+                let peer = connection.peer.peerID
+                var data = ["name": offer.name, "reason": problem.rawValue]
+                if let outbox { data["outboxID"] = "\(outbox)" }
+                host.events.record(.offerFailed, peer: peer, data: data, from: .fetches(of: peer), host)
+            }
             guard let offered = one.offered else { continue }
             host.logger.debug(
                 "file asked for",

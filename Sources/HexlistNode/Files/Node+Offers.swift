@@ -28,7 +28,8 @@ extension Node {
         let plan = try await offer(to: peers, copying: copying, progress) { try OfferPlan(paths, protecting: folders) }
         let json = try? JSONValue(parsing: HexEncoder.encode(plan.content(own: id)))
         return OfferResult(
-            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.leftOut)
+            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.skipped.total,
+            leftOutBy: plan.skipped.total > 0 ? OfferLeftOut(plan.skipped) : nil)
     }
 
     /// Offers the copies that are here of files that the links of a hex lead to: what was fetched and is what it was, what is in the cache or
@@ -126,6 +127,15 @@ private final class Cancellation: Sendable {
     let isCancelled = Mutex(false)
 }
 
+extension OfferLeftOut {
+    init(_ skipped: FolderWalk.Skipped) {
+        let count = { (cause: FolderWalk.Cause) in skipped.counts[cause] ?? 0 }
+        self.init(
+            hidden: count(.hidden), links: count(.link), special: count(.special), names: count(.name), notAllowed: count(.notAllowed),
+            changed: count(.changed), failed: count(.failed), empty: count(.empty), paths: skipped.paths)
+    }
+}
+
 /// The files and folders of one request, on their way to be a hex.
 struct OfferPlan {
     /// The most files: their links fit into the frame of a trusted peer.
@@ -169,7 +179,7 @@ struct OfferPlan {
     private var folders: [Folder] = []
     /// The description of the hex: the name of the folder, where one alone was named.
     private var title = ""
-    private(set) var leftOut = 0
+    private(set) var skipped = FolderWalk.Skipped()
     /// The offers of which copies were made.
     private(set) var copied: [OfferID] = []
 
@@ -200,17 +210,21 @@ struct OfferPlan {
             }
             guard files.count <= Self.most else { throw Self.tooMany }
         }
-        guard !files.isEmpty else {
-            throw HexlistError(.badRequest, "There is no file to send in what was named.", hint: "Hidden files are left out.")
-        }
+        try checkAny(files.isEmpty)
+    }
+
+    private func checkAny(_ isEmpty: Bool) throws(HexlistError) {
+        guard isEmpty else { return }
+        throw HexlistError(
+            .badRequest, "There is no file to send in what was named.",
+            hint: skipped.total > 0 ? "Left out: \(OfferLeftOut(skipped).text)." : nil)
     }
 
     private mutating func add(folder path: String, isOnly: Bool, protecting protected: ProtectedFolders) throws {
         // Beside others it is one level further down.
         let levels = ProtocolLimits.levels - (isOnly ? 0 : 1)
         let walk = try FolderWalk(path: path, maximumFiles: Self.most - files.count, maximumLevels: levels, protected: protected)
-        let skipped = walk.skipped
-        leftOut += skipped.hidden + skipped.links + skipped.special + skipped.unreadable
+        skipped.add(walk.skipped)
         let base = folders.count
         // The first folder of the walk is the one that was named; alone it is the hex itself.
         let place = { (folder: Int) -> Int? in isOnly ? (folder == 0 ? nil : base + folder - 1) : base + folder }
@@ -257,15 +271,18 @@ struct OfferPlan {
     /// - Parameters:
     ///   - known: the offer of a file with this identity, if there is one.
     ///   - progress: `false` ends it.
+    ///
+    /// A file of a folder that cannot be read any more is left out and counted; one that was named itself is a fault.
     mutating func read(
         known: (_ path: String, _ identity: String) throws -> OfferRow?, ends: Int64, copies: Copies, progress: (OfferProgress) -> Bool
     ) throws {
-        let opened: [FileIdentity?] = try files.map { file -> FileIdentity? in
+        var opened: [FileIdentity?] = []
+        for file in files {
             do throws(FileFault) {
-                return try OfferedFile(path: file.path, remembered: file.identity).identity
+                opened.append(try OfferedFile(path: file.path, remembered: file.identity).identity)
             } catch {
-                if file.found != nil { return nil }
-                throw Self.refused(file.path, error)
+                opened.append(nil)
+                try leaveOut(file, error)
             }
         }
         var step = OfferProgress(files: files.count, bytes: 0, size: opened.compactMap { $0?.size }.clampedSum)
@@ -292,13 +309,19 @@ struct OfferPlan {
                     copies.folder.remove(id)
                 }
             } catch let fault as FileFault {
-                switch fault {
-                case .cancelled: throw CancellationError()
-                case .diskFull: throw Self.refused(wanted.path, fault)
-                default: if wanted.found == nil { throw Self.refused(wanted.path, fault) }
-                }
+                guard fault != .cancelled else { throw CancellationError() }
+                guard fault != .diskFull else { throw Self.refused(wanted.path, fault) }
+                try leaveOut(wanted, fault)
             }
         }
+        if files.allSatisfy({ $0.found == nil }) { try checkAny(rows.isEmpty) }
+    }
+
+    /// - Throws: the fault of a file that was named itself, or one that says nothing of the file.
+    private mutating func leaveOut(_ file: File, _ fault: FileFault) throws {
+        guard file.found == nil else { return }
+        guard file.identity != nil else { throw Self.refused(file.path, fault) }
+        do throws(FileFault) { try skipped.add(fault, file.path) } catch { throw Self.refused(file.path, error) }
     }
 
     /// - Parameter copies: `nil` where the file itself is offered.
@@ -324,17 +347,19 @@ struct OfferPlan {
     func content(own: PeerID) -> HexContent {
         var hex = HexContent()
         hex.hexDescription = hex.add(title)
-        hex.links = links(in: nil, own, &hex)
+        let filesOf = Dictionary(grouping: files, by: \.folder)
+        hex.links = Self.links(to: filesOf[nil] ?? [], own, &hex)
         // Level by level, those of one folder together.
+        let inside = Dictionary(grouping: folders.indices) { folders[$0].parent }
         var places: [Int: Int] = [:]
         var level: [Int?] = [nil]
         while !level.isEmpty {
             var next: [Int?] = []
             for parent in level {
-                for (index, folder) in folders.enumerated() where folder.parent == parent {
+                for index in inside[parent] ?? [] {
                     var child = ChildContent(parent: parent.flatMap { places[$0] })
-                    child.hexDescription = hex.add(folder.name)
-                    let links = links(in: index, own, &hex)
+                    child.hexDescription = hex.add(folders[index].name)
+                    let links = Self.links(to: filesOf[index] ?? [], own, &hex)
                     child.links = hex.childLinks.count..<(hex.childLinks.count + links.count)
                     hex.childLinks += links
                     places[index] = hex.add(child: child)
@@ -346,8 +371,8 @@ struct OfferPlan {
         return hex
     }
 
-    private func links(in folder: Int?, _ own: PeerID, _ hex: inout HexContent) -> [LinkContent] {
-        files.filter { $0.folder == folder }.compactMap { file in file.row.flatMap { Self.link(to: $0, own, &hex) } }
+    private static func links(to files: [File], _ own: PeerID, _ hex: inout HexContent) -> [LinkContent] {
+        files.compactMap { file in file.row.flatMap { link(to: $0, own, &hex) } }
     }
 
     /// A link to an offer of this machine.

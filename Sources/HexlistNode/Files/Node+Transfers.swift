@@ -204,21 +204,29 @@ extension Node {
         }
     }
 
-    /// Looks which files are here already. Those that are to be under their digest are done.
-    /// - Returns: the digests of those that are here.
+    /// Looks which files are here already because their peer sent them. Those that are to be under their digest are done.
+    /// - Returns: those that are here.
     private func lookForPresent(
         _ rows: inout [TransferRow], _ goal: FetchGoal, hex: Int64, at now: Int64
-    ) async throws -> Set<[UInt8]> {
+    ) async throws -> Set<PooledOrigin> {
         let digests = Array(Set(rows.compactMap(\.sha256)))
         if goal == .place(.kept) {
             try await store.keep(digests, for: hex)
             pool.keepingChanged()
             try await onFileThread { try $0.settle() }
         }
-        let files = try await onFileThread { try $0.use(digests, for: goal.isFolder ? nil : hex, at: now) }
-        let here = Dictionary(files.map { ($0.sha256, $0) }) { first, _ in first }
+        let wanted = Dictionary(grouping: rows.filter { $0.sha256 != nil }, by: \.peer).mapValues { Array(Set($0.compactMap(\.sha256))) }
+        let here = try await onFileThread { pool in
+            var here: [PooledOrigin: PooledFile] = [:]
+            for (peer, digests) in wanted {
+                for file in try pool.use(digests, from: peer, for: goal.isFolder ? nil : hex, at: now) {
+                    here[PooledOrigin(sha256: file.sha256, peer: peer)] = file
+                }
+            }
+            return here
+        }
         for (index, row) in rows.enumerated() where row.place != nil {
-            guard let digest = row.sha256, let file = here[digest] else { continue }
+            guard let digest = row.sha256, let file = here[PooledOrigin(sha256: digest, peer: row.peer)] else { continue }
             rows[index].folder = pool.folder(file.place).folder(of: digest)
             rows[index].place = file.place
             (rows[index].state, rows[index].finalName, rows[index].endedAt) = (.done, file.name, now)
@@ -309,6 +317,7 @@ extension Node {
                 hint: "`--force` tries it now.")
         }
         (row.state, row.reason, row.error, row.endedAt) = (.waiting, nil, nil, nil)
+        row.reservedBytes = nil  // somebody asks for it
         try await updated(row)
         fetching.add([row], force: force, self)
         notifyWatchers()

@@ -68,7 +68,7 @@ struct OwnCopies: Sendable {
             else { continue }
             return OfferPlan.Found(path: path, name: file.name, digest: file.sha256 ?? row.sha256, mayGo: false)
         }
-        guard let digest = file.sha256, let (_, pooled) = pool.open(digest) else { return nil }
+        guard let digest = file.sha256, let (_, pooled) = pool.open(digest, from: file.link.peer) else { return nil }
         return OfferPlan.Found(path: pool.path(of: pooled), name: file.name, digest: digest, mayGo: true)
     }
 

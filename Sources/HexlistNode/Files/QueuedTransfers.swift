@@ -11,6 +11,8 @@ struct QueuedTransfers {
         /// The bytes that are here, ahead of the store.
         var bytes: Int64
         var size: Int64?
+        /// Whether somebody asked for the file after it was queued as one that is fetched automatically, so that the day's limit no longer holds.
+        var isAskedFor = false
     }
 
     /// Bytes of the rows that are kept: those of 20 000 files with short names.
@@ -43,6 +45,8 @@ struct QueuedTransfers {
         counts[row.peer, default: 0] += 1
         if keptBytes + row.keptBytes <= Self.rowBytes { keep(row) }
     }
+
+    mutating func isAskedFor(_ id: TransferID) { entries[id]?.isAskedFor = true }
 
     mutating func progressed(_ id: TransferID, bytes: Int64) { entries[id]?.bytes = bytes }
 

@@ -8,6 +8,8 @@ protocol FileAttempt: AnyObject, Sendable {
     var id: TransferID { get }
     /// The transfer, ahead of the store.
     var row: TransferRow { get }
+    /// Bytes that arrived in this attempt.
+    var arrivedBytes: Int64 { get }
 
     /// A whole file has its name, or why it has none.
     func placed(_ result: Result<PartFile.Placement, any Error>)
@@ -41,6 +43,7 @@ final class RemoteRun: FileAttempt, @unchecked Sendable {
     let run: TransferRun
     let id: TransferID
     private(set) var row: TransferRow
+    var arrivedBytes: Int64 { row.bytes }
     private let link: RemoteLink
     private let remotes: any ContentServices
     private let means: FileRun.Means

@@ -15,13 +15,26 @@ struct RequestedFiles: Sendable {
         var share: ShareRow?
         /// Whether it is a list, which may be of a folder of any size.
         var isList = false
+        /// The list that is to be the answer and is still to be read.
+        var reading: FolderReading?
         /// The bytes of an offered file, and the first that was asked for.
         var offered: (bytes: Int64, from: Int64)?
+        /// Why an offered file cannot be sent, with the row of the outbox that brought the offer.
+        var lost: (offer: OfferRow, problem: OfferProblem, outbox: Int64?)?
         /// Why this machine is at fault, for its log.
         var fault: String?
 
         static let notFound = Made(answer: FileReply.notFound)
         static func broken(_ fault: any Error) -> Made { Made(answer: FileReply.broken, fault: "\(fault)") }
+
+        /// Nobody learns why something cannot be opened.
+        static func failed(_ fault: FileFault) -> Made {
+            guard case .system = fault else { return .notFound }
+            return .broken(fault)
+        }
+
+        /// The answer with a list that was read.
+        func with(_ listing: FolderListing) -> Made { Made(answer: FileReply.list(listing), share: share, isList: true) }
     }
 
     let peer: PeerID
@@ -83,9 +96,7 @@ struct RequestedFiles: Sendable {
             case .entry(let row, let path, let query): return made(try SharedAnswer(row, path, query), request, share: row)
             }
         } catch let fault as FileFault {
-            // Nobody learns why something cannot be opened.
-            guard case .system = fault else { return .notFound }
-            return .broken(fault)
+            return .failed(fault)
         } catch {
             return .broken(error)
         }
@@ -94,23 +105,25 @@ struct RequestedFiles: Sendable {
     private func made(_ answer: SharedAnswer, _ request: FileRequest, share: ShareRow?) -> Made {
         switch answer {
         case .list(let listing): Made(answer: FileReply.list(listing), share: share, isList: true)
+        case .folder(let reading): Made(answer: FileReply.notFound, share: share, isList: true, reading: reading)
         case .file(let source, let mediaType): Made(answer: reply(request, source, mediaType, sent: nil), share: share)
         }
     }
 
     private func answer(_ request: FileRequest, _ row: OfferRow) throws -> Made {
-        guard let identity = FileIdentity(row.identity) else { return Made(answer: FileReply.changed) }
-        let source: OfferedSource
+        let file: OfferedFile
         do throws(FileFault) {
-            source = OfferedSource(try OfferedFile(path: row.path, remembered: identity))
+            file = try OfferedFile(offered: row.path, row.identity)
         } catch {
-            guard case .system = error else { return Made(answer: FileReply.changed) }
-            throw error
+            guard let problem = OfferProblem(error) else { throw error }
+            var made = Made(answer: FileReply.changed)
+            if !request.isHead { made.lost = (row, problem, try store.readSync { try $0.outboxRow(ofOffer: row.id, to: peer) }) }
+            return made
         }
         let sent = sent
-        let answer = reply(request, source, row.mediaType) { sent(row) }
-        let from = request.range.flatMap { FileRange($0) }?.bytes(ofSize: identity.size)?.lowerBound ?? 0
-        return Made(answer: answer, offered: (identity.size, from))
+        let answer = reply(request, OfferedSource(file), row.mediaType) { sent(row) }
+        let from = request.range.flatMap { FileRange($0) }?.bytes(ofSize: file.size)?.lowerBound ?? 0
+        return Made(answer: answer, offered: (file.size, from))
     }
 
     private func reply(_ request: FileRequest, _ source: OfferedSource, _ mediaType: String?, sent: (@Sendable () -> Void)?) -> FileAnswer {
@@ -124,5 +137,29 @@ struct RequestedFiles: Sendable {
             answer.body = .bytes(bytes)
         }
         return answer
+    }
+}
+
+extension OfferedFile {
+    /// Opens a file on offer.
+    /// - Parameters:
+    ///   - path: absolute.
+    ///   - identity: the file as it was when it was offered.
+    /// - Throws: `changed` for another file; the faults of opening it.
+    convenience init(offered path: String, _ identity: String) throws(FileFault) {
+        guard let identity = FileIdentity(identity) else { throw .changed }
+        try self.init(path: path, remembered: identity)
+    }
+}
+
+extension OfferProblem {
+    /// `nil` for a fault of this machine, which may pass.
+    init?(_ fault: FileFault) {
+        switch fault {
+        case .notFound: self = .missing
+        case .notAllowed: self = .notAllowed
+        case .system: return nil
+        default: self = .changed
+        }
     }
 }

@@ -6,6 +6,8 @@ import HexlistStore
 enum SharedAnswer: Sendable {
     case file(OfferedSource, mediaType: String?)
     case list(FolderListing)
+    /// A list that is still to be read, in steps.
+    case folder(FolderReading)
 
     /// The shares a peer may see, as a folder of folders. One whose folder is not there is left out.
     static func shares(_ rows: [ShareRow]) -> SharedAnswer {
@@ -26,10 +28,10 @@ enum SharedAnswer: Sendable {
             self = .list(FolderListing(entries: [entry]))
         case .list(let order, let after):
             guard case .folder(let folder) = try root.open(path) else { throw .notFound }
-            self = .list(try folder.page(by: order, after: after).listing)
+            self = .folder(try folder.reading(by: order, after: after))
         case .content:
             switch try root.open(path) {
-            case .folder(let folder): self = .list(try folder.page().listing)
+            case .folder(let folder): self = .folder(try folder.reading())
             case .file(let file): self = .file(OfferedSource(file), mediaType: path.names.last.flatMap(MediaType.of))
             }
         }

@@ -38,6 +38,8 @@ public final class FileClientConnection: @unchecked Sendable {
     /// Bytes that came and were not taken: copied as it comes, since TLS decrypts into its buffer again once that is its own.
     private var body = ByteBuffer()
     private var notice: Scheduled<Void>?
+    /// Bytes of the first answer's body that arrived, taken or not; of the last one if no request is under way.
+    public private(set) var arrivedBytes: Int64 = 0
     private var isReadHeld = false
     /// Whether the receiver holds the bytes back, so that silence is not the peer's.
     private var isHolding = false
@@ -177,6 +179,7 @@ public final class FileClientConnection: @unchecked Sendable {
             contentRange: Self.single(fields["content-range"]))
         guard answer.isFile || length <= FileLimits.textBytes else { return fail(.answer("the refusal is too long")) }
         state = .receiving(left: length)
+        arrivedBytes = 0
         body.reserveCapacity(Int(min(length, Int64(FileLimits.worthwhileBytes))))
         restart(FileLimits.idle)
         receivers.first?.answered(answer, on: self)
@@ -193,6 +196,7 @@ public final class FileClientConnection: @unchecked Sendable {
         }
         state = .receiving(left: left - Int64(bytes.readableBytes))
         body.writeImmutableBuffer(bytes)
+        arrivedBytes += Int64(bytes.readableBytes)
         bytesSinceDeadline += bytes.readableBytes
         if isWorthTaking { receivers.first?.bodyArrived(on: self) }
         if notice == nil { tellLater() }

@@ -88,7 +88,9 @@ struct FetchCommand: AsyncParsableCommand {
                 StandardError.note("\(HumanText.count(start.present, "file is", "files are")) there already, with the same size and time.")
             }
             if start.leftOut > 0 {
-                StandardError.note("\(HumanText.count(start.leftOut, "entry", "entries")) left out: no file or folder, or no name.")
+                StandardError.note(
+                    "\(HumanText.count(start.leftOut, "entry", "entries")) left out: neither a file nor a folder, a document without a size, or a name that cannot be used."
+                )
             }
             if start.passedOver > 0 {
                 StandardError.note(

@@ -89,7 +89,9 @@ struct FilesCommand: AsyncParsableCommand {
             }
             if cursor != nil { StandardError.note("There are more: --all lists them.") }
             if leftOut > 0 {
-                StandardError.note("\(HumanText.count(leftOut, "entry is", "entries are")) not listed: the name is no UTF-8.")
+                StandardError.note(
+                    "\(HumanText.count(leftOut, "entry is", "entries are")) not listed: the name is not UTF-8 or cannot be used, or it is neither a file nor a folder."
+                )
             }
         }
     }

@@ -243,13 +243,33 @@ enum OutboxText {
         if row.attempts > 0 { table.add("tries", String(row.attempts)) }
         let offers = row.offers ?? []
         for (index, offer) in offers.prefix(Self.listedOffers).enumerated() {
+            let text = "\(offer.name), \(ByteCountText.of(offer.size)), "
+            let state = offer.problem.map(problem) ?? "until \(HumanText.moment(offer.ends))"
+            table.add(index == 0 ? "offers" : "", text + state, offer.problem == nil ? .plain : .doubtful)
+        }
+        if let lost = offers.first(where: { $0.problem != nil }) {
+            let count = offers.count { $0.problem != nil }
             table.add(
-                index == 0 ? "offers" : "", "\(offer.name), \(ByteCountText.of(offer.size)), until \(HumanText.moment(offer.ends))")
+                "",
+                count == 1
+                    ? "\(lost.name) cannot be fetched any more; send it again."
+                    : "\(count) files cannot be fetched any more; send them again.",
+                .doubtful)
         }
         if offers.count > Self.listedOffers { table.add("", "and \(offers.count - Self.listedOffers) more; --json lists all") }
         if !offers.isEmpty, let advice = reason.fileAdvice { table.add("", advice, .doubtful) }
         if let advice = reason.advice { table.add("next", advice) }
         return table
+    }
+
+    /// Why a file on offer cannot be fetched any more.
+    private static func problem(_ word: OpenWord<OfferProblem>) -> String {
+        switch word.known {
+        case .changed: "changed since it was sent"
+        case .missing: "deleted or moved since it was sent"
+        case .notAllowed: "not readable any more"
+        case nil: "not as it was sent: \(word)"
+        }
     }
 
     /// The number of rows in each state: `2 wait, 1 refused, 412 delivered (3 of them held there)`.
