@@ -14,7 +14,7 @@ struct ExtensionTests {
             """
         try folder.write(script, to: "script.mjs")
         let node = try ChildProcess(try #require(Program.path(of: "node")), ["\(folder.path)/script.mjs"])
-        #expect(node.wait() == 0)
+        #expect(node.waitForEnd() == 0)
         return try String(contentsOfFile: "\(folder.path)/out", encoding: .utf8)
     }
 
