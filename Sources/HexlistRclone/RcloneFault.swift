@@ -136,8 +136,15 @@ enum RcloneFault: Error, Equatable, Sendable {
                         ? "`\(command) config reconnect \(TerminalText.clean(remote, columns: 60)):` signs in again."
                         : "Check its user, password or keys with `\(command) config`.")
             case .settings:
-                return HexlistError(.gone, "rclone cannot use \(place): \(said)", hint: Self.mend(message, command))
-            case .mayPass: return HexlistError(.gone, "\(place) failed: \(said)", hint: "Try again later.")
+                return HexlistError(
+                    .gone, "rclone cannot use \(TerminalText.clean(remote, columns: 60)): \(said)", hint: Self.mend(message, command))
+            case .mayPass:
+                let isAddress = ["no such host", "connection refused", "no route to host"].contains {
+                    message.utf8.firstRange(of: $0.utf8) != nil
+                }
+                return HexlistError(
+                    .gone, "\(place) failed: \(said)",
+                    hint: isAddress ? "Try again later, or check its address with `\(command) config`." : "Try again later.")
             case nil:
                 return HexlistError(
                     .gone, "\(place) failed: \(said)", hint: "`\(command) config` shows and changes the remote's settings.")
