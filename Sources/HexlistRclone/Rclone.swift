@@ -103,7 +103,7 @@ public final class Rclone: Sendable {
         return remotes
     }
 
-    /// The name of a remote as a service: its own, or with `rclone.` before it where that is a word of Hexlist's.
+    /// The name of a remote as a service: its own, with `rclone.` before it if Hexlist uses that name itself.
     /// - Parameter names: those of all remotes; no two have one name.
     static func serviceName(of name: String, among names: some Collection<String>) -> String {
         guard PeerText.areEqual(name, LocalAPI.ownService) else { return name }

@@ -152,7 +152,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         }
     }
 
-    /// What helps where the configuration of a remote is wrong.
+    /// The hint for wrong settings of a remote.
     private static func mend(_ message: String, _ command: String) -> String {
         let says = { (words: String) in message.utf8.firstRange(of: words.utf8) != nil }
         if says("obscured") { return "Set the password with `\(command) config`; in the file it stands as `rclone obscure` prints it." }

@@ -4,7 +4,7 @@ import HexlistJSON
 import Testing
 import Yams
 
-/// Bodies of requests as Docs/openapi.yaml describes them, against a daemon: what it says may be left out may be, and nothing else.
+/// Bodies of requests as Docs/openapi.yaml describes them, against a daemon: optional members may be left out, required ones may not.
 @Suite("Docs/openapi.yaml, bodies of requests", .timeLimit(.minutes(5))) struct RequestBodyTests {
     /// One way to write the body of an operation with no more members than it has to have.
     struct Body {

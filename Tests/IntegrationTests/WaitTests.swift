@@ -5,7 +5,7 @@ import Testing
 /// machine that is slow enough. `eventually`, `eventualValue`, `called` and `DispatchSemaphore.take` (TestSupport) are the waits there are.
 @Suite("Waits of tests") struct WaitTests {
     private struct Rule {
-        /// What it finds, for the message.
+        /// The kind of wait, for the message.
         var name: String
         var pattern: String
         /// Whether the pattern is for conditions of `while` alone.

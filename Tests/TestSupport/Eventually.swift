@@ -14,8 +14,8 @@ extension Duration {
     public static let longestWait = Duration.seconds(240)
 }
 
-/// Checks a condition every 10 ms until it holds, for states that no event reports. Cancellation ends it, as by the test's time limit.
-/// - Parameter what: said if it does not hold in time.
+/// Checks a condition every 10 ms until it holds, for states that no event reports. Cancellation, as by a time limit, ends the wait.
+/// - Parameter what: the condition in words, for the message of the fault.
 /// - Throws: `NotInTime` after `limit`; the last check is one that began after that, so a test that was held up for long does not fail.
 public func eventually(
     within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
@@ -68,7 +68,7 @@ public func called<Value: Sendable>(
 }
 
 extension DispatchSemaphore {
-    /// Blocks until a signal, for what is not asynchronous.
+    /// Blocks until a signal, for code that is not asynchronous.
     /// - Throws: `NotInTime` after `limit`.
     public func take(within limit: Duration = .longestWait, file: String = #fileID, line: Int = #line) throws {
         guard wait(timeout: .now() + .seconds(Int(limit.components.seconds))) == .success else {
