@@ -9,13 +9,16 @@ import Testing
     @Test("of each peer one step is under way, its lists in turn; another peer does not wait")
     func turns() {
         var turns = ListTurns<String>()
-        #expect(turns.begin("a", of: Self.peer(1)))
-        for list in ["b", "c"] { #expect(!turns.begin(list, of: Self.peer(1))) }
-        #expect(turns.begin("x", of: Self.peer(2)))
-        #expect(turns.next(of: Self.peer(1), unfinished: "a") == "b")
-        #expect(turns.next(of: Self.peer(1), unfinished: "b") == "c")
-        #expect(turns.next(of: Self.peer(2), unfinished: "x") == "x" && turns.next(of: Self.peer(2), unfinished: nil) == nil)
-        #expect(turns.next(of: Self.peer(1), unfinished: nil) == "a" && turns.next(of: Self.peer(1), unfinished: nil) == "b")
-        #expect(turns.next(of: Self.peer(1), unfinished: nil) == nil && turns.begin("d", of: Self.peer(1)))
+        let (a, b) = (Self.peer(1), Self.peer(2))
+        let begun = ["a", "b", "c"].map { turns.begin($0, of: a) } + [turns.begin("x", of: b)]
+        #expect(begun == [true, false, false, true])
+        let ofA = ["a", "b"].map { turns.next(of: a, unfinished: $0) }
+        #expect(ofA == ["b", "c"])
+        let ofB = ["x", nil].map { turns.next(of: b, unfinished: $0) }
+        #expect(ofB == ["x", nil])
+        let rest = (0..<3).map { _ in turns.next(of: a, unfinished: nil) }
+        #expect(rest == ["a", "b", nil])
+        let isFree = turns.begin("d", of: a)
+        #expect(isFree)
     }
 }
