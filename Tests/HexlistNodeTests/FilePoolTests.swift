@@ -77,7 +77,7 @@ import Testing
             #expect(try mode(path) == 0o600 && mode(rows[0].folder) == 0o700 && mode(two.folder.path + "/cache") == 0o700)
             try await one.until { _ in try await fetchedOf(one) == 2 }
             // Its owner is not needed any more.
-            try await one.node.stop()
+            await one.node.stop()
             #expect(try await fetch(TransferRequest(hex: hex, cache: true), two).map(\.state.known) == [.done, .done])
             let to = two.folder.appending(path: "to")
             try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import HexlistAPI
 import HexlistClient
+import HexlistJSON
 import HexlistModel
 
 struct OutboxCommand: AsyncParsableCommand {
