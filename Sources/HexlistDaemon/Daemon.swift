@@ -83,7 +83,9 @@ public struct Daemon: Sendable {
         let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed, state: folder)
         try StateParts.check(folder.path)
         let metrics = Metrics()
-        let store = try HexStore(path: folder.storePath, metrics: StoreMetrics(metrics.registry))
+        guard let store = try await StoreOpening.open(folder.storePath, metrics: StoreMetrics(metrics.registry), logger: logger) else {
+            return
+        }
         if let fault = store.fault {
             logger.warning("the store is only read until it can be written", metadata: ["reason": "\(fault.message)"])
         }

@@ -1,0 +1,42 @@
+import HexlistModel
+import HexlistStore
+import Logging
+import UnixSignals
+
+/// Opens the store at a start. If the disk has no room to make it, or to bring it to this version, the start waits for room: systemd gives up a
+/// daemon that ends with an error five times.
+enum StoreOpening {
+    /// The time between two attempts: room is no event.
+    private static let pause = Duration.seconds(2)
+
+    /// - Returns: `nil` after SIGTERM or SIGINT.
+    /// - Throws: the errors of `HexStore`, but `.storageFull`.
+    static func open(_ path: String, metrics: StoreMetrics, logger: Logger) async throws -> HexStore? {
+        do {
+            return try HexStore(path: path, metrics: metrics)
+        } catch let error as HexlistError where error.code == .storageFull {
+            logger.warning("hexlistd waits for room on the disk", metadata: ["reason": "\(error.message)"])
+        }
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        return try await withThrowingTaskGroup(of: HexStore?.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                for await _ in signals { break }
+                return nil
+            }
+            group.addTask { try await openOnceThereIsRoom(path, metrics) }
+            return try await group.next() ?? nil
+        }
+    }
+
+    private static func openOnceThereIsRoom(_ path: String, _ metrics: StoreMetrics) async throws -> HexStore {
+        while true {
+            try await Task.sleep(for: pause)
+            do {
+                return try HexStore(path: path, metrics: metrics)
+            } catch let error as HexlistError where error.code == .storageFull {
+                continue
+            }
+        }
+    }
+}
