@@ -40,7 +40,7 @@ import Testing
         arguments: [
             (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not read."),
             ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex."),
-            ("{\"links\":[]}\n{\n", "x, line 2, is no JSON: the text ends where a value belongs."),
+            ("{\"links\":[]}\n{\n", "x, line 2, is no JSON: a member name belongs here."),
             ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML, but neither OPML nor a page of bookmarks."),
         ])
     func refused(text: String, message: String) {

@@ -32,6 +32,11 @@ struct MineTests {
                 LinkEdit(from: 2, linkDescription: "B now"), LinkEdit(url: "https://new.example", linkDescription: ""), LinkEdit(from: 3),
                 LinkEdit(from: 1, linkDescription: "third"),
             ])
+        #expect(
+            try edits(["https://b.example see https://c.example", "https://new.example https://other.example two"]) == [
+                LinkEdit(from: 2, linkDescription: "see https://c.example"), LinkEdit(url: "https://new.example", linkDescription: ""),
+                LinkEdit(url: "https://other.example", linkDescription: "two"),
+            ])
         let error = #expect(throws: HexlistError.self) { try edits(["https://new.example", "no link"]) }
         #expect(error?.message.contains("file, line 2: `no` is no link") == true)
     }
