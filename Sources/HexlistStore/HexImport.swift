@@ -34,8 +34,9 @@ extension HexStore {
         digest: @escaping @Sendable (HexContent) -> [UInt8], progress: @escaping @Sendable (Int) -> Void = { _ in }
     ) async throws -> HexImport {
         try await write(rows: hexes.reduce(0) { $0 + $1.links.count + 1 }) { writer in
-            guard try !writer.isDiskFull(reserve: diskReserve, writing: hexes.reduce(0) { $0 + Int64($1.weight(frame: $1.frame.count)) })
-            else {
+            let bytes = hexes.reduce(0) { $0 + $1.weight(frame: $1.frame.count) }
+            writer.passedBytes += bytes
+            guard try !writer.isDiskFull(reserve: diskReserve, writing: Int64(bytes)) else {
                 throw HexlistError(
                     .storageFull, "The disk has no room for what is imported.", hint: "Nothing was imported. Free some of it.")
             }

@@ -107,3 +107,15 @@ struct RosterTests {
         #expect(throws: HexlistError.self) { try RosterReader(most + line) }
     }
 }
+
+extension RosterReader {
+    /// Reads a whole roster, in two pieces.
+    fileprivate init(_ bytes: [UInt8]) throws(HexlistError) {
+        self.init()
+        for piece in [bytes.prefix(bytes.count / 2), bytes.dropFirst(bytes.count / 2)] {
+            let result = piece.withUnsafeBytes { piece in Result { () throws(HexlistError) in try feed(piece) } }
+            try result.get()
+        }
+        try finish()
+    }
+}

@@ -2,6 +2,8 @@ import DaemonTestSupport
 import HexlistAPI
 import HexlistClient
 import HexlistModel
+import Hummingbird
+import NIOCore
 import Testing
 
 @testable import HexlistDaemon
@@ -152,6 +154,39 @@ struct TransferTests {
             let out = try #require(try await exported(ada, .list(location: "mine")).first)
             #expect(out.unicodeScalars.allSatisfy(TerminalText.isShown) && out.contains("\\u202e") && out.contains("\\u2028"))
             #expect(try await ada.importHexes(lines([out])) == ImportResult(unchanged: 1))
+        }
+    }
+
+    @Test("one import or roster is in memory at a time; the others wait with their bodies unread, and are done then")
+    func oneAtATime() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0]
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for number in 0..<3 {
+                    group.addTask { [lines = lines([#"{"hexDescription":"\#(number)","links":["x:1"]}"#])] in
+                        try await ada.client.importHexes(lines).added
+                    }
+                    group.addTask { [lines = lines([#"{"hexDescription":"p\#(number)","links":["x:1"]}"#])] in
+                        try await ada.client.importHexes(lines) { _ in }.added
+                    }
+                }
+                group.addTask { try await ada.client.importRoster([]).changed }
+                while ada.api.imports.waiting < 7 { try await Task.sleep(for: .milliseconds(5)) }
+                #expect(try await ada.client.status().inbox == 0, "other requests are answered")
+                #expect(running != nil)
+                running = nil
+                #expect(try await group.reduce(0, +) == 6)
+            }
+            #expect(ada.api.imports.waiting == 0)
+        }
+    }
+
+    @Test("an import whose body stops arriving ends, and the next one has its turn")
+    func stalled() async throws {
+        let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // and no end
+        await #expect { try await APIInput.read(body, into: ImportReader(), pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
+            ($0 as? HexlistError)?.code == .badRequest
         }
     }
 

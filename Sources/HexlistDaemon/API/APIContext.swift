@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistNode
 import HexlistStore
+import HexlistSystem
 import Logging
 import NIOCore
 
@@ -24,6 +25,8 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
     let backups = BackupTurn()
+    /// One import or roster at a time: each may take more than a third of the memory that the unit gives the daemon.
+    let imports = RequestSlots(1)
     let page = PageListener()
 
     /// The one that runs now. Whoever uses it more than once for one thing keeps it.
@@ -39,6 +42,30 @@ struct APIContext: Sendable {
         let store = ["", "-wal", "-shm"].map { self.store.path + $0 }
         return [stateFolder] + store + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
     }
+
+    /// Waits until no other import is in memory.
+    /// - Throws: `alreadyRunning` after `importWait`.
+    func importSlot() async throws -> RequestSlots.Slot {
+        if let slot = try await imports.acquire(within: Self.importWait, on: eventLoop) { return slot }
+        throw HexlistError(
+            .alreadyRunning, "Another import is still running.", hint: "Nothing was imported. Try again when the other one is done.")
+    }
+
+    /// Runs an import that has the slot. Returns the memory that it took to the system before another one can have the slot: glibc keeps freed
+    /// memory for the thread that had it, and the next import is likely to run on another.
+    func importing<Value: Sendable>(
+        _ slot: RequestSlots.Slot, _ work: @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let result: Result<Value, any Error>
+        do { result = .success(try await work()) } catch { result = .failure(error) }
+        await node.finishWriting()  // the store lets go of the hexes after it has reported them
+        ProcessMemory.returnFreePages()
+        withExtendedLifetime(slot) {}
+        return try result.get()
+    }
+
+    /// An import of the largest size takes some seconds on a slow disk.
+    private static let importWait = TimeAmount.minutes(10)
 
     /// An orderly end, as if SIGTERM had come.
     func endDaemon() {

@@ -3,6 +3,7 @@ import HexlistJSON
 import HexlistModel
 import Hummingbird
 import NIOCore
+import Synchronization
 
 /// The checked query of a request: an unknown parameter is a mistake of the caller and is refused.
 struct APIQuery {
@@ -121,6 +122,43 @@ enum APIInput {
             return Array(try await request.body.collect(upTo: limit).readableBytesView)
         } catch is NIOTooManyBytesError {
             throw HexlistError(.tooLarge, "The body of the request is longer than \(limit) bytes.", hint: "Split it.")
+        }
+    }
+
+    /// When a body's last piece came.
+    private final class LastPiece: Sendable {
+        let at = Mutex(ContinuousClock.now)
+    }
+
+    /// The longest pause between two pieces of a body that `read` reads.
+    private static let longestPause = Duration.seconds(60)
+
+    /// Feeds a body to a reader, piece by piece as it arrives.
+    /// - Returns: the reader after the last piece.
+    /// - Throws: what `feed` throws; `badRequest` if no piece comes for `longestPause`, since other requests may wait for this one's slot.
+    static func read<Reader: Sendable>(
+        _ body: RequestBody, into reader: Reader, pause: Duration = longestPause,
+        _ feed: @escaping @Sendable (inout Reader, UnsafeRawBufferPointer) throws -> Void
+    ) async throws -> Reader {
+        let lastPiece = LastPiece()
+        return try await withThrowingTaskGroup(of: Reader?.self) { group in
+            group.addTask {
+                var reader = reader
+                for try await buffer in body {
+                    lastPiece.at.withLock { $0 = .now }
+                    try buffer.withUnsafeReadableBytes { try feed(&reader, $0) }
+                }
+                return reader
+            }
+            group.addTask {
+                while case let left = lastPiece.at.withLock({ $0 }) + pause - .now, left > .zero { try await Task.sleep(for: left) }
+                return nil
+            }
+            defer { group.cancelAll() }
+            if let reader = try await group.next() ?? nil { return reader }
+            throw HexlistError(
+                .badRequest, "Nothing of the request's body came for \(pause.components.seconds) s.",
+                hint: "Nothing was changed. Send it again.")
         }
     }
 

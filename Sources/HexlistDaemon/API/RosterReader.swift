@@ -3,32 +3,41 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 
-/// Reads a roster, one peer per line, strictly, because trust depends on it. A wrong line is refused by itself.
+/// Reads a roster as it arrives, one peer per line, strictly, because trust depends on it. A wrong line is refused by itself.
 struct RosterReader {
     private(set) var entries: [(line: Int, entry: RosterEntry)] = []
     private(set) var refusals: [BulkRefusal] = []
+    private var bytes = 0
+    private var splitter = LineSplitter(limit: LocalAPI.bodyBytes)
 
-    /// - Throws: `badRequest` for more than `LocalAPI.rosterEntries` peers.
-    init(_ bytes: [UInt8]) throws(HexlistError) {
-        var lines: [(number: Int, line: [UInt8]?)] = []
-        var splitter = LineSplitter(limit: LocalAPI.bodyBytes)
-        let keep = { (number: Int, line: [UInt8]?) in
-            guard lines.count <= LocalAPI.rosterEntries, line.map({ !Self.isBlank($0) }) ?? true else { return }
-            lines.append((number, line))
+    /// - Throws: `tooLarge` for more than `LocalAPI.rosterBytes`, `badRequest` for more than `LocalAPI.rosterEntries` peers.
+    mutating func feed(_ piece: UnsafeRawBufferPointer) throws(HexlistError) {
+        bytes += piece.count
+        guard bytes <= LocalAPI.rosterBytes else {
+            throw HexlistError(.tooLarge, "The body of the request is longer than \(LocalAPI.rosterBytes) bytes.", hint: "Split it.")
         }
-        splitter.feed(bytes, keep)
-        splitter.finish(keep)
-        guard lines.count <= LocalAPI.rosterEntries else {
+        var lines: [(number: Int, line: [UInt8]?)] = []
+        splitter.feed(piece) { lines.append(($0, $1)) }
+        for (number, line) in lines { try take(number, line) }
+    }
+
+    mutating func finish() throws(HexlistError) {
+        var lines: [(number: Int, line: [UInt8]?)] = []
+        splitter.finish { lines.append(($0, $1)) }
+        for (number, line) in lines { try take(number, line) }
+    }
+
+    private mutating func take(_ number: Int, _ line: [UInt8]?) throws(HexlistError) {
+        guard line.map({ !Self.isBlank($0) }) ?? true else { return }
+        guard entries.count + refusals.count < LocalAPI.rosterEntries else {
             throw HexlistError(.badRequest, "The roster has more than \(LocalAPI.rosterEntries) peers.", hint: "Split it.")
         }
-        for (number, line) in lines {
-            do {
-                entries.append((number, try Self.entry(line)))
-            } catch {
-                // The message may quote the input.
-                let message = TerminalText.clean(error.message, columns: 200)
-                refusals.append(BulkRefusal(line: number, code: error.code, message: message))
-            }
+        do {
+            entries.append((number, try Self.entry(line)))
+        } catch {
+            // The message may quote the input.
+            let message = TerminalText.clean(error.message, columns: 200)
+            refusals.append(BulkRefusal(line: number, code: error.code, message: message))
         }
     }
 

@@ -23,7 +23,13 @@ struct RosterRoutes: Sendable {
 
     private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let roster = try RosterReader(try await APIInput.body(request, limit: LocalAPI.rosterBytes))
+        let (slot, body) = (try await api.importSlot(), request.body)
+        return APIReply.json(try await api.importing(slot) { try await imported(body) })
+    }
+
+    private func imported(_ body: RequestBody) async throws -> RosterImport {
+        var roster = try await APIInput.read(body, into: RosterReader()) { try $0.feed($1) }
+        try roster.finish()
         let outcomes = try await api.node.importRoster(roster.entries.map(\.entry))
         var reply = RosterImport(refused: roster.refusals)
         for ((line, entry), outcome) in zip(roster.entries, outcomes) {
@@ -43,7 +49,7 @@ struct RosterRoutes: Sendable {
             }
         }
         reply.refused.sort { $0.line < $1.line }
-        return APIReply.json(reply)
+        return reply
     }
 }
 

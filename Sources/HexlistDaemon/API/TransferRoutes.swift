@@ -7,6 +7,7 @@ import HexlistStore
 import HexlistWire
 import Hummingbird
 import NIOCore
+import Synchronization
 
 /// `/v1/export` and `/v1/import`: stored hexes out, and hexes into My Hexlist, one HexJM a line.
 struct TransferRoutes: Sendable {
@@ -114,13 +115,42 @@ struct TransferRoutes: Sendable {
         let query = try APIQuery(request, allowing: ["in", "merge", "progress"])
         let parent = try query.number("in", 1...Int64.max)
         let (isMerging, tells) = (try query.flag("merge"), try query.flag("progress"))
-        var reader = ImportReader()
-        for try await buffer in request.body { try buffer.withUnsafeReadableBytes { try reader.feed($0) } }
-        try reader.finish()
-        let read = reader.read
-        guard tells else { return APIReply.json(try await stored(read, into: parent, merging: isMerging) { _ in }) }
+        let slot = try await api.importSlot()
+        let body = request.body
+        guard tells else {
+            let result = try await api.importing(slot) {
+                try await stored(Self.read(body), into: parent, merging: isMerging) { _ in }
+            }
+            return APIReply.json(result)
+        }
+        let read = try await api.importing(slot) { HandOver(try await Self.read(body)) }
         return ProgressStream.response(request, api: api) { tell in
-            try await stored(read, into: parent, merging: isMerging) { tell(ImportProgress(done: $0, total: read.hexes.count)) }
+            try await api.importing(slot) {
+                let hexes = read.take()
+                let total = hexes.hexes.count
+                return try await stored(hexes, into: parent, merging: isMerging) { tell(ImportProgress(done: $0, total: total)) }
+            }
+        }
+    }
+
+    private static func read(_ body: RequestBody) async throws -> ReadHexes {
+        var reader = try await APIInput.read(body, into: ImportReader()) { try $0.feed($1) }
+        try reader.finish()
+        return reader.read
+    }
+
+    /// The hexes of a request until their import begins, which is then the only one to have them.
+    private final class HandOver: Sendable {
+        private let read: Mutex<ReadHexes>
+
+        init(_ read: ReadHexes) { self.read = Mutex(read) }
+
+        /// The hexes the first time, then none.
+        func take() -> ReadHexes {
+            read.withLock { read in
+                defer { read = ReadHexes() }
+                return read
+            }
         }
     }
 

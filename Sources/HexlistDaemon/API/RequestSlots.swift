@@ -1,0 +1,91 @@
+import HexlistModel
+import NIOCore
+import Synchronization
+
+/// A semaphore that limits how many requests of a kind are in memory at once. Requests above the limit wait in the order of their arrival,
+/// with their bodies unread in the socket. `api.connections` bounds how many wait.
+final class RequestSlots: Sendable {
+    /// The right to be in memory; given back when the last reference to it goes.
+    final class Slot: Sendable {
+        private let slots: RequestSlots
+
+        fileprivate init(of slots: RequestSlots) { self.slots = slots }
+
+        deinit { slots.release() }
+    }
+
+    private struct State {
+        var free: Int
+        var nextWaiter = 0
+        var waiting: [(number: Int, continuation: CheckedContinuation<Bool, Never>)] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ count: Int) { state = Mutex(State(free: count)) }
+
+    /// The requests that wait.
+    var waiting: Int { state.withLock(\.waiting.count) }
+
+    /// Waits for a slot.
+    /// - Parameters:
+    ///   - limit: the longest wait.
+    ///   - loop: has the timer of the wait.
+    /// - Returns: `nil` if there was none in time.
+    /// - Throws: `CancellationError`
+    func acquire(within limit: TimeAmount, on loop: any EventLoop) async throws -> Slot? {
+        let number = state.withLock { state -> Int? in
+            guard state.free == 0 else {
+                state.free -= 1
+                return nil
+            }
+            defer { state.nextWaiter += 1 }
+            return state.nextWaiter
+        }
+        guard let number else { return Slot(of: self) }
+        let timer = loop.scheduleTask(in: limit) { self.end(number) }
+        defer { timer.cancel() }
+        let hasSlot = await withTaskCancellationHandler {
+            await withCheckedContinuation { wait(number, $0) }
+        } onCancel: {
+            end(number)
+        }
+        let slot = hasSlot ? Slot(of: self) : nil
+        try Task.checkCancellation()
+        return slot
+    }
+
+    /// Enqueues a waiter, unless a slot became free since it was given its number, or its task is cancelled.
+    private func wait(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) {
+        let isCancelled = Task.isCancelled
+        let hasSlot = state.withLock { state -> Bool? in
+            guard !isCancelled else { return false }
+            guard state.free == 0 else {
+                state.free -= 1
+                return true
+            }
+            state.waiting.append((number, continuation))
+            return nil
+        }
+        if let hasSlot { continuation.resume(returning: hasSlot) }
+    }
+
+    /// Ends a wait without a slot.
+    private func end(_ number: Int) {
+        let waiter = state.withLock { state in
+            state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0).continuation }
+        }
+        waiter?.resume(returning: false)
+    }
+
+    private func release() {
+        let next = state.withLock { state in
+            guard !state.waiting.isEmpty else {
+                state.free += 1
+                return nil as CheckedContinuation<Bool, Never>?
+            }
+            return state.waiting.removeFirst().continuation
+        }
+        next?.resume(returning: true)
+    }
+}

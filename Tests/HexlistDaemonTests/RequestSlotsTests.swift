@@ -1,0 +1,55 @@
+import NIOPosix
+import Testing
+
+@testable import HexlistDaemon
+
+@Suite(.timeLimit(.minutes(1))) struct RequestSlotsTests {
+    private let loop = MultiThreadedEventLoopGroup.singleton.next()
+
+    /// Waits until so many requests wait.
+    private func awaitWaiting(_ count: Int, _ slots: RequestSlots) async throws {
+        while slots.waiting != count { try await Task.sleep(for: .milliseconds(1)) }
+    }
+
+    @Test("slots go to those that wait, in their order")
+    func order() async throws {
+        let slots = RequestSlots(2)
+        var held = [try await slots.acquire(within: .hours(1), on: loop), try await slots.acquire(within: .hours(1), on: loop)]
+        #expect(held.allSatisfy { $0 != nil })
+        let (order, taken) = AsyncStream.makeStream(of: (Int, RequestSlots.Slot?).self)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<3 {
+                group.addTask { [loop] in taken.yield((number, try await slots.acquire(within: .hours(1), on: loop))) }
+                try await awaitWaiting(number + 1, slots)
+            }
+            var next = order.makeAsyncIterator()
+            held.removeFirst()
+            for number in 0..<3 {
+                // The slot that came last goes at once, to the next.
+                let taken = await next.next()
+                #expect(taken?.0 == number && taken?.1 != nil)
+            }
+            try await group.waitForAll()
+        }
+        #expect(slots.waiting == 0)
+        #expect(try await slots.acquire(within: .hours(1), on: loop) != nil, "all were given back")
+    }
+
+    @Test("a wait ends without a slot after its time, and when its task is cancelled")
+    func ends() async throws {
+        let slots = RequestSlots(1)
+        let held = try await slots.acquire(within: .hours(1), on: loop)
+        #expect(try await slots.acquire(within: .milliseconds(1), on: loop) == nil)
+        let waits = Task { [loop] in try await slots.acquire(within: .hours(1), on: loop) }
+        try await awaitWaiting(1, slots)
+        waits.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await waits.value }
+        let late = Task { [loop] in
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await slots.acquire(within: .hours(1), on: loop)
+        }
+        await #expect(throws: CancellationError.self) { _ = try await late.value }
+        #expect(slots.waiting == 0)
+        withExtendedLifetime(held) {}
+    }
+}
