@@ -62,7 +62,7 @@ extension PeerDirectory {
         }
         peers[id] = peer
         touchedPeers.insert(id)
-        // Also if another start has a session: what this one announced is to be heard again.
+        // Also if another start has a session: the announcements of this one need their resolvers again.
         for record in peer.records { wantResolver(record) }
         guard !peer.hasSession else { return }
         cancel(.reach(id))

@@ -5,24 +5,26 @@ import HexlistModel
 struct AlertRepetitions {
     typealias Instant = ContinuousClock.Instant
 
-    /// The life of a session after which the same text is news again: a peer that blocks this machine ends sessions right after Hello.
-    static let patience: Duration = .seconds(10)
+    /// The life of a session, from its Hello on, after which the same text is news again: a peer that blocks this machine ends sessions
+    /// right after Hello.
+    static let patience: Duration = .seconds(3)
 
     private struct Alert {
         var message: String
         var at: Instant
-        var session: ObjectIdentifier
+        /// The number of its connection.
+        var session: UInt64
     }
 
     /// The last alert of each peer. Peers that the directory drops are forgotten, so there are as many as it tracks at most.
     private var last: [PeerID: Alert] = [:]
 
     /// Notes an alert.
-    /// - Parameter openedAt: the instant at which its session began.
+    /// - Parameter greetedAt: the instant of its session's Hello.
     /// - Returns: false if an earlier session said the same and none has lived for `patience` since.
-    mutating func isNews(_ message: String, from peer: PeerID, on session: ObjectIdentifier, openedAt: Instant, now: Instant) -> Bool {
+    mutating func isNews(_ message: String, from peer: PeerID, on session: UInt64, greetedAt: Instant, now: Instant) -> Bool {
         if let last = last[peer], last.session != session, PeerText.areEqual(last.message, message),
-            now - max(last.at, openedAt) < Self.patience
+            now - max(last.at, greetedAt) < Self.patience
         {
             return false
         }
@@ -30,8 +32,8 @@ struct AlertRepetitions {
         return true
     }
 
-    mutating func sessionEnded(of peer: PeerID, openedAt: Instant, now: Instant) {
-        if let last = last[peer], now - max(last.at, openedAt) >= Self.patience { self.last[peer] = nil }
+    mutating func sessionEnded(of peer: PeerID, greetedAt: Instant, now: Instant) {
+        if let last = last[peer], now - max(last.at, greetedAt) >= Self.patience { self.last[peer] = nil }
     }
 
     mutating func forget(_ peer: PeerID) { last[peer] = nil }

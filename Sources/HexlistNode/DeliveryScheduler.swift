@@ -274,7 +274,8 @@ final class DeliveryScheduler {
 
     /// Takes the answers a peer gave for rows.
     func settled(_ rows: [Session.Settled], on session: PeerSession, _ host: isolated some DeliveryHost) {
-        // Which of two starts of the peer is meant is not known: the rows are sent again, and whoever has them answers `duplicate`.
+        // Two starts of the peer may live: its receipts are ignored and the rows sent again, which a machine that has them answers
+        // `duplicate`.
         guard let peer = session.peer, !host.isUndecided(peer) else { return }
         let link = link(to: peer)
         let now = ContinuousClock.Instant.now

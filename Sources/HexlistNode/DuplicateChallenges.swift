@@ -43,7 +43,7 @@ final class DuplicateChallenges {
             guard present.otherStart == nil else { return }
             remove(present, of: peer)
         }
-        // A session is asked one thing at a time: what it was asked before has no answer any more.
+        // A session is asked one question at a time: an earlier one gets no answer any more.
         older.checks.ping.take()?.done(.displaced)
         let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
         challenges[peer, default: []].append(Challenge(message: message, older: older, newer: newer, otherStart: otherStart))
@@ -60,8 +60,8 @@ final class DuplicateChallenges {
     }
 
     func ended(_ session: PeerSession, message: String, answered: Bool, _ host: isolated some DuplicatesHost) {
-        guard let peer = session.peer, let challenge = challenges[peer]?.first(where: { $0.message == message }),
-            challenge.older === session
+        guard let peer = session.peer, let challenge = challenges[peer]?.first(where: { $0.older === session }),
+            PeerText.areEqual(challenge.message, message)
         else { return }
         remove(challenge, of: peer)
         let (older, newer) = (session, challenge.newer)
@@ -88,7 +88,7 @@ final class DuplicateChallenges {
     }
 
     private func remove(_ challenge: Challenge, of peer: PeerID) {
-        challenges[peer]?.removeAll { $0.message == challenge.message }
+        challenges[peer]?.removeAll { $0.older === challenge.older }
         if challenges[peer]?.isEmpty ?? false { challenges[peer] = nil }
     }
 

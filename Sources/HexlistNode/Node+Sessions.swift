@@ -145,12 +145,11 @@ extension Node {
     }
 
     func alertReceived(_ message: String, _ session: PeerSession) {
-        guard let peer = session.peer, let link = links[peer] else { return }
+        guard let (peer, greetedAt) = session.greeting, let link = links[peer] else { return }
         let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
         let text = PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes)
-        let openedAt = session.connection.openedAt
         guard isTrusted || !link.alertRecorded,
-            alerts.isNews(text, from: peer, on: ObjectIdentifier(session), openedAt: openedAt, now: .now)
+            alerts.isNews(text, from: peer, on: session.connection.id, greetedAt: greetedAt, now: .now)
         else { return }
         link.alertRecorded = true
         events.record(
@@ -190,7 +189,7 @@ extension Node {
             level: logLevel(of: session.connection.peerFingerprint), "session ended",
             metadata: ["peer.id": "\(peer)", "reason": "\(end.text)"])
         conflictTold(by: peer, end)
-        alerts.sessionEnded(of: peer, openedAt: session.connection.openedAt, now: .now)
+        if let greetedAt = session.greeting?.at { alerts.sessionEnded(of: peer, greetedAt: greetedAt, now: .now) }
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }
         if !finder.directory.holds(peer) {
             known.forgetKey(of: peer)

@@ -29,8 +29,9 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// The purpose of the dial; `nil` for an inbound session.
     let dialled: Dialled?
     var machine: Session
-    /// Proven by Hello on TLS.
-    private(set) var peer: PeerID?
+    /// The peer that a Hello on TLS proved, and the instant of that Hello.
+    private(set) var greeting: (peer: PeerID, at: Session.Instant)?
+    var peer: PeerID? { greeting?.peer }
     /// The session as the directory was told of it.
     var info: SessionInfo?
     /// The pause after the name of a later Hello went to the store; `nil` if there is none.
@@ -185,7 +186,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .setFrameLimit(let limit): connection.frameLimit = limit
             case .opened(let hello, let version):
                 connection.markIdentified()
-                if connection.isTLS { peer = hello.uuid }
+                if connection.isTLS, let peer = hello.uuid { greeting = (peer, now) }
                 node.assumeIsolated { $0.sessionOpened(self, hello: hello, version: version) }
             case .updated(let hello):
                 node.assumeIsolated { $0.sessionUpdated(self, hello: hello) }

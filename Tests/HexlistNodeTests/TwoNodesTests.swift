@@ -2,11 +2,11 @@ import TestSupport
 import Foundation
 import HexlistDiscovery
 import HexlistModel
-import HexlistStore
 import HexlistTransport
 import Testing
 
 @testable import HexlistNode
+@testable import HexlistStore
 
 @Suite("Two nodes over loopback", .serialized, .timeLimit(.minutes(5)))
 struct TwoNodesTests {
@@ -58,6 +58,14 @@ struct TwoNodesTests {
                     .contains { $0.type == .alertReceived && $0.data?.contains("two blocked you.") == true }
             }
             await #expect { try await two.send(to: one) } throws: { ($0 as? HexlistError)?.code == .badRequest }
+            // It is told again on each session, which is no news.
+            for _ in 1...3 {
+                #expect(try await one.node.dials(two.id))
+                try await eventually { await one.node.hasNoSession }
+            }
+            try await one.node.store.write { _ in }
+            let alerts = try await one.node.store.read { try $0.eventPage(since: 0, limit: 100).items }.filter { $0.type == .alertReceived }
+            #expect(alerts.count == 1)
         }
     }
 
@@ -138,6 +146,8 @@ struct TwoNodesTests {
 }
 
 extension Node {
+    fileprivate var hasNoSession: Bool { sessions.values.isEmpty }
+
     /// As a transfer that failed leaves it.
     fileprivate func pause(for peer: PeerID) { deliveries.link(to: peer).delivery.pause(until: .now + .seconds(300)) }
 }

@@ -859,6 +859,18 @@ struct SessionSendingTests {
         }
     }
 
+    @Test("a stranger's session that is asked whether it lives does not end for idleness before its answer")
+    func idleWhileAsked() {
+        var fixture = SessionFixture.opened(trusted: false)
+        fixture.now = fixture.start + .seconds(30)
+        fixture.receive(.pong, message: "")
+        fixture.now = fixture.start + .seconds(58)
+        fixture.session.challenge("there?", now: fixture.now, &fixture.actions)
+        #expect(fixture.tick(after: .seconds(61)).end == nil)
+        fixture.receive(.pong, message: "there?")
+        #expect(fixture.tick(after: .seconds(62)).end == .own(.idle))
+    }
+
     @Test("a stranger's session ends after a minute of nothing, a trusted one stays, one with rows to send stays")
     func idle() {
         var stranger = SessionFixture.opened(trusted: false)
