@@ -124,7 +124,7 @@ struct TransferRoutes: Sendable {
             return APIReply.json(result)
         }
         let read = try await api.importing(slot) { HandOver(try await Self.read(body)) }
-        return ProgressStream.response(request, api: api) { tell in
+        return ProgressStream.response(request, api: api) { tell -> ImportResult in
             try await api.importing(slot) {
                 let hexes = read.take()
                 let total = hexes.hexes.count
