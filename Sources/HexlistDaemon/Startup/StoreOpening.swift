@@ -12,12 +12,13 @@ enum StoreOpening {
     /// - Returns: `nil` after SIGTERM or SIGINT.
     /// - Throws: the errors of `HexStore`, but `.storageFull`.
     static func open(_ path: String, metrics: StoreMetrics, logger: Logger) async throws -> HexStore? {
+        // Before the first attempt, so that no signal of the wait is missed.
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         do {
             return try HexStore(path: path, metrics: metrics)
         } catch let error as HexlistError where error.code == .storageFull {
             logger.warning("hexlistd waits for room on the disk", metadata: ["reason": "\(error.message)"])
         }
-        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         return try await withThrowingTaskGroup(of: HexStore?.self) { group in
             defer { group.cancelAll() }
             group.addTask {
