@@ -35,7 +35,9 @@ public class StoreReader {
         let others = try first("SELECT (SELECT count(*) FROM meta WHERE key <> ?) + (SELECT count(*) FROM peer)", SearchIndex.formatKey) {
             $0.int64(0)
         }
-        return try others == 0 && Tally(on: db) == Tally()
+        var tally = try Tally(on: db)
+        tally.lived = 0  // the time that an interrupted first start took
+        return others == 0 && tally == Tally()
     }
 
     // MARK: - Statements
