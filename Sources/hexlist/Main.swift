@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Glibc
 import HexlistAPI
 import HexlistClient
@@ -8,32 +9,48 @@ import NIOCore
 
 @main
 enum Main {
-    @MainActor static func main() async {
+    /// Reads the command line before anything runs on another thread, so that mistakes, `--help` and `--version` need nothing of the system.
+    static func main() {
         StandardDescriptors.fill()
         signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
         NIOSingletons.groupLoopCountSuggestion = 1  // a thread is enough for a connection or two
         let arguments = Array(ProcessArguments.all.dropFirst())
-        if let send = SendCommand(usual: arguments) {
-            MainLoop.run {
-                await end {
-                    var send = send
-                    try await send.run()
+        do {
+            if let send = SendCommand(usual: arguments) {
+                try ProcFileSystem.check(for: "hexlist")
+                MainLoop.run {
+                    await end {
+                        var send = send
+                        try await send.run()
+                    }
                 }
             }
-        }
-        await end {
-            let command = try parsed(arguments)
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                var command = command
+            var command = try parsed(arguments)
+            guard let command = command as? any AsyncParsableCommand else {
                 try command.run()
+                exit(ExitStatus.done.rawValue)
             }
+            try ProcFileSystem.check(for: "hexlist")
+            run(command)
+        } catch {
+            exit(report(error).rawValue)
         }
     }
 
+    /// Runs a command on the threads of the system, and ends the program.
+    private static func run(_ command: sending any AsyncParsableCommand) -> Never {
+        // Nobody can await it, nor has to: it ends the program.
+        Task {
+            await end {
+                var command = command
+                try await command.run()
+            }
+        }
+        dispatchMain()
+    }
+
     /// Runs a command, and ends the program with its status.
-    private static func end(_ command: @Sendable () async throws -> Void) async -> Never {
+    private static func end(_ command: () async throws -> Void) async -> Never {
         do {
             try await command()
             exit(ExitStatus.done.rawValue)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Glibc
 import HexlistAPI
 import HexlistDaemon
@@ -6,7 +7,7 @@ import HexlistModel
 import HexlistSystem
 
 @main
-struct Hexlistd: AsyncParsableCommand {
+struct Hexlistd: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hexlistd",
         abstract: "Exchange bundles of links with people on the same network.",
@@ -53,7 +54,10 @@ struct Hexlistd: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
+    /// Does what needs no daemon to run.
+    /// - Returns: the daemon to run; `nil` if everything is done.
+    private func daemon() throws -> Daemon? {
+        if !check { try ProcFileSystem.check(for: "hexlistd") }
         let environment = Self.environment()
         let settings = ["port": port, "name": name, "log.level": logLevel, "log.format": logFormat].compactMapValues { $0 }
         let paths = HexlistPaths(environment: environment, stateFolder: stateDir, configurationFile: config, socket: socket)
@@ -61,25 +65,36 @@ struct Hexlistd: AsyncParsableCommand {
         if let restore {
             let restored = try Restore.run(restore, into: paths.stateFolder)
             for line in restored.lines { print(TerminalText.clean(line)) }
-            return
+            return nil
         }
         if beginAnew {
             for line in try BeginAnew.run(in: paths.stateFolder).lines { print(line) }
-            return
+            return nil
         }
-        guard check else { return try await daemon.run() }
+        guard check else { return daemon }
         for variable in try daemon.check() {
             let hint = variable.nearest.map { " Did you mean \($0)?" } ?? ""
             print("warning: nothing reads the variable \(TerminalText.clean(variable.name, columns: 80)).\(hint)")
         }
         print("\(TerminalText.clean(paths.configurationFile)) can be used.")
+        return nil
     }
 
-    static func main() async {
+    /// Reads the command line before anything runs on another thread, so that mistakes, `--help` and `--version` need nothing of the system.
+    static func main() {
         do {
             StandardDescriptors.fill()
-            let command = try parse(Array(ProcessArguments.all.dropFirst()))
-            try await command.run()
+            guard let daemon = try parse(Array(ProcessArguments.all.dropFirst())).daemon() else { Glibc.exit(ExitStatus.done.rawValue) }
+            // Nobody can await it, nor has to: its end is that of the program.
+            Task {
+                do {
+                    try await daemon.run()
+                    Glibc.exit(ExitStatus.done.rawValue)
+                } catch {
+                    Glibc.exit(report(error))
+                }
+            }
+            dispatchMain()
         } catch {
             Glibc.exit(report(error))
         }

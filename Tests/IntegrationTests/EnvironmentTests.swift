@@ -136,7 +136,9 @@ struct EnvironmentTests {
             ([Checkout.hexlist, "send", "--help"], 0, "--to"), ([Checkout.hexlist, "frobnicate"], 2, "frobnicate"),
             ([Checkout.hexlistd, "--frobnicate"], 2, "frobnicate"),
             ([Checkout.hexlistd, "--check", "--config", "/nowhere"], 2, "/nowhere"),
-            ([Checkout.hexlist, "status", "--socket", "/nowhere/control.sock"], 5, "/nowhere/control.sock"),
+            ([Checkout.hexlist, "status", "--socket", "/nowhere/control.sock"], 1, "/proc is not mounted"),
+            ([Checkout.hexlist, "send", "--to", "bob", "https://a.example/"], 1, "/proc is not mounted"),
+            ([Checkout.hexlistd, "--state-dir", "/nowhere"], 1, "/proc is not mounted"),
         ] as [([String], Int32, String)] {
             let output = try await Self.apart(script, command)
             #expect(output.status == status && (output.out + output.err).contains(words), "\(output)")
