@@ -211,7 +211,8 @@ let package = Package(
         .testTarget(
             name: "HexlistStoreTests",
             dependencies: [
-                "HexlistStore", "HexlistJSON", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift"),
+                "HexlistStore", "HexlistJSON", "HexlistModel", "CSQLite", "TestSupport",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             resources: [.copy("Fixtures")], swiftSettings: settings),
         .testTarget(

@@ -56,8 +56,7 @@ public struct FileName: Sendable, CustomStringConvertible {
     /// The most numbers that are tried.
     static let mostNumbers = 1 << 20
 
-    /// A numbered name that is free, found with few looks however many are not: the number is doubled until it is free, and the distance to the
-    /// last that is taken halved. The first free one if no number before it is free.
+    /// Finds a free numbered name by exponential, then binary search. It is the first free one if no number before it is free.
     /// - Parameter isTaken: looks whether there is something of this name; called 40 times at most.
     /// - Returns: `nil` if none was found.
     func firstFree(_ isTaken: (FileName) throws(FileFault) -> Bool) throws(FileFault) -> FileName? {

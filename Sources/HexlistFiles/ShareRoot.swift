@@ -104,8 +104,7 @@ public struct SharedFolder: Sendable {
     }
 }
 
-/// A page of a folder on its way, read in steps: between them others have the thread, so that a folder of any size delays nobody for long. Not
-/// for several threads at once.
+/// Reads one page of a folder in bounded steps, so that a large folder does not hold a thread. Not thread-safe.
 public final class FolderReading: @unchecked Sendable {
     /// The most entries that one step looks at. With a look at each file that is about 2 ms.
     public static let entriesAtOnce = 1_024

@@ -131,7 +131,7 @@ public enum BookmarkHTML {
         private mutating func end(_ name: String) {
             switch name {
             case "dl", "ul", "ol":
-                if case .note = reads, name != "dl", scope.isDefinition { return divide(name) }
+                if case .note = reads, !PeerText.areEqual(name, "dl"), scope.isDefinition { return divide(name) }
                 finish()
                 let isDefinition = scope.isDefinition
                 if scopes.count > 1 { scopes.removeLast() }

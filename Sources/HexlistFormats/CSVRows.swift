@@ -1,7 +1,7 @@
 import HexlistModel
 
-/// Rows of CSV (RFC 4180). A cell whose quotation mark is not closed as it should be ends with its line, so that it takes no other row with
-/// it: then quotation marks are text, in the cell or in the whole line, whichever makes a row of as many cells as there are columns.
+/// Rows of CSV (RFC 4180). If quotes in a row are unbalanced, it is read again to the end of its line with quotes as text (`loose`, then
+/// `literal`); the reading whose cells match the number of columns is taken.
 struct CSVRows {
     static let separators: [Unicode.Scalar] = [",", ";", "\t"]
 
@@ -129,7 +129,7 @@ struct CSVRows {
 
     private func ends(_ byte: UInt8) -> Bool { byte == separator || byte == 0x0A || byte == 0x0D }
 
-    /// All but letters and digits are quoted: what separates cells is for the program that reads to say.
+    /// All but letters and digits are quoted, because the separator is the reader's choice.
     static func cell(_ text: String) -> String {
         guard !text.utf8.allSatisfy({ ASCII.isLowercase(ASCII.lowercased($0)) || ASCII.isDigit($0) }) else { return text }
         var quoted = "\""

@@ -21,7 +21,7 @@ public struct JSONFile: Sendable {
 
     /// - Parameters:
     ///   - bytes: UTF-8 without a byte order mark.
-    ///   - name: what a hex of links that are in no folder is called.
+    ///   - name: the description for a hex of links outside any folder.
     public init(_ bytes: [UInt8], name: String) throws(Fault) {
         let values = try Self.values(bytes)
         var lines = LineNumbers(bytes)

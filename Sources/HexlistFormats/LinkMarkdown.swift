@@ -3,7 +3,7 @@ import HexlistModel
 /// Markdown: a heading is a hex, one of a lower level a hex inside, and each `- [title](<link>)` a link. A link that is not to be clicked is
 /// text, `- [title]\(\<link\>)`. For people to read: colours, dates and unknown members are not in it.
 ///
-/// Read is more: headings that are underlined, and each link of a line (`MarkdownLinks`). Text behind the only link of an item is its
+/// Reading also accepts: headings that are underlined, and each link of a line (`MarkdownLinks`). Text behind the only link of an item is its
 /// note, or the title of an address without one.
 public enum LinkMarkdown {
     /// Markdown's own; hexes further inside have headings of the last.
@@ -35,7 +35,7 @@ public enum LinkMarkdown {
         return Array(lines.utf8)
     }
 
-    /// - Parameter name: what a hex of links before the first heading is called.
+    /// - Parameter name: the description for a hex of links before any heading.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reader = Reader(name: name, references: references(bytes))
         for line in TextLines(bytes) { reader.take(line) }
@@ -211,7 +211,7 @@ public enum LinkMarkdown {
         return String(decoding: plain, as: UTF8.self)
     }
 
-    /// A link in `<` and `>`: what would end it is percent-encoded.
+    /// A link in `<` and `>`, with `<`, `>` and `\` percent-encoded.
     private static func target(_ url: String) -> String {
         var target: [UInt8] = []
         for byte in TerminalText.clean(url).utf8 {

@@ -128,8 +128,8 @@ enum MarkdownLinks {
         let name = line[(line.startIndex + 1)..<close]
         let rest = MarkupText.trimmed(line[(close + 2)...])
         let address = rest.prefix { !MarkupScanner.isSpace($0) }
-        var url = string(address)
-        if url.hasPrefix("<"), url.hasSuffix(">") { url = String(url.dropFirst().dropLast()) }
+        let isBracketed = address.count > 1 && address.first == UInt8(ascii: "<") && address.last == UInt8(ascii: ">")
+        let url = string(isBracketed ? address.dropFirst().dropLast() : address)
         guard !url.isEmpty else { return nil }
         let title = MarkupText.trimmed(rest[address.endIndex...])
         // Text behind an address that is no title makes it a paragraph.
@@ -223,7 +223,7 @@ enum MarkdownLinks {
         return (LinkMarkdown.unescaped(string(MarkupText.trimmed(address))), at + 1)
     }
 
-    /// An address with spaces in it, up to the parenthesis that closes it: not of CommonMark, but what would be found of it otherwise is cut.
+    /// An address with spaces, up to the closing parenthesis. Not CommonMark; otherwise the address would be cut at the space.
     private static func looseDestination(_ text: ArraySlice<UInt8>, from start: Int) -> (url: String, end: Int)? {
         var depth = 0
         for (at, byte) in zip(start..., text[start...].prefix(longestTitle)) {

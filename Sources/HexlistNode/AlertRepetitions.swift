@@ -5,9 +5,8 @@ import HexlistModel
 struct AlertRepetitions {
     typealias Instant = ContinuousClock.Instant
 
-    /// The life of a session, from its Hello on, after which the same text is news again: a peer that blocks this machine ends sessions
-    /// right after Hello.
-    static let patience: Duration = .seconds(3)
+    /// Lifetime of a session after Hello from which a repeated text is recorded again; a blocking peer ends sessions sooner.
+    static let repetitionInterval: Duration = .seconds(3)
 
     private struct Alert {
         var message: String
@@ -24,7 +23,7 @@ struct AlertRepetitions {
     /// - Returns: false if an earlier session said the same and none has lived for `patience` since.
     mutating func isNews(_ message: String, from peer: PeerID, on session: UInt64, greetedAt: Instant, now: Instant) -> Bool {
         if let last = last[peer], last.session != session, PeerText.areEqual(last.message, message),
-            now - max(last.at, greetedAt) < Self.patience
+            now - max(last.at, greetedAt) < Self.repetitionInterval
         {
             return false
         }
@@ -33,7 +32,7 @@ struct AlertRepetitions {
     }
 
     mutating func sessionEnded(of peer: PeerID, greetedAt: Instant, now: Instant) {
-        if let last = last[peer], now - max(last.at, greetedAt) >= Self.patience { self.last[peer] = nil }
+        if let last = last[peer], now - max(last.at, greetedAt) >= Self.repetitionInterval { self.last[peer] = nil }
     }
 
     mutating func forget(_ peer: PeerID) { last[peer] = nil }

@@ -9,7 +9,7 @@ protocol MaintenanceHost: NodeHost {
     func maintained(_ report: MaintenanceReport)
 }
 
-/// The hourly round through the store that drops what is too old, and saves the lived time.
+/// The hourly maintenance of the store: drops expired rows and saves the lived time.
 final class Maintenance {
     private var rounds: RepeatedTask?
 

@@ -15,7 +15,7 @@ extension TransferRow {
     /// The fewest bytes that count for a file: those that the smallest one takes on a disk, so that many small ones count too.
     fileprivate static let fewestCounted: Int64 = 4_096
 
-    /// The bytes that count of what is allowed.
+    /// Bytes charged against the peer's limit.
     public var counted: Int64 { max(size ?? 0, Self.fewestCounted) }
 }
 
@@ -67,7 +67,7 @@ extension HexStore {
                 let sums = try writer.poolSums()
                 let bytes = sums.automaticBytes.addingClamped(rows.map { $0.size ?? 0 }.clampedSum)
                 guard bytes <= poolBytes / 2, sums.automaticFiles + rows.count <= PooledFile.limit / 2 else {
-                    throw HexlistError(.badRequest, "Files that nobody asked for have half of the cache, and that is full.")
+                    throw HexlistError(.badRequest, "Automatically fetched files already reserve half of the cache.")
                 }
                 try writer.charge(rows.map(\.counted).clampedSum, to: peer, at: now)
                 return try writer.addTransfers(

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// The two things SQLite needs of the store's file system, room and POSIX locks, tried on a file beside the store. SQLite reports each of them with
-/// the code of another cause: a full disk as an I/O error, a file system without locks as a lock of another program.
+/// The two things SQLite needs of the store's file system, room and POSIX locks, tried on a file beside the store. SQLite reports each of
+/// them with the code of another cause: a full disk as an I/O error, a file system without locks as a lock of another program.
 enum FileSystemProbe {
-    /// The bytes to be free before SQLite opens the store: the index of its WAL (32 KiB for each 16 MiB) is mapped into memory, and a process that
-    /// touches a mapped page for which the disk has no block is killed (SIGBUS). The rest is for the first transactions.
+    /// The bytes to be free before SQLite opens the store: the index of its WAL (32 KiB for each 16 MiB) is mapped into memory, and a process
+    /// that touches a mapped page for which the disk has no block is killed (SIGBUS). The rest is for the first transactions.
     static let room = 256 << 10
 
     /// Whether the disk gives `room` bytes now; `false` also if a quota is used up. Other errors are left to SQLite, which meets them too.
@@ -25,8 +25,8 @@ enum FileSystemProbe {
         return [ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL].contains(error) ? error : nil
     }
 
-    /// Runs `body` on an empty file in the folder of the store, which is removed before it is used. A file of its own: closing any descriptor
-    /// of the store's files gives up the locks that this process has on them (fcntl_locking(2)).
+    /// Runs `body` on an empty, already unlinked file in the store's folder. Not on the store itself: closing any descriptor of it drops this
+    /// process's locks (fcntl_locking(2)).
     /// - Returns: the result of `body`, an `errno`, or that of making the file.
     private static func onFile(beside path: String, _ body: (CInt) -> CInt) -> CInt {
         let name = StoreFile.resolved(path) + ".probe"

@@ -8,7 +8,7 @@ internal import Synchronization
 /// One connection writes, with `synchronous=FULL`; readers have read-only connections of their own. Errors are `HexlistError`s:
 /// `.storageFull` if the disk is full, `.internal` if SQLite fails otherwise, and those the operations name.
 public final class HexStore: Sendable {
-    /// The path of the file; if it was named by a link, that of the file the link leads to. SQLite keeps its log beside that.
+    /// The path of the file; if it was named by a link, that of the file the link leads to. SQLite keeps its WAL beside that.
     public let path: String
     /// The clock for ages and deadlines of what is in the store.
     public let clock: LivedClock
@@ -18,8 +18,8 @@ public final class HexStore: Sendable {
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
     ///
-    /// On a full disk, or while another program holds the write lock, the store is only read: `fault` is the reason, and writes fail. Once that is over it is
-    /// written again, by the next write or within two seconds, and the observer gets `.room`.
+    /// On a full disk, or while another program holds the write lock, the store is only read: `fault` is the reason, and writes fail. Once that is
+    /// over it is written again, by the next write or within two seconds, and the observer gets `.room`.
     ///
     /// - Parameters:
     ///   - metrics: measures commits.
@@ -167,7 +167,7 @@ public final class HexStore: Sendable {
 
     // MARK: - Closing
 
-    /// Does the submitted work, saves the lived time, refuses later work, moves the log into the file and closes it. Must not be called from a
+    /// Does the submitted work, saves the lived time, refuses later work, runs a last checkpoint and closes the file. Must not be called from a
     /// completion. Closing again does nothing.
     public func close() throws {
         submit({ try $0.saveLivedTime() }, completion: { _ in })

@@ -43,8 +43,8 @@ public struct PooledFile: Sendable, Equatable {
     }
 }
 
-/// A file that is here under its digest, as one peer knows it. Only to the peers that sent a file it matters that it is here: another one
-/// is asked for it all the same, so that nobody learns by naming a digest which files are here.
+/// A pooled file and one peer that sent it. Only for such a peer does the pool spare a request; others are asked, so that no peer learns by
+/// naming a digest which files are here.
 public struct PooledOrigin: Hashable, Sendable {
     /// 32 bytes.
     public var sha256: [UInt8]

@@ -49,7 +49,7 @@ extension StoreWriter {
     /// Whether less than the reserve would stay free once `bytes` are in the store's file and in its log; 0 is no reserve.
     func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
         guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
-        // Each byte is written twice: into the log at once, and into the file when the log is moved there. `unmovedBytes` includes the
+        // Each byte is written twice: into the WAL now, into the database at the checkpoint. `unmovedBytes` includes the
         // pages that this transaction has made so far, though they are not in the log yet.
         let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes)
         guard !overflow, free >= needed else { return true }

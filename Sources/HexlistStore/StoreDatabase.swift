@@ -2,8 +2,8 @@ internal import GRDB
 internal import HexlistModel
 internal import Synchronization
 
-/// The connections to the store's file. While it cannot be written, on a disk without room for the files that SQLite keeps beside it or with the write
-/// lock held by another program, it is one connection that only reads; the others are opened as soon as that is over.
+/// The connections to the store's file. While it cannot be written, on a disk without room for the files that SQLite keeps beside it or with
+/// the write lock held by another program, it is one connection that only reads; the others are opened as soon as that is over.
 final class StoreDatabase: Sendable {
     private enum State {
         case open(DatabasePool)
@@ -22,14 +22,14 @@ final class StoreDatabase: Sendable {
             guard FileSystemProbe.hasRoom(beside: path) else { throw StoreFault.full }
             opened = .open(try Self.openPool(path))
         } catch {
-            guard let reason = Self.passing(error, path) else { throw error }
+            guard let reason = Self.transientFault(error, path) else { throw error }
             opened = .readOnly(try Self.openReadOnly(path, because: reason), because: reason)
         }
         state = Mutex(opened)
     }
 
-    /// The fault in an error that ends by itself; `nil` for other errors. SQLite tells of some full disks as of a file that cannot be opened.
-    private static func passing(_ error: any Error, _ path: String) -> StoreFault? {
+    /// The fault if it is transient (full disk, lock of another program), else `nil`. SQLite reports some full disks as SQLITE_CANTOPEN.
+    private static func transientFault(_ error: any Error, _ path: String) -> StoreFault? {
         guard let fault = StoreFault(error) else { return nil }
         if fault.isFull || !FileSystemProbe.hasRoom(beside: path) { return .full }
         return fault.isBusy ? fault : nil

@@ -400,8 +400,8 @@ enum StoreSchema {
         CREATE INDEX offerRowOffer ON offerRow (offer);
         """
 
-    /// The bytes of a day that a file may take that nobody asked for, and the peers that a file was fetched from. Senders that are known from
-    /// transfers are taken over.
+    /// Reservations of a peer's daily bytes for automatically fetched files, and the peers that sent each pooled file (taken over from
+    /// finished transfers).
     private static let reservations = """
         -- Bytes of `fetchDayBytes` of the peer that are reserved for the file and have not arrived; NULL: somebody asked for the file.
         ALTER TABLE transfer ADD COLUMN reservedBytes INTEGER;

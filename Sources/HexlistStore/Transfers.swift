@@ -55,7 +55,7 @@ public struct TransferRow: Sendable, Equatable {
     private static let remote = "rclone://"
     fileprivate var isOfRemote: Bool { url.utf8.starts(with: Self.remote.utf8) }
 
-    /// The `reason` of a transfer whose link is none that can be fetched.
+    /// The `reason` of a transfer whose link cannot be fetched.
     public static let badLink = "badLink"
 
     /// The most transfers that wait, and days for which ended ones are listed.

@@ -4,6 +4,7 @@ import HexlistClient
 import HexlistModel
 import Hummingbird
 import NIOCore
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon
@@ -172,7 +173,7 @@ struct TransferTests {
                     }
                 }
                 group.addTask { try await ada.client.importRoster([]).changed }
-                while ada.api.imports.waiting < 7 { try await Task.sleep(for: .milliseconds(5)) }
+                try await eventually { ada.api.imports.waiting == 7 }
                 #expect(try await ada.client.status().inbox == 0, "other requests are answered")
                 #expect(running != nil)
                 running = nil

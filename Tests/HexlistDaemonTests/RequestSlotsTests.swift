@@ -1,4 +1,5 @@
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon
@@ -8,7 +9,7 @@ import Testing
 
     /// Waits until so many requests wait.
     private func awaitWaiting(_ count: Int, _ slots: RequestSlots) async throws {
-        while slots.waiting != count { try await Task.sleep(for: .milliseconds(1)) }
+        try await eventually { slots.waiting == count }
     }
 
     @Test("slots go to those that wait, in their order")

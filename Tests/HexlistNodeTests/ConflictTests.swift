@@ -115,7 +115,7 @@ struct ConflictTests {
         _ = try await sender.node.setTrust(first.id, .trusted)
         // Its process stands still, so that nobody answers on its session.
         let gate = DispatchSemaphore(value: 0)
-        first.node.eventLoop.execute { gate.wait() }
+        first.node.eventLoop.execute { try? gate.take() }
         let second = try await TestNode("second", on: nil, identity: identity) { $0.peers = [here] }
         try await second.untilListed(sender)
         _ = try await second.node.setTrust(sender.id, .trusted)
@@ -245,8 +245,9 @@ extension TestNode {
     fileprivate func sendUntilConflict(with other: TestNode) async throws -> [SendOutcome] {
         var outcomes: [SendOutcome] = []
         let id = other.id
-        while !(await node.isInConflict(id)) {
+        try await eventually {
             outcomes.append(try await send(to: other, description: "hex \(outcomes.count)", wait: .milliseconds(200)))
+            return await node.isInConflict(id)
         }
         return outcomes
     }

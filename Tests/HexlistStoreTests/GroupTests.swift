@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite struct GroupTests {
+@Suite(.timeLimit(.minutes(5))) struct GroupTests {
     @Test func aGroupIsMadeByItsFirstPeerAndFoundInAnyCase() throws {
         let test = try TestStore()
         let (one, two) = (try TestPeer(1, name: "Zoe"), try TestPeer(2, name: "Ada"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistSystem
 
-@Suite("The lock file of a running process")
+@Suite("The lock file of a running process", .timeLimit(.minutes(5)))
 struct LockFileTests {
     private func holder(_ folder: String) -> LockFile.Holder? { LockFile.holder(of: "lock", in: folder) }
 

@@ -93,6 +93,7 @@ import Testing
         "HexlistDaemon/Metrics/": "names of metrics",
         "name != \".\"": "a name of at most 253 bytes, of which bytes were checked",
         "!link.url.hasPrefix(\"#\")": "a link the user typed",
+        "links.first?.url.hasPrefix(\"#\")": "a link the user typed",
     ]
 
     @Test("SQLite is configured in one place, which turns off its statistics before its first use") func configuration() throws {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Values of the browser extension, in Node: the browsers' own tests are in Tests/Browser.
-@Suite("The extension's links", .enabled(if: Program.path(of: "node") != nil, "node is not installed"))
+@Suite("The extension's links", .enabled(if: Program.path(of: "node") != nil, "node is not installed"), .timeLimit(.minutes(5)))
 struct ExtensionTests {
     /// Runs `body` with the module's functions, and takes its result as JSON.
     private func run(_ body: String) throws -> String {

@@ -1,13 +1,11 @@
-import HexlistAPI
 import HexlistModel
-import HexlistStore
 import HexlistTransport
 
 #if canImport(Glibc)
     import Glibc
 #endif
 
-/// The parts of a state folder, as a start finds them. Tells a first start, which makes store and identity, from a state of which a part is
+/// The parts of a state folder, as a start finds them. Distinguishes a first start, which makes store and identity, from a state of which a part is
 /// missing: an empty store in the place of a lost one would look as if nothing had ever been there.
 ///
 /// The first start makes the store, then the identity, and everything else after these. So one that was interrupted leaves nothing, or

@@ -6,7 +6,7 @@ import UnixSignals
 /// Opens the store at a start. If the disk has no room to make it, or to bring it to this version, the start waits for room: systemd gives up a
 /// daemon that ends with an error five times.
 enum StoreOpening {
-    /// The time between two attempts: room is no event.
+    /// Polling interval: free space raises no event.
     private static let pause = Duration.seconds(2)
 
     /// - Returns: `nil` after SIGTERM or SIGINT.

@@ -6,7 +6,7 @@ import HexlistStore
 /// A file of a service, or a folder with all that is in it, on its way to be transfers.
 struct FetchTree {
     struct File: Sendable {
-        /// The name in its folder. Its path and its link are made of it when they are needed: each may have kilobytes.
+        /// The name in its folder. Path and link, which may be kilobytes long, are built on demand.
         var entryName: String
         var size: Int64?
         /// Milliseconds since 1970.

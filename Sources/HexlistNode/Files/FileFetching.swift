@@ -130,8 +130,8 @@ final class FileFetching {
 
     /// Tries a transfer now, as one that somebody asks for.
     func retry(_ id: TransferID, force: Bool, _ host: isolated some FilesHost) -> TransferQueue.Admission {
-        transfers.isAskedFor(id)
-        if let run = runs.values.first(where: { $0.id == id }) as? FileRun { run.isAskedFor() }
+        transfers.markRequested(id)
+        if let run = runs.values.first(where: { $0.id == id }) as? FileRun { run.markRequested() }
         let (admission, actions) = queue.retry(id, force: force, now: .now)
         carryOut(actions, host)
         if let entry = transfers.entries[id] { kick(entry.peer, host) }
@@ -266,7 +266,7 @@ final class FileFetching {
         guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: .now), host) }
         var row = stored
         row.attempts += 1
-        if transfers.entries[TransferID(row.id)]?.isAskedFor == true { row.reservedBytes = nil }
+        if transfers.entries[TransferID(row.id)]?.isRequested == true { row.reservedBytes = nil }
         let means = FileRun.Means(
             store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
             minimumFree: Int64(host.configuration.limits.diskReserveBytes))
@@ -451,20 +451,17 @@ final class FileFetching {
     }
 
     private func changed(_ id: TransferID, _ state: TransferState, _ host: isolated some FilesHost) {
+        let end: StoredTransferState
         switch state {
         case .waiting, .running, .paused: return
-        case .done, .failed, .cancelled: break
+        case .done: end = .done
+        case .failed: end = .failed
+        case .cancelled: end = .cancelled
         }
         defer { transfers.remove(id) }
         guard var row = transfers.row(id) else { return }
-        switch state {
-        case .waiting, .running, .paused: return
-        case .done: row.state = .done
-        case .failed:
-            row.state = .failed
-            discardPart(of: row, host)
-        case .cancelled: row.state = .cancelled
-        }
+        row.state = end
+        if end == .failed { discardPart(of: row, host) }
         row.endedAt = Timestamp.now.milliseconds
         write(row, host)
     }

@@ -164,7 +164,7 @@ final class FilePool: Sendable {
     }
 
     /// The round at the start and each hour: finishes what was begun, drops what is gone, too old or too much, and deletes what no row names.
-    /// - Parameter days: those for which a file stays that nobody uses.
+    /// - Parameter days: unused files older than this are deleted.
     func tidy(unusedFor days: Int, most bytes: Int64) throws {
         try settle()
         try turn.withLock { _ in

@@ -71,7 +71,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     private(set) var arrivedBytes: Int64 = 0
     /// Bytes that are reserved for this run of the peer's day; 0 for a file that somebody asked for.
     private var reserved: Int64 = 0
-    /// Whether bytes of an earlier run were thrown away, because the peer began anew.
+    /// Whether the peer restarted the file from byte 0, so that bytes of an earlier run were discarded.
     private var hasBegunAnew = false
     private var discards = false
     /// The bytes of a small file, of at most `FileLimits.sharedBytes`, until all are here; `nil` for another. It is written when all of it is
@@ -140,7 +140,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         case nothing
     }
 
-    /// The day's limit for files of a peer that nobody asked for allows no more.
+    /// Thrown if the peer's daily limit for automatic fetches is used up.
     fileprivate struct DayIsFull: Error {}
 
     private static func open(_ row: TransferRow, _ means: Means) throws -> Opened {
@@ -422,7 +422,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     /// Somebody asks for the file, which was fetched without being asked for.
-    func isAskedFor() { row.reservedBytes = nil }
+    func markRequested() { row.reservedBytes = nil }
 
     /// Ends as with a lost link, where something of the peer is still to come.
     func cutOff() {

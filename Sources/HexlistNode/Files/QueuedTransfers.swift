@@ -11,8 +11,8 @@ struct QueuedTransfers {
         /// The bytes that are here, ahead of the store.
         var bytes: Int64
         var size: Int64?
-        /// Whether somebody asked for the file after it was queued as one that is fetched automatically, so that the day's limit no longer holds.
-        var isAskedFor = false
+        /// Whether a person requested the file after it was queued automatically, so that the day's limit no longer holds.
+        var isRequested = false
     }
 
     /// Bytes of the rows that are kept: those of 20 000 files with short names.
@@ -46,7 +46,7 @@ struct QueuedTransfers {
         if keptBytes + row.keptBytes <= Self.rowBytes { keep(row) }
     }
 
-    mutating func isAskedFor(_ id: TransferID) { entries[id]?.isAskedFor = true }
+    mutating func markRequested(_ id: TransferID) { entries[id]?.isRequested = true }
 
     mutating func progressed(_ id: TransferID, bytes: Int64) { entries[id]?.bytes = bytes }
 
@@ -59,7 +59,7 @@ struct QueuedTransfers {
         keep(row)
     }
 
-    /// The store has a row as `set` was given it: it is dropped if there is no room for it.
+    /// Drops a row that is now stored as in `set`, if the rows exceed `rowBytes`.
     mutating func saved(_ row: TransferRow) {
         let id = TransferID(row.id)
         if keptBytes > Self.rowBytes, rows[id] == row { drop(id) }

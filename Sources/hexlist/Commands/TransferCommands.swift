@@ -412,7 +412,7 @@ enum ImportText {
         switch fault {
         case .grammar(let message, let line):
             return HexlistError(
-                .badRequest, "\(name), line \(line), is no JSON: \(TerminalText.clean(message, columns: 200)).",
+                .badRequest, "\(name), line \(line), is not valid JSON: \(TerminalText.clean(message, columns: 200)).",
                 hint: "Nothing was imported. --format names another format.")
         case .program(let program):
             return HexlistError(
