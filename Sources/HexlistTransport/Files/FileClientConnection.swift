@@ -18,7 +18,7 @@ public protocol FileClientDelegate: AnyObject {
 /// loop; that makes it `Sendable`.
 public final class FileClientConnection: @unchecked Sendable {
     public let peer: Fingerprint
-    public let eventLoop: any EventLoop
+    public var eventLoop: any EventLoop { channel.eventLoop }
 
     private enum State {
         case idle
@@ -60,7 +60,6 @@ public final class FileClientConnection: @unchecked Sendable {
         self.channel = channel
         self.gate = gate
         self.peer = peer
-        eventLoop = channel.eventLoop
     }
 
     func install(replacing handshake: HandshakeHandler) throws {
