@@ -105,10 +105,15 @@ final class DuplicateChallenges {
                 DuplicateSessions.Older(
                     isAnswered: $0.machine.isOpen && !asked.contains(ObjectIdentifier($0)),
                     isPairing: host.pairing.desk.hasExchange(on: ObjectIdentifier($0)),
-                    isOtherStart: $0.machine.peerHello.map { $0.boot != newBoot } ?? false)
+                    isOtherStart: Self.areOfTwoStarts($0.machine.peerHello?.boot, newBoot))
             })
         for index in surplus.older { older[index].act { $0.end(.limit, &$1) } }
         if surplus.isNewest { newest.act { $0.end(.limit, &$1) } }
+    }
+
+    /// Whether two boot numbers are of two starts. A session without Hello shows none.
+    private static func areOfTwoStarts(_ one: BootNonce?, _ other: BootNonce?) -> Bool {
+        if let one, let other { one != other } else { false }
     }
 
     func sessionEnded(_ session: PeerSession, _ end: Session.End) {
