@@ -35,7 +35,7 @@ actor NodeKeeper {
     nonisolated var isForeign: Bool { foreign.withLock { $0 } }
 
     /// Makes a new identity; everything else stays.
-    /// - Throws: `HexlistError`: `identity` if nothing was changed; otherwise the new identity is on the disk and the daemon has to be
+    /// - Throws: `HexlistError`: `identity`, or an error of the store, if nothing was changed; otherwise the new identity is on the disk and the daemon has to be
     ///   restarted.
     func rotate() async throws {
         guard !isStopped, rotation == nil else {
@@ -52,6 +52,8 @@ actor NodeKeeper {
         await old.drain()
         let identity: Identity
         do {
+            // Before the change, so that after a crash the store accepts the old identity and the new one.
+            try await old.store.setMeta(OwnIdentity.acceptingAny)
             identity = try Identity.replace(in: stateFolder)
         } catch {
             await old.resume()
@@ -70,6 +72,7 @@ actor NodeKeeper {
             throw fault
         }
         do {
+            try await node.store.setMeta(OwnIdentity.values(for: identity))
             try await keepIdentity()
         } catch {
             logger.warning("the store cannot keep whose the identity is", metadata: ["error": "\(error)"])

@@ -136,4 +136,9 @@ extension HexStore {
         guard !values.isEmpty else { return }
         try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }
+
+    /// Does the same and blocks until it is done: for tools that run while no daemon does.
+    public func setMetaSync(_ values: [String: String?]) throws {
+        try writeSync { writer in for (key, value) in values { try writer.setMeta(key, value) } }
+    }
 }

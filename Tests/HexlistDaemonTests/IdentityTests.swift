@@ -29,6 +29,8 @@ struct IdentityTests {
             #expect(after.uuid != before.uuid && after.fingerprint != before.fingerprint && after.name == before.name)
             #expect(after.identity?.state == .own)
             #expect(try await ada.client.status().uuid == after.uuid)
+            // The store is used with the new one from now on.
+            #expect(try await ada.node.store.read { try $0.meta("identity") } == ada.uuid)
 
             // What was there is there, and the trust in others too.
             #expect(try await ada.client.hexes(.init(location: "inbox"), limit: 10).items.map(\.description) == ["first"])

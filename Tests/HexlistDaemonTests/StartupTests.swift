@@ -162,6 +162,53 @@ struct StartupTests {
         }
     }
 
+    @Test("a store refuses the identity of another one, and accepts its own again")
+    func otherIdentity() async throws {
+        try await TemporaryFolder.with { folder in
+            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
+            defer { try? store.close() }
+            let own = try await OwnIdentity.open(folder: folder.path, store: store)
+            let other = try Identity.replace(in: folder.path)
+            for _ in 0..<2 {
+                let error = try await #require(throws: HexlistError.self) { try await OwnIdentity.open(folder: folder.path, store: store) }
+                #expect(error.code == .identity && error.hint?.contains(own.peerID.shortID) == true, "\(error.hint ?? "")")
+                #expect(error.message.contains(own.peerID.shortID) && error.message.contains(other.peerID.shortID), "\(error.message)")
+                #expect(try Identity.load(from: folder.path)?.fingerprint == other.fingerprint)
+            }
+            unlink("\(folder.path)/\(Identity.fileName)")
+            _ = try Identity.restore(own.pemBytes, in: folder.path)
+            #expect(try await OwnIdentity.open(folder: folder.path, store: store).fingerprint == own.fingerprint)
+        }
+    }
+
+    @Test("a store without the UUID of its identity accepts the one that is there, and from then on no other", arguments: [nil, "made"])
+    func adoptedIdentity(_ kept: String?) async throws {
+        try await TemporaryFolder.with { folder in
+            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
+            defer { try? store.close() }
+            _ = try await OwnIdentity.open(folder: folder.path, store: store)
+            try await store.setMeta(["identity": kept])
+            let adopted = try Identity.replace(in: folder.path)
+            #expect(try await OwnIdentity.open(folder: folder.path, store: store).fingerprint == adopted.fingerprint)
+            _ = try Identity.replace(in: folder.path)
+            await #expect(throws: HexlistError.self) { try await OwnIdentity.open(folder: folder.path, store: store) }
+        }
+    }
+
+    @Test("a backup whose store was copied after a rotation is restored with its own identity")
+    func restoredIdentity() async throws {
+        try await TemporaryFolder.with { folder in
+            let old = try Identity.ephemeral()
+            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
+            _ = try await OwnIdentity.open(folder: folder.path, store: store)
+            let backup = "\(folder.path)/backup"
+            try await store.backUp(to: backup, files: [Identity.fileName: old.pemBytes], diskReserve: 0)
+            try store.close()
+            #expect(try Restore.run(backup, into: folder.path).peer == old.peerID)
+            try await start(folder.path)
+        }
+    }
+
     /// A part of a state folder that is missing, or in the way.
     enum Missing: String, CaseIterable {
         case store, storeButLog, deadLink, storeAndIdentityButFiles, storeAndIdentityButOffers, storeAndIdentityInARestore

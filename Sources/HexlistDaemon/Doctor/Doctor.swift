@@ -91,7 +91,7 @@ struct Doctor: Sendable {
             guard kept.fingerprint == own else {
                 return DoctorStep(
                     "identity", .failed, "\(path) holds another key than the one hexlistd runs with.",
-                    advice: ["Put back the file, or restart hexlistd to become \(kept.peerID)."])
+                    advice: ["Put back the file of \(own.peerID): hexlistd does not start with the one of \(kept.peerID)."])
             }
         } catch {
             let error = error as? HexlistError

@@ -26,7 +26,10 @@ public struct BeginAnew: Sendable, Equatable {
                 .badRequest, "The store and the identity in \(state.path) are there.",
                 hint: "Nothing was changed. To begin anew with both, move the whole folder away.")
         }
-        try HexStore(path: state.storePath).close()
+        let store = try HexStore(path: state.storePath)
+        // Before the identity is made, so that a crash in between leaves nothing that does not fit. A new store has to stay unused.
+        if kept == nil, !hasNewStore { try store.setMetaSync(OwnIdentity.acceptingAny) }
+        try store.close()
         let identity = try kept ?? Identity.create(in: state.path)
         return BeginAnew(peer: identity.peerID, hasNewStore: hasNewStore, hasNewIdentity: kept == nil)
     }

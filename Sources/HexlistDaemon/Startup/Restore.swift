@@ -45,6 +45,8 @@ public struct Restore: Sendable, Equatable {
         let identity = try Identity.restore(pem, in: making)
         let store = try HexStore(path: StateFolder.storePath(making))
         let inbox = try store.readSync { try $0.counts().inbox }
+        // The store is copied after the identity: a rotation in between leaves another one in it.
+        try store.setMetaSync(OwnIdentity.values(for: identity))
         try store.close()
 
         let aside = try moveAside(state.path)
