@@ -34,10 +34,7 @@ public struct Identity: Sendable {
         do {
             return try Identity(pem: bytes)
         } catch {
-            throw HexlistError(
-                .identity, "\(path) cannot be used: \(error)",
-                hint: "Put back a copy of this file if you have one. Without it this machine gets a new identity: move the file away, "
-                    + "and other peers have to trust this machine again.")
+            throw HexlistError(.identity, "\(path) cannot be used: \(error)", hint: IdentityFile.restore)
         }
     }
 

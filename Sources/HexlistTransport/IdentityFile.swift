@@ -76,7 +76,9 @@ enum IdentityFile {
     static func create(_ path: String, in folder: String, contents: [UInt8]) throws {
         var state = stat()
         guard lstat(path, &state) != 0 else {
-            throw unusable(path, "exists already", hint: "It is never overwritten. Move it away to make a new identity.")
+            throw unusable(
+                path, "exists already",
+                hint: "It is never overwritten. To make a new identity, move it away and run `hexlistd --begin-anew`.")
         }
         guard errno == ENOENT else { throw failure("examine", path, errno) }
         try put(path, contents)
@@ -137,9 +139,10 @@ enum IdentityFile {
         guard fsync(directory) == 0 || errno == EINVAL else { throw failure("write", folder, errno) }  // EINVAL: not supported here
     }
 
-    private static let restore =
-        "Put back a copy of this file, or move it away: then this machine gets a new identity, and other "
-        + "peers have to trust it again."
+    /// The hint for a file that cannot be used. Without the file a start beside a used store is refused, so moving it away is not enough.
+    static let restore =
+        "Put back a copy of this file. If you have none, move it away and run `hexlistd --begin-anew` for a new identity, which other peers "
+        + "have to trust again."
 
     private static func unusable(_ path: String, _ what: String, hint: String) -> HexlistError {
         HexlistError(.identity, "\(path) \(what).", hint: hint)
