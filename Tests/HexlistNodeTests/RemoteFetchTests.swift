@@ -24,12 +24,16 @@ private final class MemoryRemote: ContentService, ContentServices {
     let files: [String: String]
     /// Documents that have no size.
     let sizeless: Set<String>
+    /// Folders that are listed and cannot be read.
+    let unreadable: Set<String>
     let way = Mutex(Way.whole)
     let copies = Mutex(0)
     /// Whether it was asked by force.
     let isForced = Mutex(false)
 
-    init(_ files: [String: String], sizeless: Set<String> = []) { (self.files, self.sizeless) = (files, sizeless) }
+    init(_ files: [String: String], sizeless: Set<String> = [], unreadable: Set<String> = []) {
+        (self.files, self.sizeless, self.unreadable) = (files, sizeless, unreadable)
+    }
 
     var view: ServiceView { ServiceView(name: "dav", kind: .rclone, service: "webdav") }
     var forced: any ContentService {
@@ -55,6 +59,7 @@ private final class MemoryRemote: ContentService, ContentServices {
     }
 
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
+        guard !unreadable.contains(path.description) else { throw HexlistError(.notFound, "It is not there.") }
         let start = path.names.isEmpty ? "" : path.description + "/"
         let names = Set(files.keys.filter { $0.hasPrefix(start) }.compactMap { $0.dropFirst(start.count).split(separator: "/").first })
         return FilePage(items: names.sorted().compactMap { entry(start + $0, named: String($0)) }, next: nil, leftOut: 0)
@@ -142,6 +147,20 @@ private final class MemoryRemote: ContentService, ContentServices {
             #expect(remote.isForced.withLock { $0 })
             let events = try await one.node.store.read { try $0.eventPage(since: 0, limit: 100) }.items
             #expect(events.filter { $0.type == .transferDone }.map(\.peer) == [nil, nil, nil, nil])
+        }
+    }
+
+    @Test("folders in a folder that cannot be read are left out and counted; the named one is refused") func unreadable() async throws {
+        let files = ["d/a": "a", "d/b/x": "x", "d/b/deep/y": "y", "d/c/closed/z": "z", "d/c/f": "ff", "d/e/g": "ggg"]
+        try await with(MemoryRemote(files, unreadable: ["d/b", "d/c/closed"])) { one, to in
+            let (start, ids) = try await fetch("d", into: to, at: one)
+            #expect(start.leftOut == 2 && ids.count == 3)
+            try await one.until { try await $0.transferSummary(ids).done == 3 }
+            #expect(try names(to) == ["d", "d/a", "d/c", "d/c/f", "d/e", "d/e/g"])
+            #expect(try text(to + "/d/e/g") == "ggg")
+            await #expect { _ = try await one.node.fetch(TransferRequest(service: "dav", path: "d/b", to: to)) } throws: { error in
+                (error as? HexlistError)?.code == .notFound
+            }
         }
     }
 

@@ -97,6 +97,23 @@ import Testing
         }
     }
 
+    @Test(
+        "a folder that its owner may not read is left out and counted, and the rest is fetched",
+        .enabled(if: geteuid() != 0, "root reads everything"))
+    func unreadableFolder() async throws {
+        try await withFriends { one, two, from, to in
+            try write(["a.txt": "a", "closed/b.txt": "b", "open/c.txt": "c"], to: from)
+            let closed = from.appending(path: "closed").path
+            #expect(chmod(closed, 0) == 0)
+            defer { chmod(closed, 0o700) }
+            try await share(from, of: one)
+            let (start, rows) = try await fetch("photos", of: one, into: to, at: two)
+            #expect(rows.count == 2 && rows.allSatisfy { $0.state.known == .done } && start.leftOut == 1, "\(rows)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: to.appending(path: "photos").path).sorted() == ["a.txt", "open"])
+            #expect(await code { _ = try await fetch("photos/closed", of: one, into: to, at: two) } == .notFound)
+        }
+    }
+
     @Test("who may not, does not; the answer is the same whatever the reason")
     func whoMayNot() async throws {
         try await withFriends { one, two, from, to in

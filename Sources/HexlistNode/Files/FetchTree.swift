@@ -24,7 +24,7 @@ struct FetchTree {
     private let service: any ContentService
     /// The path in the service of each of `folders`; of the destination, that of the folder the file or folder is in.
     private var places: [SharePath]
-    /// Entries that are neither fetched nor files that are there.
+    /// Entries that are neither fetched nor files that are there: a folder in the named one that cannot be listed is one.
     private(set) var leftOut = 0
     private var emptyPages = 0
     /// The most pages without an entry: a folder that changes while it is read has some, a list that is made up has no end of them.
@@ -35,7 +35,8 @@ struct FetchTree {
         places = [place]
     }
 
-    /// Reads what there is, folder by folder and page by page. A folder becomes a folder of its name.
+    /// Reads what there is, folder by folder and page by page. A folder becomes a folder of its name; one that was listed and is not found is
+    /// left out.
     /// - Throws: `HexlistError`: `tooLarge` for more than may wait at once; what the service throws.
     static func read(_ service: any ContentService, _ path: SharePath) async throws -> FetchTree {
         guard let name = path.names.last else {
@@ -57,11 +58,22 @@ struct FetchTree {
         tree.folders.append([FileName(name).description])
         tree.places.append(path)
         var index = 1
-        while index < tree.folders.count {
+        folders: while index < tree.folders.count {
             let here = tree.places[index]
             var after: String?
             repeat {
-                let page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
+                let page: FilePage
+                do {
+                    page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
+                } catch let error as HexlistError where error.code == .notFound && index > 1 {
+                    // Its parent lists it, but the service may not read it, or it is gone by now: the others are fetched all the same.
+                    tree.leftOut += 1
+                    guard after == nil else { break }
+                    // No file is in it yet, so no index in `files` changes.
+                    tree.folders.remove(at: index)
+                    tree.places.remove(at: index)
+                    continue folders
+                }
                 if page.items.isEmpty, page.next != nil { tree.emptyPages += 1 }
                 guard tree.emptyPages <= Self.mostEmptyPages else {
                     throw HexlistError(

@@ -215,7 +215,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         case 404:
             let message =
                 isShared
-                ? "It is not there, or not shared with this machine any more."
+                ? "It is not there, may not be read there, or is not shared with this machine any more."
                 : "Its owner does not offer it to this machine, or no longer: the offer ended, or this machine is not trusted there."
             end(End(outcome: .final, reason: "notOffered", message: message))
         case 410: end(End(outcome: .final, reason: "changed", message: "It changed or was deleted since it was offered."))

@@ -141,7 +141,7 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
         switch head.status {
         case 200 where head.entityTag == nil && head.length <= Int64(FolderListing.maximumBytes): return
         case 200: end(.failure(HexlistError(.refused, "The peer's answer is no list of a folder.")))
-        case 404: end(.failure(HexlistError(.notFound, "It is not there, or not shared with this machine.")))
+        case 404: end(.failure(HexlistError(.notFound, "It is not there, may not be read there, or is not shared with this machine.")))
         default: end(.failure(HexlistError(.refused, "The peer answered with status \(head.status).")))
         }
     }

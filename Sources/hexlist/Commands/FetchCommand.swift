@@ -89,7 +89,7 @@ struct FetchCommand: AsyncParsableCommand {
             }
             if start.leftOut > 0 {
                 StandardError.note(
-                    "\(HumanText.count(start.leftOut, "entry", "entries")) left out: neither a file nor a folder, a document without a size, or a name that cannot be used."
+                    "\(HumanText.count(start.leftOut, "entry", "entries")) left out: neither a file nor a folder, a folder that is gone or may not be read there, a document without a size, or a name that cannot be used."
                 )
             }
             if start.passedOver > 0 {
