@@ -141,6 +141,31 @@ import Testing
         }
     }
 
+    @Test("a folder of which nothing is offered is no hex inside, at any level; one that was named itself is")
+    func foldersWithoutFiles() async throws {
+        try await withFriends { one, _, from, _ in
+            for path in ["a/b/x", "a/empty/deep/.hidden", "h/.hidden", "gone/in/y"] {
+                let url = from.appending(path: path)
+                try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data(path.utf8).write(to: url)
+            }
+            try FileManager.default.createDirectory(at: from.appending(path: "n/m"), withIntermediateDirectories: true)
+            let copies = OfferPlan.Copies(folder: OfferCopies(path: from.path + "-copies"), minimumFree: 0, isForAll: false)
+            var whole = try OfferPlan([from.path], protecting: [])
+            // It vanishes after the look at its folder.
+            try FileManager.default.removeItem(at: from.appending(path: "gone/in/y"))
+            try whole.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
+            let hex = whole.content(own: one.id)
+            #expect(hex.children.map { hex.string($0.hexDescription) } == ["a", "b"])
+            #expect(hex.children.map(\.parent) == [nil, 0] && hex.links(of: 1).count == 1)
+
+            var named = try OfferPlan(["n", "a"].map { from.appending(path: $0).path }, protecting: [])
+            try named.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
+            let both = named.content(own: one.id)
+            #expect(both.children.map { both.string($0.hexDescription) } == ["n", "a", "b"])
+        }
+    }
+
     @Test("what changes or goes between the look at a folder and its reading is left out and counted; what was named itself is refused")
     func changesMeanwhile() async throws {
         try await withFriends { _, _, from, _ in

@@ -173,6 +173,8 @@ struct OfferPlan {
     private struct Folder {
         var name: String
         var parent: Int?
+        /// Whether the user named it: then it is in the hex even if nothing of it is offered.
+        var isNamed: Bool
     }
 
     private var files: [File] = []
@@ -230,7 +232,7 @@ struct OfferPlan {
         let place = { (folder: Int) -> Int? in isOnly ? (folder == 0 ? nil : base + folder - 1) : base + folder }
         if isOnly { title = walk.folders[0].name }
         for (index, folder) in walk.folders.enumerated() {
-            if index > 0 || !isOnly { folders.append(Folder(name: folder.name, parent: folder.parent.flatMap(place))) }
+            if index > 0 || !isOnly { folders.append(Folder(name: folder.name, parent: folder.parent.flatMap(place), isNamed: index == 0)) }
             for file in folder.files {
                 files.append(File(path: file.path, name: file.name, folder: place(index), identity: file.identity))
             }
@@ -343,14 +345,14 @@ struct OfferPlan {
         return row
     }
 
-    /// The hex: a link for each file, a hex inside for each folder.
+    /// The hex: a link for each file, a hex inside for each folder that has one, in itself or in a folder of it.
     func content(own: PeerID) -> HexContent {
         var hex = HexContent()
         hex.hexDescription = hex.add(title)
         let filesOf = Dictionary(grouping: files, by: \.folder)
         hex.links = Self.links(to: filesOf[nil] ?? [], own, &hex)
         // Level by level, those of one folder together.
-        let inside = Dictionary(grouping: folders.indices) { folders[$0].parent }
+        let inside = Dictionary(grouping: foldersToSend) { folders[$0].parent }
         var places: [Int: Int] = [:]
         var level: [Int?] = [nil]
         while !level.isEmpty {
@@ -369,6 +371,20 @@ struct OfferPlan {
             level = next
         }
         return hex
+    }
+
+    /// The indices of the folders that are hexes inside: those of which nothing is offered are counted as left out, by themselves or by what is
+    /// in them.
+    private var foldersToSend: [Int] {
+        var isSent = folders.map(\.isNamed)
+        for file in files where file.row != nil {
+            if let folder = file.folder { isSent[folder] = true }
+        }
+        // A folder stands behind the one it is in.
+        for index in folders.indices.reversed() where isSent[index] {
+            if let parent = folders[index].parent { isSent[parent] = true }
+        }
+        return folders.indices.filter { isSent[$0] }
     }
 
     private static func links(to files: [File], _ own: PeerID, _ hex: inout HexContent) -> [LinkContent] {
