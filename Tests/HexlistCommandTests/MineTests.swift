@@ -41,6 +41,18 @@ struct MineTests {
         #expect(error?.message.contains("file, line 2: `no` is no link") == true)
     }
 
+    @Test("a range in which nothing was received says so, and names the command for hexes of My Hexlist only if it has some") func ranges()
+    {
+        let received = "Nothing was deleted: none of these is in the inbox or held."
+        #expect(DeleteCommand.nothing(hasRange: true, held: false, hasOwn: false) == received)
+        #expect(
+            DeleteCommand.nothing(hasRange: true, held: false, hasOwn: true)
+                == received + " `hexlist mine rm` deletes those that are in My Hexlist.")
+        #expect(DeleteCommand.nothing(hasRange: false, held: false, hasOwn: false).contains("none is in the inbox."))
+        #expect(!DeleteCommand.nothing(hasRange: false, held: true, hasOwn: false).contains("the inbox"))
+        #expect(ReadCommand.nothing(hasRange: true).contains("in that range") && !ReadCommand.nothing(hasRange: false).contains("range"))
+    }
+
     @Test("the page that is edited says what it is of") func page() throws {
         let hex = HexShape(
             id: 7, location: "mine", senderUUID: "", senderName: "", description: "Read\u{1B}", color: "", linkCount: 6, unread: false,

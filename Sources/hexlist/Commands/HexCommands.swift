@@ -126,6 +126,9 @@ struct HexArguments: ParsableArguments {
         }
     }
 
+    /// Ranges take only what was received in them, so that nothing may be in them although the ids are hexes.
+    var hasRange: Bool { hexes.contains { $0.ids.count > 1 } }
+
     /// - Parameters:
     ///   - location: the location of the list for --from and --all; `nil` for the default.
     ///   - newest: the first hex of that list when the user was asked.
@@ -161,8 +164,12 @@ struct ReadCommand: AsyncParsableCommand {
         try await common.tell {
             try await $0.setUnread(false, chosen.selection())
         } as: {
-            $0 == 0 ? "Nothing was marked: all that was named is read already." : "\(HumanText.count($0, "hex", "hexes")) marked as read."
+            $0 == 0 ? Self.nothing(hasRange: chosen.hasRange) : "\(HumanText.count($0, "hex", "hexes")) marked as read."
         }
+    }
+
+    static func nothing(hasRange: Bool) -> String {
+        "Nothing was marked: \(hasRange ? "no unread hex was received in that range." : "all that was named is read already.")"
     }
 }
 
@@ -190,6 +197,7 @@ struct DeleteCommand: AsyncParsableCommand {
     func run() async throws {
         let location = held ? "held" : nil
         var inside: String?
+        var hasOwn = false
         try await common.tell { client in
             guard chosen.all else {
                 let selection = chosen.selection(location)
@@ -200,7 +208,10 @@ struct DeleteCommand: AsyncParsableCommand {
                     let what = HumanText.count(deletion.changed, "hex", "hexes")
                     try Terminal.confirm("Delete \(what) and, inside, \(inside)? Nothing brings them back. [y/N]")
                 }
-                return try await client.delete(selection)
+                let deleted = try await client.delete(selection)
+                // Only the message depends on it.
+                if deleted.changed == 0, chosen.hasRange { hasOwn = (try? await client.hasOwnHex(in: chosen.hexes.map(\.ids))) ?? false }
+                return deleted
             }
             guard !yes else { return try await client.delete(chosen.selection(location)) }
             guard let newest = try await client.newest(location) else { return ChangedShape(changed: 0) }
@@ -216,9 +227,19 @@ struct DeleteCommand: AsyncParsableCommand {
             return try await client.delete(chosen.selection(location, newest: newest))
         } as: {
             guard $0 == 0 else { return MineText.deleted($0, inside: inside) }
-            let isInbox = chosen.hexes.isEmpty && !held
-            return "Nothing was deleted: \(isInbox ? "none is in the inbox. --held is for what is held." : "no hex is there.")"
+            return Self.nothing(hasRange: chosen.hasRange, held: held, hasOwn: hasOwn)
         }
+    }
+
+    /// - Parameter hasOwn: whether hexes of My Hexlist are in the ranges.
+    static func nothing(hasRange: Bool, held: Bool, hasOwn: Bool) -> String {
+        let why =
+            if hasRange {
+                "none of these is in the inbox or held." + (hasOwn ? " `hexlist mine rm` deletes those that are in My Hexlist." : "")
+            } else {
+                held ? "no hex is there." : "none is in the inbox. --held is for what is held."
+            }
+        return "Nothing was deleted: \(why)"
     }
 }
 
@@ -253,6 +274,17 @@ extension HexlistClient {
     /// The first hex of a list, read before a question about the list: hexes that arrive while the user thinks are not meant.
     fileprivate func newest(_ location: String?) async throws -> Int64? {
         try await hexes(.init(location: location ?? "inbox"), limit: 1).items.first?.id
+    }
+
+    /// Whether a hex of My Hexlist, not inside another, is in one of the ranges.
+    fileprivate func hasOwnHex(in ranges: [ClosedRange<Int64>]) async throws -> Bool {
+        var cursor: String?
+        repeat {
+            let page = try await hexes(.init(location: "mine"), limit: LocalAPI.pageLimit, after: cursor)
+            if page.items.contains(where: { hex in ranges.contains { $0.contains(hex.id) } }) { return true }
+            cursor = page.next
+        } while cursor != nil
+        return false
     }
 }
 
