@@ -49,7 +49,9 @@ struct RowReason {
                 .joined(separator: "; ")
         case .held: return "delivered, and kept out of the inbox there"
         case .expired: return "given up: it was not delivered in time"
-        case .rejected, .failed, .stored, .cancelled: return told
+        // The last message is of an attempt that failed before.
+        case .stored: return ""
+        case .rejected, .failed, .cancelled: return told
         }
     }
 

@@ -81,6 +81,10 @@ struct RowReasonTests {
 
     @Test("what is delivered needs no word; a peer without an alias is named by its UUID, one with blanks in quotes")
     func others() {
+        for state in [OutboxState.stored, .held] {
+            let late = row(state, lastError: "The connection was lost.", code: "storageFull", message: "The disk is full.")
+            #expect(late.why == row(state).why)
+        }
         #expect(row(.stored).why.isEmpty && row(.stored).advice == nil && row(.cancelled).advice == nil)
         #expect(row(.held, alias: nil).advice?.contains("`hexlist pair 0C6F1B22` here") == true)
         #expect(row(.held, alias: "Bob's desk").advice?.contains(#"`hexlist pair 'Bob'\''s desk'` here"#) == true)
