@@ -244,6 +244,8 @@ import Testing
             #expect(try await one.node.outboxRow(row).offers?.map { $0.problem?.known } == [problem])
             let rows = try await fetch(hex, into: to, at: two)
             #expect(rows.map(\.reason) == ["changed"] && rows[0].state.known == .failed)
+            // Each cause has the same status.
+            #expect(rows[0].message == "It is not as it was offered: it changed, was deleted or may not be read there.")
             #expect(try names(in: to).isEmpty)
             try await one.until { node in
                 try await node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.contains { $0.type == .offerFailed } }

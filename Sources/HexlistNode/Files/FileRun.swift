@@ -218,7 +218,11 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
                 ? "It is not there, may not be read there, or is not shared with this machine any more."
                 : "Its owner does not offer it to this machine, or no longer: the offer ended, or this machine is not trusted there."
             end(End(outcome: .final, reason: "notOffered", message: message))
-        case 410: end(End(outcome: .final, reason: "changed", message: "It changed or was deleted since it was offered."))
+        case 410:
+            end(
+                End(
+                    outcome: .final, reason: "changed",
+                    message: "It is not as it was offered: it changed, was deleted or may not be read there."))
         default: refuse("answer", "Its owner answered with status \(head.status).")
         }
     }
