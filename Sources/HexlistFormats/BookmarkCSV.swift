@@ -47,10 +47,9 @@ public enum BookmarkCSV {
     /// The first row that is not blank, with the separator that makes a column for the link of it; `nil` if none does.
     private static func header(_ bytes: [UInt8]) -> Header? {
         for separator in CSVRows.separators {
-            var rows = CSVRows(bytes, separator: separator)
-            var row = rows.next()
-            while let blank = row, isBlank(blank) || isDirective(blank) { row = rows.next() }
-            guard let names = row?.map({ MarkupText.trimmed($0).lowercased() }) else { continue }
+            var (cells, rows) = firstRow(bytes, separator)
+            guard rows.next() != nil else { continue }
+            let names = cells.map { MarkupText.trimmed($0).lowercased() }
             var columns: [Column] = []
             for name in names {
                 let known = Self.names.first { name.utf8.elementsEqual($0.0.bytes) }?.1
@@ -65,6 +64,44 @@ public enum BookmarkCSV {
         return nil
     }
 
+    /// The rows of a file without names of columns, whose first cell is an address of the web: `url,title`; `nil` for another file.
+    private static func withoutHeader(_ bytes: [UInt8]) -> Header? {
+        var found: Header?
+        for separator in CSVRows.separators {
+            let (row, rows) = firstRow(bytes, separator)
+            guard let url = row.first.map(MarkupText.trimmed), LinkAddress.fault(url) == nil else { continue }
+            let scheme = url.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
+            guard ["http", "https"].contains(where: { $0.utf8.elementsEqual(scheme) }) else { continue }
+            if found == nil || row.count > 1 { found = Header(columns: [.url, .title], isOwn: false, rows: rows) }
+            if row.count > 1 { break }
+        }
+        return found
+    }
+
+    /// The cells of the first row that is not blank, and the rows from it on; no cells for a file without one.
+    private static func firstRow(_ bytes: [UInt8], _ separator: Unicode.Scalar) -> (cells: [String], rows: CSVRows) {
+        var rows = CSVRows(bytes, separator: separator)
+        var rest = rows
+        while let row = rest.next() {
+            if !isBlank(row), !isDirective(row) { return (row, rows) }
+            rows = rest
+        }
+        return ([], rows)
+    }
+
+    /// The cells of the first row that is not blank, by the separator that makes the most of it.
+    public static func firstCells(_ bytes: [UInt8]) -> [String] {
+        var most: [String] = []
+        for separator in CSVRows.separators {
+            let cells = firstRow(bytes, separator).cells
+            if cells.count > most.count { most = cells }
+        }
+        return most.map { MarkupText.trimmed($0) }
+    }
+
+    /// The names of the column of addresses.
+    public static let urlNames = ["url", "link", "href"]
+
     private static func isBlank(_ row: [String]) -> Bool { row.allSatisfy { MarkupText.trimmed($0).isEmpty } }
 
     /// Whether a row is the line `sep=;` of Excel.
@@ -73,9 +110,9 @@ public enum BookmarkCSV {
     private static let written = ["folder", "color", "title", "url", "service", "tags", "created", "note"]
 
     /// - Parameter name: what a hex of links without a folder is called.
-    /// - Returns: `nil` for a file whose first line has no column for the link.
+    /// - Returns: `nil` for a file whose first line has no column for the link, and does not begin with one.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading? {
-        guard let header = header(bytes) else { return nil }
+        guard let header = header(bytes) ?? withoutHeader(bytes) else { return nil }
         let (columns, isOwn) = (header.columns, header.isOwn)
         var rows = header.rows
         var reading = FileReading()

@@ -12,7 +12,7 @@ public struct DecodedText: Sendable, Equatable {
     public var encoding: String?
 
     public enum Fault: Error, Equatable {
-        /// Not a text.
+        /// Not a text: it has NUL bytes.
         case binary
         /// The encoding that the file has or says it has, which is not read, or does not fit the bytes.
         case encoding(String)
@@ -30,10 +30,10 @@ public struct DecodedText: Sendable, Equatable {
             (bytes, encoding) = (try Self.utf8(utf16: file.dropFirst(2), isBigEndian: true), "UTF-16")
         } else if let isBigEndian = Self.isBigEndianUTF16(file) {
             (bytes, encoding) = (try Self.utf8(utf16: file[...], isBigEndian: isBigEndian), "UTF-16")
-        } else if Self.isUTF8(file[...]) {
-            (bytes, encoding) = (file.starts(with: ByteOrderMark.utf8) ? Array(file.dropFirst(3)) : file, nil)
         } else if file.contains(0) {
             throw .binary
+        } else if Self.isUTF8(file[...]) {
+            (bytes, encoding) = (file.starts(with: ByteOrderMark.utf8) ? Array(file.dropFirst(3)) : file, nil)
         } else if let declared = Self.declared(file) {
             guard Self.latin.contains(declared) else { throw .encoding(declared) }
             (bytes, encoding) = (Array(String(String.UnicodeScalarView(file.map(Windows1252.scalar))).utf8), "windows-1252")

@@ -39,6 +39,7 @@ import Testing
     func faults() {
         func fault(_ bytes: [UInt8]) -> DecodedText.Fault? { #expect(throws: DecodedText.Fault.self) { try DecodedText(bytes) } }
         #expect(fault([0x89] + Array("PNG\r\n".utf8) + [0x1A, 0x0A, 0, 0, 0, 0x0D]) == .binary)
+        #expect(fault(Array("https://a.example/\n\0x".utf8)) == .binary && fault([0]) == .binary)
         #expect(fault([0xFF, 0xFE, 0, 0, 0x61, 0, 0, 0]) == .encoding("UTF-32"))
         #expect(fault([0xFE, 0xFF, 0xD8, 0x00]) == .encoding("UTF-16") && fault([0xFF, 0xFE, 0x61]) == .encoding("UTF-16"))
         #expect(fault(Array("<?xml encoding='Shift_JIS'?>".utf8) + [0x93, 0xFA]) == .encoding("shift_jis"))

@@ -73,6 +73,45 @@ import Testing
         ])
     func parts(text: String, expected: [String]) { #expect(LinkLine.parts(text).map { "\($0.url)|\($0.description)" } == expected) }
 
+    @Test(
+        "the links of a line of text",
+        arguments: [
+            ("- https://a.example/5", ["|https://a.example/5"]), ("* https://a.example/6 Six", ["Six|https://a.example/6"]),
+            ("1. https://a.example/7", ["|https://a.example/7"]), ("12) [ ] https://a.example/7", ["|https://a.example/7"]),
+            ("Title https://a.example/8", ["Title|https://a.example/8"]), ("Title: https://a.example/8", ["Title|https://a.example/8"]),
+            ("see https://a.example/2 and https://b.example/3.", ["see|https://a.example/2", "and|https://b.example/3"]),
+            ("A: https://a.example/ B: https://b.example/ end", ["A|https://a.example/", "B end|https://b.example/"]),
+            ("\"https://a.example/9\"", ["|https://a.example/9"]), ("<https://a.example/9>", ["|https://a.example/9"]),
+            ("“https://a.example/9”, he said", ["he said|https://a.example/9"]), ("**https://a.example/**", ["|https://a.example/"]),
+            ("'https://a.example/it's'", ["|https://a.example/it's"]), ("日本「https://a.example/日」。", ["日本|https://a.example/日"]),
+            ("(see https://a.example/x_(y))", ["see|https://a.example/x_(y)"]), ("see [https://a.example/].", ["see|https://a.example/"]),
+            ("[Title](https://a.example/x_(y))", ["Title|https://a.example/x_(y)"]),
+            ("Title (2020) - https://a.example/", ["Title (2020)|https://a.example/"]),
+            ("https://a.example/, https://b.example/; c", ["|https://a.example/", "c|https://b.example/"]),
+            ("Note:see https://a.example/", ["Note:see|https://a.example/"]), ("- mailto:a@b.example x", ["x|mailto:a@b.example"]),
+            ("https://a.example/Inc. x", ["x|https://a.example/Inc."]), ("https://a.example/?q=\"x\" t", ["t|https://a.example/?q=\"x\""]),
+            ("https://a.example/2020/https://b.example/", ["|https://a.example/2020/https://b.example/"]),
+            ("mailto:a@b.example https://b.example/", ["|mailto:a@b.example", "|https://b.example/"]),
+            ("- Title", []), ("see https:// x", []), ("localhost:8080", []), ("C://x", []),
+        ])
+    func textLinks(text: String, expected: [String]) {
+        let reading = Self.read(.list, "  \(text) \n")
+        #expect(reading?.forest.hexes.flatMap { $0.links.map { "\($0.title)|\($0.url)" } } == expected)
+        #expect(Self.skipped(reading).count == (expected.isEmpty ? 1 : 0))
+    }
+
+    @Test("rows of CSV that begin with an address of the web need no names of columns")
+    func withoutHeader() {
+        for text in ["https://a.example/,one\nhttps://b.example/,\n", "sep=;\n\nHTTPS://a.example/;one\nhttps://b.example/;\n"] {
+            let links = Self.read(.csv, text)?.forest.hexes.flatMap(\.links) ?? []
+            #expect(links.map(\.title) == ["one", ""])
+            #expect(links.map { $0.url.lowercased() } == ["https://a.example/", "https://b.example/"])
+        }
+        #expect(Self.skipped(Self.read(.csv, "https://a.example/,one,more\n")) == ["moreCells 1: 1"])
+        #expect(Self.read(.csv, "mailto:a@b.example,x\n") == nil)
+        #expect(BookmarkCSV.firstCells(Array("\n Name ;Address\nx;y\n".utf8)) == ["Name", "Address"])
+    }
+
     @Test("a list of OneTab has a hex for each of its groups")
     func oneTab() {
         let text = "https://a.example/ | First\nhttps://b.example/ | Second | https://c.example/\n\n \nhttps://d.example/ |\n"
