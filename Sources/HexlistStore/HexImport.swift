@@ -3,10 +3,13 @@ public import HexlistModel
 /// What an import did.
 public struct HexImport: Sendable, Equatable {
     public var added = 0
+    /// Hexes inside those that were added.
+    public var addedInside = 0
     /// Hexes that were in My Hexlist before, with all that was imported of them.
     public var unchanged = 0
-    /// Hexes that were there before and got what is new, and the links they got, with those inside them.
+    /// Hexes that were there before and got what is new, and the hexes and links they got, with those inside them.
     public var extended = 0
+    public var newHexes = 0
     public var newLinks = 0
 
     /// The hexes that were looked at.
@@ -56,7 +59,9 @@ extension HexStore {
                         result.unchanged += 1
                     } else if group.value.count == 1, let only = found.only, let merge = ImportMerge(of: hexes[index], into: only, digest) {
                         if merge.additions.isEmpty { result.unchanged += 1 } else { result.extended += 1 }
-                        result.newLinks += try writer.extend(only, by: merge, of: hexes[index], at: now)
+                        let new = try writer.extend(only, by: merge, of: hexes[index], at: now)
+                        result.newHexes += new.hexes
+                        result.newLinks += new.links
                     } else {
                         fresh.append(index)
                     }
@@ -69,6 +74,7 @@ extension HexStore {
                 let id = try writer.insertMine(hexes[index], at: now)
                 if let parent { try writer.put(id, into: parent) }
                 result.added += 1
+                result.addedInside += hexes[index].children.count
                 tell(before)
             }
             if let parent, result.added + result.extended > 0 { try writer.change { try writer.checkBounds(ofTop: parent) } }

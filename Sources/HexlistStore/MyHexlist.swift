@@ -135,20 +135,21 @@ extension StoreWriter {
     }
 
     /// Adds to a hex what an imported one has and it has not.
-    /// - Returns: the number of links added.
-    func extend(_ hex: HexDetail, by merge: ImportMerge, of new: HexContent, at now: Int64) throws -> Int {
-        guard !merge.additions.isEmpty else { return 0 }
+    /// - Returns: the numbers of hexes and links added, with those inside.
+    func extend(_ hex: HexDetail, by merge: ImportMerge, of new: HexContent, at now: Int64) throws -> (hexes: Int, links: Int) {
+        guard !merge.additions.isEmpty else { return (0, 0) }
         return try change {
-            var added = 0
+            var added = (hexes: 0, links: 0)
             try unindex([hex.summary.id])
             for addition in merge.additions {
                 let id = addition.hex.map { hex.childIDs[$0] } ?? hex.summary.id
                 try append(addition.links, of: new, to: id, with: hex.content.links(of: addition.hex), of: hex.content)
-                added += addition.links.count
+                added.links += addition.links.count
                 for child in addition.children {
                     let tree = new.subtree(child)
                     try place(insertMine(tree, at: now), into: id, before: nil, checksBounds: false)
-                    added += tree.allLinkCount
+                    added.hexes += tree.hexCount
+                    added.links += tree.allLinkCount
                 }
             }
             try reindex([hex.summary.id])

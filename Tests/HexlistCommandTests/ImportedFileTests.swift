@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistModel
 import Testing
 
@@ -40,11 +41,53 @@ import Testing
         arguments: [
             (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not read."),
             ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex."),
-            ("{\"links\":[]}\n{\n", "x, line 2, is no JSON: a member name belongs here."),
+            ("{\"links\":[]}\n{\n", "x, line 2, is not valid JSON: a member name belongs here."),
+            ("", "x is empty: there is no hex and no link in it."),
+            ("\u{FEFF}", "x is empty: there is no hex and no link in it."),
+            (" \r\n\t\n", "x is empty but for blank lines: there is no hex and no link in it."),
+            ("https://a.example/\0", "x is not a text file."),
             ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML, but neither OPML nor a page of bookmarks."),
         ])
     func refused(text: String, message: String) {
         #expect(Self.error(Array(text.utf8))?.message == message)
+    }
+
+    @Test("CSV without a column of addresses is refused with its columns, shown safely")
+    func noColumn() {
+        let text = "name,address\u{1B}[2J," + (1...9).map { "c\($0)" }.joined(separator: ",") + "\nx,y\n"
+        let error = #expect(throws: HexlistError.self) { try ImportedFile(Array(text.utf8), path: "x.csv", format: nil) }
+        #expect(
+            error?.message.hasPrefix("x.csv has no column of addresses. The column names in its first line are `name`, `address") == true)
+        #expect(error?.message.hasSuffix("`c6`, and 3 more.") == true && error?.message.contains("\u{1B}") == false)
+        #expect(error?.hint?.contains("`url`, `link`, `href`") == true)
+    }
+
+    @Test(
+        "the summary counts hexes and links at all levels",
+        arguments: [
+            (ImportResult(added: 4, addedInside: 2), "4 hexes with 2 inside them added to My Hexlist; the file has 9 links."),
+            (ImportResult(added: 1, addedInside: 1), "1 hex with 1 inside it added to My Hexlist; the file has 9 links."),
+            (
+                ImportResult(unchanged: 1, extended: 1, newHexes: 1, newLinks: 2),
+                "0 hexes added to My Hexlist, 1 new hex and 2 new links added to 1 hex that was there, 1 there already; the file has 9 links."
+            ),
+            (
+                ImportResult(extended: 2, newHexes: 3),
+                "0 hexes added to My Hexlist, 3 new hexes added to 2 hexes that were there; the file has 9 links."
+            ),
+        ])
+    func summary(result: ImportResult, text: String) { #expect(ImportText.summary(result, links: 9) == text) }
+
+    @Test(
+        "the first line shows for which command an input is meant",
+        arguments: [
+            ("https://a.example/", FirstLine.link), ("\u{FEFF}\n - <https://a.example/> x\ny", .link), ("<https://a.example/>", .link),
+            ("<!DOCTYPE html>\n", .markup), ("\n <opml>", .markup), ("<feed/>", .markup), (#"{"links":["https://a.example/"]}"#, .other),
+            (#"[{"url":"https://a.example/"}]"#, .other), ("nonsense", .other), ("", .other),
+        ])
+    func firstLine(text: String, expected: FirstLine) {
+        #expect(FirstLine(text.utf8) == expected)
+        #expect((FirstLine(text.utf8).bulkHint == nil) == (expected == .other))
     }
 
     @Test("bookmarks of a browser's JSON are folders, own hexes are not")

@@ -14,6 +14,17 @@ struct JSONTests {
         #expect(JSONValue(try JSONValue(parsing: json)).text == json)
     }
 
+    @Test(
+        "values that differ in the order of members, escapes and white space only have one canonical form",
+        arguments: [
+            (#"{"b":1,"a":{"d":[{"y":1,"x":1.0}],"c":"\u00e9\/"}}"#, #"{"a":{"c":"é/","d":[{"x":1.0,"y":1}]},"b":1}"#),
+            (#"{"a":2,"B":3,"a":1}"#, #"{"B":3,"a":2,"a":1}"#), ("[ 2, 1 ]", "[2,1]"), ("1e5", "1e5"), (#""\ud800""#, #""\ud800""#),
+            ("{}", "{}"), ("null", "null"),
+        ])
+    func canonical(json: String, expected: String) throws {
+        #expect(String(decoding: try JSONValue(parsing: json).canonicalBytes, as: UTF8.self) == expected)
+    }
+
     private struct Widths: JSONShape, Equatable {
         var small: UInt16
         var large: UInt64

@@ -88,14 +88,14 @@ import Testing
     @Test("a folder that changed gets what is new in it, at each level, and nothing the second time")
     func folders() async throws {
         let test = try TestStore()
-        #expect(try await imported(test, [Self.bar]) == HexImport(added: 1))
+        #expect(try await imported(test, [Self.bar]) == HexImport(added: 1, addedInside: 3))
         #expect(try await imported(test, [Self.bar]) == HexImport(unchanged: 1))
         var more = Self.bar
         more.links = ["b", "x", "b", "b"]  // a is gone, x is new, and b is there once more
         more.inside[0].inside[0].links.append("y")
         more.inside[0].inside.append(Folder(name: "weekly", links: ["z"]))
         more.inside.append(Folder(name: "later", inside: [Folder(name: "deep", links: ["w"])]))
-        #expect(try await imported(test, [more]) == HexImport(extended: 1, newLinks: 5))
+        #expect(try await imported(test, [more]) == HexImport(extended: 1, newHexes: 3, newLinks: 5))
         let expected = Self.bar.paths() + ["bar/x", "bar/b", "bar/news/daily/y", "bar/news/weekly/z", "bar/later/deep/w"]
         #expect(try paths(test) == expected.sorted())
         #expect(try await imported(test, [more]) == HexImport(unchanged: 1))
@@ -152,7 +152,7 @@ import Testing
         let test = try TestStore()
         try await imported(test, [Self.bar])
         let folder = try test.write { try $0.addMine(Folder(name: "folder").hex, into: nil, at: start) }
-        #expect(try await imported(test, [Self.bar], into: folder) == HexImport(added: 1))
+        #expect(try await imported(test, [Self.bar], into: folder) == HexImport(added: 1, addedInside: 3))
         var more = Self.bar
         more.links.append("x")
         #expect(

@@ -71,9 +71,9 @@ struct ImportTests {
             try await daemon.running {
                 _ = try await imported(daemon, "\(Self.fixtures)/pocket.csv")
                 for (name, text, part) in [
-                    ("a.json", "[{\"links\":[\"a:b\"]},", "is no JSON"), ("b.ndjson", "{\"links\":[\"a:b\"]}\n{\n", "line 2"),
+                    ("a.json", "[{\"links\":[\"a:b\"]},", "is not valid JSON"), ("b.ndjson", "{\"links\":[\"a:b\"]}\n{\n", "line 2"),
                     ("c.html", "<html></html>", "no hex and no link"),
-                    ("d", "", "no hex and no link"), ("e.csv", "a,b\n1,2\n", "column names"),
+                    ("d", "", "is empty"), ("f", "\n \r\n", "is empty"), ("e.csv", "a,b\n1,2\n", "column names"),
                 ] {
                     try daemon.folder.write(text, to: name)
                     let done = try await daemon.hexlist("import", "\(daemon.folder.path)/\(name)")

@@ -161,12 +161,14 @@ struct TransferRoutes: Sendable {
             read.hexes, into: parent, merging: merging, at: Timestamp.now.milliseconds,
             diskReserve: Int64(await api.node.configuration.limits.diskReserveBytes),
             digest: { hex in
-                // As it is exported: an unknown member that was exported and imported has escapes that it had not.
-                Self.line(hex).withUnsafeBytes { Array(SHA256.hash(data: $0)) }
+                // An unknown member that was exported and imported may have another place and other escapes than before.
+                let bytes = HexEncoder.encode(hex)
+                let canonical = (try? JSONValue(parsing: bytes))?.canonicalBytes ?? bytes
+                return canonical.withUnsafeBytes { Array(SHA256.hash(data: $0)) }
             }, progress: progress)
         return ImportResult(
-            added: done.added, unchanged: done.unchanged, extended: done.extended, newLinks: done.newLinks, refused: read.refused,
-            untold: read.untold)
+            added: done.added, addedInside: done.addedInside, unchanged: done.unchanged, extended: done.extended,
+            newHexes: done.newHexes, newLinks: done.newLinks, refused: read.refused, untold: read.untold)
     }
 }
 

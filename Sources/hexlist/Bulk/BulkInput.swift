@@ -24,6 +24,8 @@ final class BulkInput: AsyncSequence, Sendable {
         /// The bytes of the whole input if it is a file.
         var size: Int64?
         var isAtEnd = false
+        /// `nil` before the first read.
+        var firstLine: FirstLine?
     }
 
     private struct State {
@@ -144,12 +146,19 @@ final class BulkInput: AsyncSequence, Sendable {
 
     // MARK: On the thread
 
+    private func noteFirstLine(_ piece: [UInt8]) {
+        guard !piece.isEmpty, position.firstLine == nil else { return }
+        let firstLine = FirstLine(piece)
+        state.withLock { $0.position.firstLine = firstLine }
+    }
+
     /// Reads the next whole lines.
     private func read() throws -> ByteBuffer? {
         try source.withLock { source in
             while true {
                 let piece = try InputFile.piece(source.descriptor, bytes: Self.pieceBytes, path: path)
                 let bytes = piece.isEmpty ? source.whole.finish() : source.whole.feed(piece)
+                noteFirstLine(piece)
                 let isStopped = state.withLock { state in
                     state.position.isAtEnd = piece.isEmpty
                     if !state.isStopped {
@@ -193,6 +202,7 @@ extension BulkInput {
                     let piece = try InputFile.piece(source.descriptor, bytes: Self.pieceBytes, path: path)
                     guard !piece.isEmpty else { break }
                     size += Int64(piece.count)
+                    noteFirstLine(piece)
                     splitter.feed(piece, take)
                     if spool >= 0 { try Self.write(piece, to: spool) }
                 }

@@ -59,7 +59,8 @@ final class BulkReport: Sendable {
     // MARK: The end
 
     /// Reports a send whose reply is complete.
-    func end() throws -> ExitStatus {
+    /// - Parameter hint: for a send of which a line was refused.
+    func end(hint inputHint: String?) throws -> ExitStatus {
         try state.withLock { state in
             clear(&state)
             let summary = state.summary ?? state.progress.summary
@@ -69,6 +70,7 @@ final class BulkReport: Sendable {
                 if let hint = BulkText.hint(summary, wait: wait, to: to) { try state.output.line(hint) }
             }
             try state.output.flush()
+            if let inputHint, summary.invalid > 0, !state.output.json { StandardError.note(inputHint) }
             var statuses = [summary.exitStatus(wait: wait)]
             if let error = state.error {
                 StandardError.complain(error)
@@ -114,7 +116,7 @@ final class BulkReport: Sendable {
     }
 
     /// Reports that `--strict` refused the input and nothing was sent.
-    func refusedAll(lines: Int, invalid: Int) throws {
+    func refusedAll(lines: Int, invalid: Int, hint: String?) throws {
         try state.withLock { state in
             if state.output.json {
                 try state.output.object(BulkLine.summary(BulkSummary(lines: lines, invalid: invalid)))
@@ -122,8 +124,8 @@ final class BulkReport: Sendable {
             }
             let bad = HumanText.count(invalid, "line is", "lines are")
             StandardError.complain(
-                HexlistError(.badRequest, "\(bad) not valid, of \(lines): nothing was sent.", hint: "Without --strict the others are sent.")
-            )
+                HexlistError(
+                    .badRequest, "\(bad) not valid, of \(lines): nothing was sent.", hint: hint ?? "Without --strict the others are sent."))
         }
     }
 

@@ -77,7 +77,7 @@ struct BulkRun: Sendable {
         case .stopped: return try report.interrupted(isKnown: true, isWhole: input.position.isAtEnd)
         case .silence, .none: return try report.interrupted(isKnown: false, isWhole: input.position.isAtEnd)
         case .summary:
-            let status = try report.end()
+            let status = try report.end(hint: input.position.firstLine?.bulkHint)
             guard let failure = input.failure else { return status }
             StandardError.complain(failure)
             return .combined([status, .failed])
@@ -110,7 +110,7 @@ struct BulkRun: Sendable {
         }
         let count = invalid.withLock { $0 }
         guard count > 0, !input.isStopped else { return nil }
-        try report.refusedAll(lines: lines, invalid: count)
+        try report.refusedAll(lines: lines, invalid: count, hint: input.position.firstLine?.bulkHint)
         return .usage
     }
 }

@@ -202,8 +202,10 @@ struct ImportCommand: AsyncParsableCommand {
         var hexes: Int
         var links: Int
         var added: Int
+        var addedInside: Int
         var unchanged: Int
         var extended: Int
+        var newHexes: Int
         var newLinks: Int
         var refused: [BulkRefusal]
         var skipped: [SkippedShape]
@@ -249,9 +251,9 @@ struct ImportCommand: AsyncParsableCommand {
         if output.json {
             try output.object(
                 Done(
-                    hexes: read.lines.count, links: read.links, added: result.added, unchanged: result.unchanged, extended: result.extended,
-                    newLinks: result.newLinks, refused: result.refused,
-                    skipped: read.skipped.map(SkippedShape.init)))
+                    hexes: read.lines.count, links: read.links, added: result.added, addedInside: result.addedInside,
+                    unchanged: result.unchanged, extended: result.extended, newHexes: result.newHexes, newLinks: result.newLinks,
+                    refused: result.refused, skipped: read.skipped.map(SkippedShape.init)))
         } else {
             tell(read.skipped)
             for refusal in result.refused {
@@ -297,6 +299,12 @@ struct ImportedFile {
     init(_ file: [UInt8], path: String, format: FileFormat?) throws(HexlistError) {
         let (text, encoding) = try Self.text(file, path)
         let name = Self.name(path)
+        guard text.contains(where: { $0 != 0x20 && !(0x09...0x0D).contains($0) }) else {
+            throw HexlistError(
+                .badRequest,
+                "\(InputFile.name(path)) is empty\(text.isEmpty ? "" : " but for blank lines"): there is no hex and no link in it.",
+                hint: "Nothing was imported. Give a file with links in it.")
+        }
         guard let format = format ?? FileFormat.of(text, name: path) else {
             throw HexlistError(
                 .badRequest, "\(InputFile.name(path)) is XML or HTML, but neither OPML nor a page of bookmarks.",
@@ -306,9 +314,7 @@ struct ImportedFile {
             try self.init(json: text, path, name)
         } else {
             guard let reading = format.read(text, name: name) else {
-                throw HexlistError(
-                    .badRequest, "\(InputFile.name(path)) has no line of column names with `url` among them.",
-                    hint: "Is it the format you think? --format names it.")
+                throw ImportText.noColumn(BookmarkCSV.firstCells(text), path)
             }
             self.init(reading)
         }
@@ -363,10 +369,16 @@ struct ImportedFile {
 enum ImportText {
     /// - Parameter parent: the hex that was imported into.
     static func summary(_ result: ImportResult, links: Int, into parent: Int64? = nil) -> String {
-        var parts = ["\(HumanText.count(result.added, "hex", "hexes")) added to \(parent.map { "hex \($0)" } ?? "My Hexlist")"]
+        let inside = result.addedInside == 0 ? "" : " with \(result.addedInside) inside \(result.added == 1 ? "it" : "them")"
+        let added = HumanText.count(result.added, "hex", "hexes") + inside
+        var parts = ["\(added) added to \(parent.map { "hex \($0)" } ?? "My Hexlist")"]
         if result.extended > 0 {
-            let links = result.newLinks == 0 ? "what is new" : HumanText.count(result.newLinks, "new link", "new links")
-            parts.append("\(links) added to \(HumanText.count(result.extended, "hex that was", "hexes that were")) there")
+            let new = [
+                result.newHexes == 0 ? nil : HumanText.count(result.newHexes, "new hex", "new hexes"),
+                result.newLinks == 0 ? nil : HumanText.count(result.newLinks, "new link", "new links"),
+            ].compactMap(\.self)
+            let what = new.isEmpty ? "what is new" : new.joined(separator: " and ")
+            parts.append("\(what) added to \(HumanText.count(result.extended, "hex that was", "hexes that were")) there")
         }
         if result.unchanged > 0 { parts.append("\(result.unchanged) there already") }
         let refused = result.refused.count + result.untold
@@ -384,6 +396,17 @@ enum ImportText {
 
     private static func item(_ item: FileReading.Item) -> String {
         "line \(item.line)\(item.text.isEmpty ? "" : " `\(TerminalText.clean(item.text, columns: 60))`")"
+    }
+
+    /// The error for CSV of which no column has the addresses.
+    /// - Parameter columns: the names that stand in its first line.
+    static func noColumn(_ columns: [String], _ path: String) -> HexlistError {
+        let names = columns.prefix(8).map { "`\(TerminalText.clean($0, columns: 40))`" }.joined(separator: ", ")
+        let more = columns.count > 8 ? ", and \(columns.count - 8) more" : ""
+        let known = BookmarkCSV.urlNames.map { "`\($0)`" }.joined(separator: ", ")
+        return HexlistError(
+            .badRequest, "\(InputFile.name(path)) has no column of addresses. The column names in its first line are \(names)\(more).",
+            hint: "Call the column of addresses one of \(known), or name another format with --format.")
     }
 
     static func error(_ fault: DecodedText.Fault, _ path: String) -> HexlistError {
