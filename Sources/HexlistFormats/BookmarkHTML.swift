@@ -46,7 +46,7 @@ public enum BookmarkHTML {
             /// Whether it is a `DL`, whose items only `DT`, `DD` and `DL` begin and end.
             var isDefinition: Bool
             var folder: Int?
-            /// The folders whose headings stand in it, each inside the one before.
+            /// The folders whose headings stand in it, each inside the one before: twelve at most, by six ranks in and outside an item.
             var sections: [(level: Int, hex: Int, isItem: Bool)] = []
             var hasItems = false
             var isInItem = false
@@ -193,7 +193,8 @@ public enum BookmarkHTML {
         }
 
         private mutating func add(_ hex: HexForest.Hex, level: Int, isItem: Bool) {
-            if !isItem { while let inner = scope.sections.last, inner.level >= level { scope.sections.removeLast() } }
+            // A heading ends those of its rank and of lower ones, in an item only those of the item.
+            while let inner = scope.sections.last, inner.level >= level, inner.isItem || !isItem { scope.sections.removeLast() }
             var hex = hex
             hex.parent = folder
             let index = reading.forest.hexes.count

@@ -235,6 +235,16 @@ import Testing
             ])
     }
 
+    @Test("a heading in an item ends those before it of its rank and of lower ones, however many there are")
+    func headingsOfItem() {
+        let item = "<DT><H3>A</H3><H3>B</H3><H4>C</H4><H2>D</H2><DL><DT><A HREF=aa:b>x</A></DL><H3>E</H3>"
+        #expect(Self.outline(Self.read(.html, "<DL>\(item)")) == ["A", "B", "B/C", "D", "  x <aa:b>", "E"])
+        // Not those of the file around the item.
+        #expect(Self.outline(Self.read(.html, "<H4>F</H4>\(item)")) == ["F", "F/A", "F/B", "B/C", "F/D", "  x <aa:b>", "F/E"])
+        let many = Self.read(.html, "<DL><DT>" + String(repeating: "<H3>a</H3>", count: 20_000))
+        #expect(many?.forest.hexes.count == 20_000 && many?.forest.hexes.allSatisfy { $0.parent == nil } ?? false)
+    }
+
     @Test(
         "a note is kept as a whole, whatever is in it",
         arguments: [
@@ -408,5 +418,12 @@ import Testing
     func deep(piece: String) {
         let bytes = Array((String(repeating: piece, count: 100_000) + "<a href=aa:b>x</a><outline url=aa:b>").utf8)
         for format in [FileFormat.html, .opml, .markdown, .list] { _ = format.read(bytes, name: "x")?.forest.divided() }
+    }
+
+    @Test(
+        "the time of a file does not grow with how deep its parts are in one another", .timeLimit(.minutes(5)),
+        arguments: [(FileFormat.html, "<DL><DT>", "<H3>a</H3>", 100_000)])
+    func within(format: FileFormat, start: String, piece: String, count: Int) {
+        _ = format.read(Array((start + String(repeating: piece, count: count)).utf8), name: "x")
     }
 }
