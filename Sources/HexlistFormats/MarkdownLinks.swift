@@ -23,7 +23,7 @@ enum MarkdownLinks {
         var labels: Set<[UInt8]> = []
     }
 
-    /// Most parentheses in one another in an address (CommonMark: 32 at least).
+    /// Most parentheses in one another in an address (CommonMark: 32 at least), and opened in a title that is in parentheses.
     private static let deepest = 32
     /// Most bytes of a label (CommonMark), and of a title behind an address.
     private static let longestLabel = 999
@@ -215,8 +215,14 @@ enum MarkdownLinks {
         at = text[min(at, text.endIndex)...].firstIndex { !MarkupScanner.isSpace($0) } ?? text.endIndex
         guard at < text.endIndex else { return nil }
         if "\"'(".utf8.contains(text[at]) {
-            let close = text[at] == UInt8(ascii: "(") ? UInt8(ascii: ")") : text[at]
-            guard let end = text[(at + 1)...].prefix(longestTitle).firstIndex(of: close) else { return nil }
+            let mark = text[at]
+            let close = mark == UInt8(ascii: "(") ? UInt8(ascii: ")") : mark
+            var depth = 0
+            let ends = { (byte: UInt8) in
+                if byte == mark { depth += 1 }
+                return byte == close || depth > deepest
+            }
+            guard let end = text[(at + 1)...].prefix(longestTitle).firstIndex(where: ends), text[end] == close else { return nil }
             at = text[(end + 1)...].firstIndex { !MarkupScanner.isSpace($0) } ?? text.endIndex
         }
         guard at < text.endIndex, text[at] == UInt8(ascii: ")") else { return nil }
@@ -229,6 +235,7 @@ enum MarkdownLinks {
         for (at, byte) in zip(start..., text[start...].prefix(longestTitle)) {
             if byte == UInt8(ascii: "(") { depth += 1 }
             if byte == UInt8(ascii: ")") { depth -= 1 }
+            guard depth <= deepest else { return nil }
             guard depth < 0 else { continue }
             let url = string(MarkupText.trimmed(text[start..<at]))
             return LinkForm(url) == .link ? (url, at + 1) : nil

@@ -152,6 +152,17 @@ import Testing
         #expect(links.filter { !unused.contains($0) } == expected)
     }
 
+    @Test("an address, with spaces or without, and a title have 32 parentheses in one another at most", arguments: [32, 33])
+    func parentheses(depth: Int) {
+        let parentheses = String(repeating: "(", count: depth) + String(repeating: ")", count: depth)
+        for url in ["bb:c\(parentheses)", "bb:c d\(parentheses)"] {
+            let links = MarkdownLinks.all(Array("[a](\(url))".utf8)[...], [:]).links
+            #expect(links.map(\.url) == (depth == 32 ? [url] : []))
+        }
+        let titled = MarkdownLinks.all(Array("[a](bb:c (\(String(repeating: "(", count: depth))))".utf8)[...], [:]).links
+        #expect(titled.map(\.url) == (depth == 32 ? ["bb:c"] : []))
+    }
+
     @Test("headings of all kinds, notes, images and references in Markdown")
     func markdownFile() {
         let text = """
@@ -422,7 +433,9 @@ import Testing
 
     @Test(
         "the time of a file does not grow with how deep its parts are in one another", .timeLimit(.minutes(5)),
-        arguments: [(FileFormat.html, "<DL><DT>", "<H3>a</H3>", 100_000)])
+        arguments: [
+            (FileFormat.html, "<DL><DT>", "<H3>a</H3>", 100_000), (.markdown, "", "[](", 50_000), (.markdown, "", "[](x (", 50_000),
+        ])
     func within(format: FileFormat, start: String, piece: String, count: Int) {
         _ = format.read(Array((start + String(repeating: piece, count: count)).utf8), name: "x")
     }
