@@ -179,10 +179,28 @@ enum MarkdownLinks {
             let end = text[next...].prefix(longestLabel).firstIndex(of: UInt8(ascii: "]"))
         {
             let named = text[(next + 1)..<end]
-            return resolve(label(named.isEmpty ? text[(open + 1)..<close] : named)).map { ($0, end + 1) }
+            let name = named.isEmpty ? text[(open + 1)..<close] : named
+            return isLabel(name) ? resolve(label(name)).map { ($0, end + 1) } : nil
         }
-        guard let resolve, close - open <= longestLabel else { return nil }
-        return resolve(label(text[(open + 1)..<close])).map { ($0, next) }
+        let name = text[(open + 1)..<close]
+        guard let resolve, isLabel(name) else { return nil }
+        return resolve(label(name)).map { ($0, next) }
+    }
+
+    /// Whether a text may be a label (CommonMark): no brackets in it but quoted ones. Of brackets in one another, only the innermost cost
+    /// their length.
+    private static func isLabel(_ text: ArraySlice<UInt8>) -> Bool {
+        guard text.count < longestLabel else { return false }
+        var at = text.startIndex
+        while at < text.endIndex {
+            switch text[at] {
+            case UInt8(ascii: "\\"): at += 1
+            case UInt8(ascii: "["), UInt8(ascii: "]"): return false
+            default: break
+            }
+            at += 1
+        }
+        return true
     }
 
     /// `<address>` or an address with balanced parentheses, perhaps a title in quotation marks or parentheses, and `)`.

@@ -163,6 +163,20 @@ import Testing
         #expect(titled.map(\.url) == (depth == 32 ? ["bb:c"] : []))
     }
 
+    @Test("a label has no brackets in it but quoted ones")
+    func labels() {
+        func found(_ text: String) -> [String] {
+            let references = Dictionary(
+                uniqueKeysWithValues: ["n", "o[n]e", "o\\[n\\]e"].map { name in
+                    let label = Array(name.utf8)
+                    return (label, MarkdownLinks.Reference(label: label, url: "aa:\(name)", title: "", line: 1))
+                })
+            return MarkdownLinks.all(Array(text.utf8)[...], references).links.map { "\($0.title)|\($0.url)" }
+        }
+        #expect(found("[o[n]e]") == ["n|aa:n"] && found("[o[n]e][]") == ["n|aa:n"])
+        #expect(found("[o\\[n\\]e]") == ["o[n]e|aa:o\\[n\\]e"] && found("[o[n]e][n]") == ["o[n]e|aa:n"])
+    }
+
     @Test("headings of all kinds, notes, images and references in Markdown")
     func markdownFile() {
         let text = """
@@ -435,6 +449,8 @@ import Testing
         "the time of a file does not grow with how deep its parts are in one another", .timeLimit(.minutes(5)),
         arguments: [
             (FileFormat.html, "<DL><DT>", "<H3>a</H3>", 100_000), (.markdown, "", "[](", 50_000), (.markdown, "", "[](x (", 50_000),
+            (.markdown, "[b]: aa:b\n\n", String(repeating: "[", count: 450) + "b" + String(repeating: "]", count: 450), 500),
+            (.markdown, "[b]: aa:b\n\n", String(repeating: "[", count: 50_000) + "b" + String(repeating: "][]", count: 50_000), 1),
         ])
     func within(format: FileFormat, start: String, piece: String, count: Int) {
         _ = format.read(Array((start + String(repeating: piece, count: count)).utf8), name: "x")
