@@ -59,7 +59,7 @@ final class BulkReport: Sendable {
     // MARK: The end
 
     /// Reports a send whose reply is complete.
-    /// - Parameter hint: for a send of which a line was refused.
+    /// - Parameter inputHint: the hint for a send of which a line was refused.
     func end(hint inputHint: String?) throws -> ExitStatus {
         try state.withLock { state in
             clear(&state)
