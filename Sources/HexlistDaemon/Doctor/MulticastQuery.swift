@@ -6,8 +6,9 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// Asks by multicast on one interface for `_hexlist._tcp.local` and for services of any kind, from a port of its own (RFC 6762 section 6.7),
-/// and collects the answers. The machine's own avahi-daemon answers too, unless its traffic on that interface is filtered: that reply never
+/// Asks by multicast on one interface for `_hexlist._tcp.local` and for services of any kind, from port 5353 as avahi-daemon does, and
+/// collects the answers, which are multicast too: answers to another port would be unicast (RFC 6762 section 6.7), which a firewall that lets
+/// multicast DNS in may drop. The machine's own avahi-daemon answers too, unless its traffic on that interface is filtered: that reply never
 /// leaves the machine, so only one from an address of another machine shows that the network carries multicast.
 enum MulticastQuery {
     enum Outcome: Equatable {
@@ -35,15 +36,27 @@ enum MulticastQuery {
         defer { close(descriptor) }
         var interface = ip_mreqn()
         interface.imr_ifindex = index
-        var (on, hops): (Int32, Int32) = (1, 255)
-        guard setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_IF, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
-            setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_LOOP, &on, 4) == 0,
-            setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_TTL, &hops, 4) == 0
-        else { return .failed(String(cString: strerror(errno))) }
+        var (on, off, hops): (Int32, Int32, Int32) = (1, 0, 255)
         var target = sockaddr_in()
         target.sin_family = sa_family_t(AF_INET)
         target.sin_port = port.bigEndian
         target.sin_addr.s_addr = in_addr_t(0xE000_00FB).bigEndian  // 224.0.0.251
+        interface.imr_multiaddr = target.sin_addr
+        guard setsockopt(descriptor, Int32(IPPROTO_IP), IP_ADD_MEMBERSHIP, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
+            // Without this option the socket also gets what arrives on other interfaces.
+            setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_ALL, &off, 4) == 0,
+            setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, 4) == 0,
+            setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_IF, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
+            setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_LOOP, &on, 4) == 0,
+            setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_TTL, &hops, 4) == 0
+        else { return .failed(String(cString: strerror(errno))) }
+        withUnsafePointer(to: &target) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                // At the group's address, so that avahi-daemon continues to get the unicast datagrams. Fails if avahi-daemon shares the port
+                // with nobody (`disallow-other-stacks`): the question is then sent from another port.
+                _ = bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
 
         var names: [String] = []
         var (hasAnswer, byOthers) = (false, false)
