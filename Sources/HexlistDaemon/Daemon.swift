@@ -149,8 +149,10 @@ public struct Daemon: Sendable {
                 eventLoop: otherLoop, logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), keeper: keeper,
-                environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), faults: faults,
-                logger: logger)
+                environment: { [options] in
+                    HookEnvironment.make(from: options.environment, socket: socket.current, stateFolder: folder)
+                },
+                faults: faults, logger: logger)
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             // Cancelled, and awaited, when the daemon stops.
             async let _: Void = rclone.run()

@@ -20,6 +20,8 @@ struct HookTests {
         let hooks: Hooks
         let folder: TemporaryFolder
         let log: Lines
+        /// The path of the daemon's socket, as hooks get it.
+        let socket: Lines
 
         var store: HexStore { daemon.node.store }
 
@@ -77,12 +79,14 @@ struct HookTests {
                     "PATH": "/usr/bin:/bin", "HOME": folder.path, "LANG": "C", "NOTIFY_SOCKET": "/n", "SECRET_TOKEN": "s3cret",
                     "LD_PRELOAD": "",
                 ]
+                let socket = Lines()
+                socket.bytes.withLock { $0 = Array("/s".utf8) }
                 let hooks = Hooks(
                     folder: HookFolder(path: "\(folder.path)/hooks"), keeper: daemons[0].keeper,
-                    environment: HookEnvironment.make(from: own, socket: "/s", stateFolder: "/f") + ["OUT=\(folder.path)"],
+                    environment: { HookEnvironment.make(from: own, socket: socket.text, stateFolder: "/f") + ["OUT=\(folder.path)"] },
                     faults: daemons[0].hookFaults,
                     logger: logger, pause: pause)
-                let stage = Stage(daemon: daemons[0], hooks: hooks, folder: folder, log: log)
+                let stage = Stage(daemon: daemons[0], hooks: hooks, folder: folder, log: log, socket: socket)
                 let result: Result<Void, any Error>
                 do {
                     try await body(stage)
@@ -93,6 +97,19 @@ struct HookTests {
                 await hooks.stop()
                 try result.get()
             }
+        }
+    }
+
+    @Test("a hook gets the socket that the daemon listens at when the hook starts")
+    func currentSocket() async throws {
+        try await stage { stage in
+            try stage.hook(.alertReceived, "echo $HEXLIST_SOCKET >>$OUT/told")
+            await stage.read()
+            try await stage.happens(.alertReceived)
+            try await eventually("the hook ran") { stage.lines("told") == ["/s"] }
+            stage.socket.bytes.withLock { $0 = Array("/f/control.sock".utf8) }
+            try await stage.happens(.alertReceived)
+            try await eventually("the hook ran again") { stage.lines("told") == ["/s", "/f/control.sock"] }
         }
     }
 

@@ -111,6 +111,18 @@ struct StartupTests {
         }
     }
 
+    @Test("the current socket is the spare one once there is one")
+    func currentSocket() async throws {
+        try await TemporaryFolder.with { folder in
+            let state = try StateFolder(path: "\(folder.path)/state")
+            let path = "\(folder.path)/run/control.sock"
+            let socket = try ControlSocket(path: path, isNamed: false, state: state)
+            #expect(socket.current == path)
+            let spare = try #require(try socket.spare())
+            #expect(spare.path == "\(state.path)/control.sock" && socket.current == spare.path)
+        }
+    }
+
     @Test("a place that cannot hold a socket is refused")
     func badSocket() async throws {
         try await TemporaryFolder.with { folder in

@@ -8,7 +8,7 @@ enum HookEnvironment {
 
     /// - Parameters:
     ///   - own: the daemon's environment.
-    ///   - socket: the path of the local API's socket, so that `hexlist` in a hook finds the daemon that runs it.
+    ///   - socket: the path that the local API listens at now, so that `hexlist` in a hook finds the daemon that runs it.
     /// - Returns: entries `NAME=value`, sorted.
     static func make(from own: [String: String], socket: String, stateFolder: String) -> [String] {
         var environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]

@@ -14,7 +14,7 @@ struct HookWorker: Sendable {
     let event: EventType
     let folder: HookFolder
     let keeper: NodeKeeper
-    let environment: [String]
+    let environment: @Sendable () -> [String]
     let faults: HookFaults
     /// The milliseconds that one run may take, as configured now.
     let timeLimit: @Sendable () -> Int64
@@ -133,7 +133,7 @@ struct HookWorker: Sendable {
             }
             let shape = try await EventShape.of([event], keeper.node)[0]
             let outcome = await Program(folder.path(of: name)).run(
-                input: shape.lineBytes, environment: environment + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
+                input: shape.lineBytes, environment: environment() + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
                 outputBytes: Self.outputBytes)
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
                 // Stopped with the daemon: the hook runs again when the daemon does.

@@ -8,7 +8,7 @@ import Synchronization
 actor Hooks {
     private let folder: HookFolder
     private let keeper: NodeKeeper
-    private let environment: [String]
+    private let environment: @Sendable () -> [String]
     private let faults: HookFaults
     private let pause: @Sendable (Duration) -> Duration
     private let logger: Logger
@@ -16,9 +16,11 @@ actor Hooks {
     /// The running workers.
     private var workers: [EventType: Task<Void, Never>] = [:]
 
-    /// - Parameter pause: the pause to make, given the one that is due before a hook is tried again. They differ only in tests.
+    /// - Parameters:
+    ///   - environment: the environment of a hook that starts now.
+    ///   - pause: the pause to make, given the one that is due before a hook is tried again. They differ only in tests.
     init(
-        folder: HookFolder, keeper: NodeKeeper, environment: [String], faults: HookFaults, logger: Logger,
+        folder: HookFolder, keeper: NodeKeeper, environment: @escaping @Sendable () -> [String], faults: HookFaults, logger: Logger,
         pause: @escaping @Sendable (Duration) -> Duration = { $0 }
     ) {
         self.folder = folder

@@ -20,6 +20,7 @@ final class ControlSocket: Sendable {
     private let state: StateFolder?
     /// The file this process bound; `nil` before.
     private let bound = Mutex<Identity?>(nil)
+    private let currentPath: Mutex<String>
     /// Held while the daemon runs, so that of two that start at once only one looks and binds.
     private let lock: LockFile
 
@@ -31,6 +32,7 @@ final class ControlSocket: Sendable {
     init(path: String, isNamed: Bool, state: StateFolder? = nil) throws {
         self.path = path
         self.state = state
+        currentPath = Mutex(path)
         guard path.utf8.count <= SystemSocket.maximumPathBytes else {
             throw HexlistError(
                 .configuration, "The socket path \(path) has \(path.utf8.count) bytes; \(SystemSocket.maximumPathBytes) fit.",
@@ -52,6 +54,9 @@ final class ControlSocket: Sendable {
         chmod(path, 0o600)
         bound.withLock { $0 = Self.identity(path) }
     }
+
+    /// The path that the daemon listens at now: that of the spare socket once there is one.
+    var current: String { currentPath.withLock { $0 } }
 
     /// Whether this process has bound the socket.
     var isBound: Bool { bound.withLock { $0 != nil } }
@@ -79,6 +84,7 @@ final class ControlSocket: Sendable {
         let isSame = HexlistPaths.absolute(spare) == HexlistPaths.absolute(path)
         let socket = isSame ? self : try ControlSocket(path: spare, isNamed: false)
         state.record(socket: spare)
+        currentPath.withLock { $0 = spare }
         return socket
     }
 
