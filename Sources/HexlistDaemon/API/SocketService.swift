@@ -2,8 +2,8 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The listener of the local API. If its socket is deleted, another listener in the state folder takes its place, and `hexlist` finds that by
-/// the record of the state folder.
+/// The listener of the local API. Each time its socket is deleted, another listener in the state folder takes its place, and `hexlist` finds
+/// that by the record of the state folder. Listeners of deleted sockets go on with the connections they have.
 struct SocketService: ServiceLifecycle.Service {
     let api: APIContext
     let settings: Settings.API
@@ -25,24 +25,54 @@ struct SocketService: ServiceLifecycle.Service {
             tasks.addTask {
                 for await _ in waiting {}
                 guard !Task.isCancelled, socket.isBound else { return }
+                await replaceDeleted()
+            }
+        }
+    }
+
+    /// Watches the socket, and each one that takes its place.
+    private func replaceDeleted() async {
+        await withDiscardingTaskGroup { tasks in
+            var lost = socket
+            while true {
                 do {
-                    guard try await socket.isDeleted() else { return }
+                    guard try await lost.isDeleted() else { return }
                 } catch {
                     return api.logger.warning("the socket cannot be watched for its removal", metadata: ["error": "\(error)"])
                 }
+                let spare: ControlSocket
                 do {
-                    guard let spare = try socket.spare() else { return }
-                    try await listen(on: spare) {
-                        api.logger.warning(
-                            "the socket was deleted; listening on another one",
-                            metadata: ["deleted": "\(socket.path)", "socket": "\(spare.path)"])
-                    }
-                    spare.remove()
+                    // The spare one is bound anew when it is deleted itself.
+                    guard let next = lost === socket ? try socket.spare() : lost else { return }
+                    spare = next
                 } catch {
-                    api.logger.error("the socket was deleted, and there is no other one; restart hexlistd", metadata: ["error": "\(error)"])
+                    return Self.logMissing(error, api.logger)
                 }
+                let deleted = lost.path
+                let (waiting, isBound) = AsyncStream.makeStream(of: Void.self)
+                tasks.addTask {
+                    defer { isBound.finish() }  // also if it never was
+                    do {
+                        try await listen(on: spare) {
+                            api.logger.warning(
+                                "the socket was deleted; listening on another one",
+                                metadata: ["deleted": "\(deleted)", "socket": "\(spare.path)"])
+                            isBound.yield()
+                        }
+                        spare.remove()
+                    } catch {
+                        Self.logMissing(error, api.logger)
+                    }
+                }
+                var bound = waiting.makeAsyncIterator()
+                guard await bound.next() != nil else { return }
+                lost = spare
             }
         }
+    }
+
+    private static func logMissing(_ error: any Error, _ logger: Logger) {
+        logger.error("the socket was deleted, and there is no other one; restart hexlistd", metadata: ["error": "\(error)"])
     }
 
     private func listen(on socket: ControlSocket, _ onRunning: @escaping @Sendable () -> Void) async throws {
