@@ -4,6 +4,7 @@ import HexlistClient
 import HexlistModel
 import Hummingbird
 import NIOCore
+import NIOPosix
 import TestSupport
 import Testing
 
@@ -203,6 +204,79 @@ struct TransferTests {
         let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // and no end
         await #expect { try await APIInput.read(body, into: ImportReader(), pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
             ($0 as? HexlistError)?.code == .badRequest
+        }
+    }
+
+    @Test("an import whose body arrives by a trickle ends, and the next one has its turn")
+    func trickle() async throws {
+        let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pause, and no end
+        await #expect {
+            try await APIInput.read(body, into: ImportReader(), pause: .seconds(60), limit: .milliseconds(20)) { try $0.feed($1) }
+        } throws: {
+            ($0 as? HexlistError)?.message.contains("did not end within") == true
+        }
+    }
+
+    @Test(
+        "a caller that closes its connection while its import or roster waits gives up its turn, and nothing of it is imported",
+        arguments: ["/v1/import", "/v1/import?progress=true", "/v1/roster"], [1, 40_000])
+    func leaves(path: String, lines count: Int) async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0]
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            let body = String(repeating: #"{"hexDescription":"of the one that left","links":["x:1"]}"# + "\n", count: count)
+            let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(unixDomainSocketPath: ada.socket).get()
+            // Not awaited: what the daemon does not read stays in the socket.
+            caller.writeAndFlush(ByteBuffer(string: request("POST \(path)", body: body)), promise: nil)
+            try await eventually { ada.api.imports.waiting == 1 }
+            try await caller.close()
+            try await eventually { ada.api.imports.waiting == 0 }
+            #expect(running != nil)
+            running = nil
+            #expect(try await ada.client.importHexes(lines([#"{"hexDescription":"next","links":["x:1"]}"#])).added == 1)
+            #expect(try await ada.client.hexes(.init(location: "mine"), limit: 9).items.map(\.description) == ["next"])
+        }
+    }
+
+    @Test("a caller that closes its connection in the middle of its body gives back the slot")
+    func leavesInBody() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0]
+            let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(unixDomainSocketPath: ada.socket).get()
+            let whole = request("POST /v1/import", headers: "Content-Type: \(LocalAPI.bulkType)\r\n", body: "{\"links\":[\"x:1\"]}\n{}\n")
+            try await caller.writeAndFlush(ByteBuffer(string: String(whole.dropLast(3))))
+            try await eventually { !ada.api.imports.isFree }
+            try await caller.close()
+            try await eventually { ada.api.imports.isFree }
+            #expect(try await ada.client.hexes(.init(location: "mine"), limit: 9).items.isEmpty)
+        }
+    }
+
+    @Test("a caller that only shuts down its sending side gets its reply after the wait")
+    func halfClosed() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0]
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(unixDomainSocketPath: ada.socket) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                            wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
+                    }
+                }
+            let reply = try await caller.executeThenClose { inbound, outbound in
+                try await outbound.write(ByteBuffer(string: request("POST /v1/import", body: "{\"links\":[\"x:1\"]}\n")))
+                outbound.finish()
+                try await eventually { ada.api.imports.waiting == 1 }
+                #expect(running != nil)
+                running = nil
+                var reply = ByteBuffer()
+                for try await part in inbound { reply.writeImmutableBuffer(part) }
+                return String(buffer: reply)
+            }
+            #expect(reply.contains("\"added\":1"), "\(reply)")
         }
     }
 

@@ -44,27 +44,30 @@ struct APIContext: Sendable {
     }
 
     /// Waits until no other import is in memory.
-    /// - Throws: `alreadyRunning` after `importWait`.
+    /// - Throws: `alreadyRunning` after `importWait`; `badRequest` if the caller closes the connection.
     func importSlot() async throws -> RequestSlots.Slot {
-        if let slot = try await imports.acquire(within: Self.importWait, on: eventLoop) { return slot }
+        let slot = try await CallerConnection.whileOpen { try await imports.acquire(within: Self.importWait, on: eventLoop) }
+        if let slot { return slot }
         throw HexlistError(
             .alreadyRunning, "Another import is still running.", hint: "Nothing was imported. Try again when the other one is done.")
     }
 
     /// Runs an import that has the slot. Returns the memory that it took to the system before another one can have the slot: glibc keeps freed
     /// memory for the thread that had it, and the next import is likely to run on another.
+    ///
+    /// The work is cancelled if the caller leaves: nothing is imported for a caller that left before its transaction began.
     func importing<Value: Sendable>(
-        _ slot: RequestSlots.Slot, _ work: @Sendable () async throws -> Value
+        _ slot: RequestSlots.Slot, _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let result: Result<Value, any Error>
-        do { result = .success(try await work()) } catch { result = .failure(error) }
+        do { result = .success(try await CallerConnection.whileOpen(work)) } catch { result = .failure(error) }
         await node.finishWriting()  // the store lets go of the hexes after it has reported them
         ProcessMemory.returnFreePages()
         withExtendedLifetime(slot) {}
         return try result.get()
     }
 
-    /// An import of the largest size takes some seconds on a slow disk.
+    /// An import of the largest size takes some seconds on a slow disk. Longer than `APIInput.longestBody`.
     private static let importWait = TimeAmount.minutes(10)
 
     /// An orderly end, as if SIGTERM had come.

@@ -132,15 +132,19 @@ enum APIInput {
 
     /// The longest pause between two pieces of a body that `read` reads.
     private static let longestPause = Duration.seconds(60)
+    /// The longest time of a body that `read` reads: less than other requests wait for its slot, so that they get their turn.
+    private static let longestBody = Duration.seconds(9 * 60)
 
     /// Feeds a body to a reader, piece by piece as it arrives.
     /// - Returns: the reader after the last piece.
-    /// - Throws: what `feed` throws; `badRequest` if no piece comes for `longestPause`, since other requests may wait for this one's slot.
+    /// - Throws: what `feed` throws; `badRequest` if no piece comes for `longestPause`, or the last one not within `longestBody`, since other
+    ///   requests may wait for this one's slot.
     static func read<Reader: Sendable>(
-        _ body: RequestBody, into reader: Reader, pause: Duration = longestPause,
+        _ body: RequestBody, into reader: Reader, pause: Duration = longestPause, limit: Duration = longestBody,
         _ feed: @escaping @Sendable (inout Reader, UnsafeRawBufferPointer) throws -> Void
     ) async throws -> Reader {
         let lastPiece = LastPiece()
+        let end = ContinuousClock.now + limit
         return try await withThrowingTaskGroup(of: Reader?.self) { group in
             group.addTask {
                 var reader = reader
@@ -151,13 +155,18 @@ enum APIInput {
                 return reader
             }
             group.addTask {
-                while case let left = lastPiece.at.withLock({ $0 }) + pause - .now, left > .zero { try await Task.sleep(for: left) }
+                while case let left = min(lastPiece.at.withLock({ $0 }) + pause, end) - .now, left > .zero {
+                    try await Task.sleep(for: left)
+                }
                 return nil
             }
             defer { group.cancelAll() }
             if let reader = try await group.next() ?? nil { return reader }
             throw HexlistError(
-                .badRequest, "Nothing of the request's body came for \(pause.components.seconds) s.",
+                .badRequest,
+                ContinuousClock.now >= end
+                    ? "The request's body did not end within \(limit.components.seconds) s."
+                    : "Nothing of the request's body came for \(pause.components.seconds) s.",
                 hint: "Nothing was changed. Send it again.")
         }
     }

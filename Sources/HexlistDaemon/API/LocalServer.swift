@@ -58,9 +58,11 @@ enum LocalServer {
             if isShort(request) { return try await reply(to: request, context, writer, respond) }
             // The loop of the socket's connections is the node's: what lists, streams or waits in parallel is done elsewhere.
             var slot = Optional(writer)
-            try await withTaskExecutorPreference(globalConcurrentExecutor) {
-                guard let writer = slot.take() else { return }
-                try await reply(to: request, context, writer, respond)
+            try await CallerConnection.$channel.withValue(channel) {
+                try await withTaskExecutorPreference(globalConcurrentExecutor) {
+                    guard let writer = slot.take() else { return }
+                    try await reply(to: request, context, writer, respond)
+                }
             }
         }
     }

@@ -24,6 +24,9 @@ final class RequestSlots: Sendable {
 
     init(_ count: Int) { state = Mutex(State(free: count)) }
 
+    /// Whether a request would get a slot at once.
+    var isFree: Bool { state.withLock { $0.free > 0 } }
+
     /// The requests that wait.
     var waiting: Int { state.withLock(\.waiting.count) }
 

@@ -30,6 +30,7 @@ struct RosterRoutes: Sendable {
     private func imported(_ body: RequestBody) async throws -> RosterImport {
         var roster = try await APIInput.read(body, into: RosterReader()) { try $0.feed($1) }
         try roster.finish()
+        try Task.checkCancellation()
         let outcomes = try await api.node.importRoster(roster.entries.map(\.entry))
         var reply = RosterImport(refused: roster.refusals)
         for ((line, entry), outcome) in zip(roster.entries, outcomes) {

@@ -157,6 +157,7 @@ struct TransferRoutes: Sendable {
     private func stored(
         _ read: ReadHexes, into parent: Int64?, merging: Bool, progress: @escaping @Sendable (Int) -> Void
     ) async throws -> ImportResult {
+        try Task.checkCancellation()
         let done = try await api.store.importMine(
             read.hexes, into: parent, merging: merging, at: Timestamp.now.milliseconds,
             diskReserve: Int64(await api.node.configuration.limits.diskReserveBytes),

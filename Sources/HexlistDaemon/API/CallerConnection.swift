@@ -1,0 +1,25 @@
+import HexlistModel
+import NIOCore
+
+/// The connection of the request that the current task answers.
+enum CallerConnection {
+    @TaskLocal static var channel: (any Channel)?
+
+    /// Runs work, and cancels it when the connection is closed. A caller that shut down only its sending side still waits for the reply.
+    /// - Throws: `badRequest`, for nobody to read, if the connection was closed before the work was done; `work` has ended then.
+    static func whileOpen<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        guard let channel else { return try await work() }
+        let (closing, isClosed) = AsyncStream.makeStream(of: Void.self)
+        channel.closeFuture.whenComplete { _ in isClosed.finish() }
+        return try await withThrowingTaskGroup(of: Value?.self) { group in
+            group.addTask { try await work() }
+            group.addTask {
+                for await _ in closing {}
+                return nil
+            }
+            defer { group.cancelAll() }
+            if let value = try await group.next() ?? nil { return value }
+            throw HexlistError(.badRequest, "The connection was closed before the request was done.", hint: "Send it again.")
+        }
+    }
+}
