@@ -35,7 +35,7 @@ public final class HexStore: Sendable {
             try StoreFile.restrict(path)
             if let error = FileSystemProbe.missingLocks(beside: path) { throw HexlistError.withoutLocks(path, error) }
             database = try StoreDatabase(path: path)
-            let tally = try database.reader.read { db in try Tally(on: db) }  // a store without its counters is invalid
+            let tally = try database.withReader { try $0.read { db in try Tally(on: db) } }  // a store without its counters is invalid
             clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
             residue = Residue(of: database, on: queue)
@@ -120,7 +120,7 @@ public final class HexStore: Sendable {
     /// Reads on a connection of its own, in parallel to the writer; sees the state of the newest commit throughout.
     public func read<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
         do {
-            return try await reading { reader in try await reader.read { [self] db in try read(work, on: db) } }
+            return try await database.withReader { reader in try await reader.read { [self] db in try read(work, on: db) } }
         } catch {
             throw HexlistError.of(error, path: path)
         }
@@ -130,9 +130,7 @@ public final class HexStore: Sendable {
     public func submitRead<Value: Sendable>(
         _ work: @escaping @Sendable (StoreReader) throws -> Value, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
-        let reader = database.reader
-        reader.asyncRead { [self] result in
-            if case .failure = result, database.reader !== reader { return submitRead(work, completion: completion) }
+        database.asyncRead { [self] result in
             completion(Result { try read(work, on: result.get()) }.mapError { HexlistError.of($0, path: path) })
         }
     }
@@ -140,19 +138,9 @@ public final class HexStore: Sendable {
     /// Reads and blocks until the result: for start-up and tools.
     public func readSync<Value>(_ work: (StoreReader) throws -> Value) throws -> Value {
         do {
-            return try database.reader.read { db in try read(work, on: db) }
+            return try database.withReader { try $0.read { db in try read(work, on: db) } }
         } catch {
             throw HexlistError.of(error, path: path)
-        }
-    }
-
-    /// Reads, and once more if the connections were replaced meanwhile (`StoreDatabase.openIfPossible`).
-    private func reading<Value>(_ body: (any DatabaseReader) async throws -> Value) async throws -> Value {
-        let reader = database.reader
-        do {
-            return try await body(reader)
-        } catch  where database.reader !== reader {
-            return try await body(database.reader)
         }
     }
 
@@ -163,7 +151,9 @@ public final class HexStore: Sendable {
     }
 
     /// Runs `body` on a reading connection, in one transaction.
-    func readDatabase(_ body: @escaping @Sendable (Database) throws -> Void) async throws { try await reading { try await $0.read(body) } }
+    func readDatabase(_ body: @escaping @Sendable (Database) throws -> Void) async throws {
+        try await database.withReader { try await $0.read(body) }
+    }
 
     // MARK: - Closing
 

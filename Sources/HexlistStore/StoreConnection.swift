@@ -63,6 +63,9 @@ enum StoreConnection {
         return configuration
     }
 
+    /// Whether a connection has the store for itself, so that it has to be closed before another is opened.
+    static func isSole(_ queue: DatabaseQueue) -> Bool { !queue.configuration.readonly }
+
     /// Sets `synchronous=FULL`, with which COMMIT returns after fsync. GRDB sets NORMAL when it opens a pool, which loses the last commits
     /// in a power cut. Checks the result.
     static func makeDurable(_ db: Database, path: String) throws {

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import GRDB
 internal import HexlistModel
 internal import Synchronization
@@ -7,7 +8,29 @@ internal import Synchronization
 final class StoreDatabase: Sendable {
     private enum State {
         case open(DatabasePool)
-        case readOnly(DatabaseQueue, because: StoreFault)
+        /// The group has the reads in flight: a closed queue crashes at a read.
+        case readOnly(DatabaseQueue, inFlight: DispatchGroup, because: StoreFault)
+        /// The queue is closed and the pool is being opened; reads wait for the group.
+        case opening(DispatchGroup, because: StoreFault)
+        /// There are no connections; reads fail with the reason.
+        case unreadable(because: StoreFault)
+
+        static func readOnly(_ queue: DatabaseQueue, because reason: StoreFault) -> State {
+            .readOnly(queue, inFlight: DispatchGroup(), because: reason)
+        }
+    }
+
+    /// Connections in use by one read, which are not closed before `end`.
+    private struct Lease {
+        let reader: any DatabaseReader
+        let inFlight: DispatchGroup?
+
+        func end() { inFlight?.leave() }
+    }
+
+    private enum Leasing {
+        case lease(Lease)
+        case wait(DispatchGroup)
     }
 
     let path: String
@@ -17,15 +40,17 @@ final class StoreDatabase: Sendable {
     ///   first, or another program lets nobody read.
     init(path: String) throws {
         self.path = path
-        let opened: State
+        state = Mutex(try Self.open(path))
+    }
+
+    private static func open(_ path: String) throws -> State {
         do {
             guard FileSystemProbe.hasRoom(beside: path) else { throw StoreFault.full }
-            opened = .open(try Self.openPool(path))
+            return .open(try openPool(path))
         } catch {
-            guard let reason = Self.transientFault(error, path) else { throw error }
-            opened = .readOnly(try Self.openReadOnly(path, because: reason), because: reason)
+            guard let reason = transientFault(error, path) else { throw error }
+            return .readOnly(try openReadOnly(path, because: reason), because: reason)
         }
-        state = Mutex(opened)
     }
 
     /// The fault if it is transient (full disk, lock of another program), else `nil`. SQLite reports some full disks as SQLITE_CANTOPEN.
@@ -48,7 +73,20 @@ final class StoreDatabase: Sendable {
     }
 
     private static func openReadOnly(_ path: String, because reason: StoreFault) throws -> DatabaseQueue {
-        let configuration = reason.isFull ? StoreConnection.soleConfiguration : StoreConnection.readOnlyConfiguration
+        guard reason.isFull else { return try openReadOnly(path, StoreConnection.readOnlyConfiguration, because: reason) }
+        do {
+            return try openReadOnly(path, StoreConnection.soleConfiguration, because: reason)
+        } catch  where StoreFault(error)?.isBusy ?? false {
+            // Another program has the store open, so the index of the WAL is there, which needs no more room.
+            do {
+                return try openReadOnly(path, StoreConnection.readOnlyConfiguration, because: reason)
+            } catch {
+                throw transientFault(error, path) == nil ? error : reason
+            }
+        }
+    }
+
+    private static func openReadOnly(_ path: String, _ configuration: Configuration, because reason: StoreFault) throws -> DatabaseQueue {
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         let isCurrent = try queue.read { db in
             try StoreSchema.migrator.hasCompletedMigrations(db) && SearchIndex.isOfThisFormat(db)
@@ -57,14 +95,60 @@ final class StoreDatabase: Sendable {
         return queue
     }
 
-    /// The connections that read.
-    var reader: any DatabaseReader {
-        state.withLock { state in
-            switch state {
-            case .open(let pool): pool
-            case .readOnly(let queue, _): queue
+    /// Runs `body` with the connections that read, and blocks meanwhile.
+    /// - Throws: the reason why there are no connections; the errors of `body`.
+    func withReader<Value>(_ body: (any DatabaseReader) throws -> Value) throws -> Value {
+        while true {
+            switch try leasing() {
+            case .lease(let lease):
+                defer { lease.end() }
+                return try body(lease.reader)
+            case .wait(let opened): opened.wait()
             }
         }
+    }
+
+    /// The same without blocking.
+    func withReader<Value>(_ body: (any DatabaseReader) async throws -> Value) async throws -> Value {
+        while true {
+            switch try leasing() {
+            case .lease(let lease):
+                defer { lease.end() }
+                return try await body(lease.reader)
+            case .wait(let opened):
+                await withCheckedContinuation { continuation in opened.notify(queue: .global()) { continuation.resume() } }
+            }
+        }
+    }
+
+    /// Reads without waiting; `body` is called on a thread of the reading connection, with an error on any thread.
+    func asyncRead(_ body: @escaping @Sendable (Result<Database, any Error>) -> Void) {
+        do {
+            switch try leasing() {
+            case .lease(let lease):
+                lease.reader.asyncRead { result in
+                    defer { lease.end() }
+                    body(result)
+                }
+            case .wait(let opened): opened.notify(queue: .global()) { [self] in asyncRead(body) }
+            }
+        } catch {
+            body(.failure(error))
+        }
+    }
+
+    private func leasing() throws(StoreFault) -> Leasing {
+        let result: Result<Leasing, StoreFault> = state.withLock { state in
+            switch state {
+            case .open(let pool): return .success(.lease(Lease(reader: pool, inFlight: nil)))
+            case .readOnly(let queue, let inFlight, _):
+                inFlight.enter()
+                return .success(.lease(Lease(reader: queue, inFlight: inFlight)))
+            case .opening(let opened, _): return .success(.wait(opened))
+            case .unreadable(let reason): return .failure(reason)
+            }
+        }
+        return try result.get()
     }
 
     /// The pool; `nil` while the store is only read.
@@ -72,56 +156,72 @@ final class StoreDatabase: Sendable {
         state.withLock { state in if case .open(let pool) = state { pool } else { nil } }
     }
 
-    /// The reason why the store is only read; `nil` while it can be written.
+    /// The reason why the store is only read, or not even that; `nil` while it can be written.
     var fault: StoreFault? {
-        state.withLock { state in if case .readOnly(_, let reason) = state { reason } else { nil } }
-    }
-
-    /// The pool, which is opened if that is possible by now; `nil` while it is not. On one thread at a time.
-    func openIfPossible() -> DatabasePool? {
-        if let pool { return pool }
-        guard FileSystemProbe.hasRoom(beside: path) else { return nil }
-        guard fault?.isFull ?? false else {
-            guard let pool = try? Self.openPool(path) else { return nil }
-            replace(with: pool)
-            return pool
-        }
-        // Reads that come meanwhile wait: the connection that reads has the store for itself.
-        return state.withLock { state in
-            guard case .readOnly(let queue, let reason) = state else { return nil }
-            try? queue.close()
-            do {
-                let pool = try Self.openPool(path)
-                state = .open(pool)
-                return pool
-            } catch {
-                if let queue = try? Self.openReadOnly(path, because: reason) { state = .readOnly(queue, because: reason) }
-                return nil
+        state.withLock { state in
+            switch state {
+            case .open: nil
+            case .readOnly(_, _, let reason), .opening(_, let reason), .unreadable(let reason): reason
             }
         }
     }
 
-    private func replace(with pool: DatabasePool) {
-        let replaced = state.withLock { state in
-            defer { state = .open(pool) }
-            return if case .readOnly(let queue, _) = state { queue } else { nil as DatabaseQueue? }
+    /// The pool, which is opened if that is possible by now; `nil` while it is not. On one thread at a time.
+    func openIfPossible() -> DatabasePool? {
+        switch state.withLock({ $0 }) {
+        case .open(let pool): return pool
+        case .readOnly(let queue, let inFlight, let reason):
+            guard FileSystemProbe.hasRoom(beside: path) else { return nil }
+            guard StoreConnection.isSole(queue) else {
+                // The queue is closed with its last reference, that of a read in flight.
+                guard let pool = try? Self.openPool(path) else { return nil }
+                state.withLock { $0 = .open(pool) }
+                return pool
+            }
+            return reopen(because: reason) {
+                inFlight.wait()
+                try? queue.close()
+            }
+        case .unreadable(.closed), .opening: return nil
+        case .unreadable(let reason): return reopen(because: reason) {}
         }
-        try? replaced?.close()
+    }
+
+    /// Opens the pool, or else a connection that only reads, after the old one is closed. Reads wait meanwhile, without blocking the state.
+    private func reopen(because reason: StoreFault, closing: () -> Void) -> DatabasePool? {
+        let opened = DispatchGroup()
+        opened.enter()
+        defer { opened.leave() }
+        state.withLock { $0 = .opening(opened, because: reason) }
+        closing()
+        let next = (try? Self.open(path)) ?? .unreadable(because: reason)
+        state.withLock { $0 = next }
+        return if case .open(let pool) = next { pool } else { nil }
     }
 
     func releaseMemory() {
-        switch reader {
-        case let pool as DatabasePool: pool.releaseMemory()
-        case let queue as DatabaseQueue: queue.releaseMemory()
-        default: break
+        switch state.withLock({ $0 }) {
+        case .open(let pool): pool.releaseMemory()
+        case .readOnly(let queue, _, _): queue.releaseMemory()
+        case .opening, .unreadable: break
         }
     }
 
-    /// Runs a last checkpoint, which empties the WAL, and closes the connections.
+    /// Runs a last checkpoint, which empties the WAL, and closes the connections. On the thread of `openIfPossible`.
     func close() throws {
-        guard let pool else { return try reader.close() }
-        pool.writeWithoutTransaction { db in _ = try? db.checkpoint(.truncate) }
-        pool.invalidateReadOnlyConnections()
-        try pool.close()
+        let last = state.withLock { state in
+            defer { if case .open = state {} else { state = .unreadable(because: .closed) } }
+            return state
+        }
+        switch last {
+        case .open(let pool):
+            pool.writeWithoutTransaction { db in _ = try? db.checkpoint(.truncate) }
+            pool.invalidateReadOnlyConnections()
+            try pool.close()
+        case .readOnly(let queue, let inFlight, _):
+            inFlight.wait()
+            try queue.close()
+        case .opening, .unreadable: break
+        }
     }
 }

@@ -190,6 +190,102 @@ import Testing
         }
 
         @Test(
+            "a store that cannot be opened again once there is room fails reads, and comes back by itself",
+            .enabled(if: canMount, "mounts a tmpfs, so needs root"))
+        func lostWhileItIsOnlyRead() async throws {
+            let folder = try TestStore.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try #require(Self.mountSmall(folder, bytes: 8 << 20))
+            defer { umount2(folder, Int32(MNT_DETACH)) }
+            let path = folder + "/s.sqlite"
+            let made = try TestStore()
+            try made.write { try $0.setMeta("a", "b") }
+            try made.store.close()
+            try FileManager.default.copyItem(atPath: made.path, toPath: path)
+            try Self.fill(folder, butFor: 0)
+            let store = try HexStore(path: path)
+            #expect(store.fault?.code == .storageFull)
+
+            // A folder in its place, so that neither connections that write nor one that reads can be opened.
+            try #require(rename(path, path + ".away") == 0 && mkdir(path, 0o700) == 0)
+            unlink(folder + "/ballast")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<8 {
+                    // Reads in flight, and begun, while the connection is closed.
+                    group.addTask {
+                        for _ in 0..<200 { if let value = try? await store.read({ try $0.meta("a") }) { #expect(value == "b") } }
+                    }
+                }
+                #expect(throws: HexlistError.self) { try store.writeSync { try $0.setMeta("a", "c") } }
+                try await group.waitForAll()
+            }
+            let blocking = #expect(throws: HexlistError.self) { try store.readSync { try $0.meta("a") } }
+            #expect(blocking?.code == .storageFull)
+            await #expect(throws: HexlistError.self) { try await store.read { try $0.meta("a") } }
+
+            try #require(rmdir(path) == 0 && rename(path + ".away", path) == 0)
+            try store.writeSync { try $0.setMeta("a", "c") }
+            #expect(try await store.read { try $0.meta("a") } == "c")
+            try store.close()
+        }
+
+        @Test(
+            "a full disk is the reason, also while another program has the store open",
+            .enabled(if: canMount, "mounts a tmpfs, so needs root"), arguments: [false, true])
+        func fullBesideAnotherProgram(isLocked: Bool) async throws {
+            let folder = try TestStore.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try #require(Self.mountSmall(folder, bytes: 8 << 20))
+            defer { umount2(folder, Int32(MNT_DETACH)) }
+            let path = folder + "/s.sqlite"
+            let made = try TestStore()
+            try made.write { try $0.setMeta("a", "b") }
+            try made.store.close()
+            try FileManager.default.copyItem(atPath: made.path, toPath: path)
+            var configuration = Configuration()
+            if isLocked { configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") } }
+            let other = try DatabaseQueue(path: path, configuration: configuration)
+            try await other.writeWithoutTransaction { db in
+                try db.execute(sql: "BEGIN")
+                _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM meta")
+                try db.execute(sql: "COMMIT")
+            }
+            try Self.fill(folder, butFor: 0)
+            if isLocked {
+                let error = #expect(throws: HexlistError.self) { try HexStore(path: path) }
+                #expect(error?.code == .storageFull)
+                try other.close()
+            }
+
+            let store = try HexStore(path: path)
+            #expect(store.fault?.code == .storageFull)
+            #expect(try await store.read { try $0.meta("a") } == "b")
+            unlink(folder + "/ballast")
+            try store.writeSync { try $0.setMeta("a", "c") }
+            #expect(try await store.read { try $0.meta("a") } == "c")
+            try store.close()
+            if !isLocked { try other.close() }
+        }
+
+        @Test(
+            "a store that was only read and is closed fails later reads",
+            .enabled(if: canMount, "mounts a tmpfs, so needs root"))
+        func readAfterTheEnd() async throws {
+            let folder = try TestStore.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try #require(Self.mountSmall(folder, bytes: 8 << 20))
+            defer { umount2(folder, Int32(MNT_DETACH)) }
+            let made = try TestStore()
+            try made.store.close()
+            try FileManager.default.copyItem(atPath: made.path, toPath: folder + "/s.sqlite")
+            try Self.fill(folder, butFor: 0)
+            let store = try HexStore(path: folder + "/s.sqlite")
+            try store.close()
+            #expect(throws: HexlistError.self) { try store.readSync { try $0.meta("a") } }
+            await #expect(throws: HexlistError.self) { try await store.read { try $0.meta("a") } }
+        }
+
+        @Test(
             "a store of an earlier version is not read on a full disk: it has to be changed first",
             .enabled(if: canMount, "mounts a tmpfs, so needs root"))
         func fullBeforeAMigration() throws {
