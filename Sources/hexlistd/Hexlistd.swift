@@ -45,7 +45,7 @@ struct Hexlistd: ParsableCommand {
     @Option(help: ArgumentHelp("Put a backup into the state folder and start nothing; what is there is moved aside.", valueName: "file"))
     var restore: String?
 
-    @Flag(help: "Make the store or the identity that is missing, empty and new, and start nothing; what is there stays.")
+    @Flag(help: "Make the store or the identity that is missing, empty and new, and start nothing; files of a lost store are moved aside.")
     var beginAnew = false
 
     func validate() throws {
@@ -68,7 +68,7 @@ struct Hexlistd: ParsableCommand {
             return nil
         }
         if beginAnew {
-            for line in try BeginAnew.run(in: paths.stateFolder).lines { print(line) }
+            for line in try BeginAnew.run(in: paths.stateFolder).lines { print(TerminalText.clean(line)) }
             return nil
         }
         guard check else { return daemon }

@@ -224,6 +224,7 @@ struct StartupTests {
     /// A part of a state folder that is missing, or in the way.
     enum Missing: String, CaseIterable {
         case store, storeButLog, deadLink, storeAndIdentityButFiles, storeAndIdentityButOffers, storeAndIdentityInARestore
+        case storeAndIdentityButFilesMovedAside
         case identityInARestore, storeAndIdentityMovedAside, storeIsFolder, storeIsEmpty, identityIsDeadLink, identityIsFolder
 
         /// Takes it away, or puts it in the way, in a folder with a whole state.
@@ -254,6 +255,9 @@ struct StartupTests {
             case .storeAndIdentityMovedAside:
                 gone(store, identity)
                 made("\(folder)/before-restore-20310405T0607")
+            case .storeAndIdentityButFilesMovedAside:
+                gone(store, identity)
+                made("\(folder)/before-begin-anew-20310405T0607")
             case .storeIsFolder:
                 gone(store)
                 made(store)
@@ -337,6 +341,54 @@ struct StartupTests {
             symlink("unmounted", "\(folder.path)/hexlist.sqlite")
             let dead = try #require(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
             #expect(dead.code == .storeUnusable && dead.message.contains("is a link to"))
+        }
+    }
+
+    @Test("--begin-anew moves the files of a lost store aside; they stay where they are if it makes none")
+    func beginAnewBesideFiles() async throws {
+        try await TemporaryFolder.with { folder in
+            try await start(folder.path)
+            let kept = ["files/ab", "offers/cd"]
+            for path in kept {
+                mkdir("\(folder.path)/\(path.split(separator: "/")[0])", 0o700)
+                try folder.write("kept", to: path)
+            }
+            unlink("\(folder.path)/identity.pem")
+            #expect(try BeginAnew.run(in: folder.path).aside == nil)
+            for path in kept { #expect(access("\(folder.path)/\(path)", F_OK) == 0) }
+
+            unlink("\(folder.path)/hexlist.sqlite")
+            symlink("unmounted", "\(folder.path)/hexlist.sqlite")
+            #expect(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
+            for path in kept { #expect(access("\(folder.path)/\(path)", F_OK) == 0) }
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(!names.contains { $0.hasPrefix("before-") })
+
+            unlink("\(folder.path)/hexlist.sqlite")
+            let anew = try BeginAnew.run(in: folder.path)
+            let aside = try #require(anew.aside)
+            #expect(anew.lines.contains { $0.contains(aside) })
+            for path in kept {
+                #expect(access("\(folder.path)/\(path)", F_OK) != 0)
+                #expect(try String(contentsOfFile: "\(aside)/\(path)", encoding: .utf8) == "kept")
+            }
+            try await start(folder.path)
+        }
+    }
+
+    @Test("a restore that is interrupted while it moves a state aside is refused, wherever it was", arguments: 1..<7)
+    func interruptedRestore(_ moved: Int) async throws {
+        try await TemporaryFolder.with { folder in
+            try await start(folder.path)
+            let log = ["-wal", "-shm", "-journal"].map { "hexlist.sqlite" + $0 }
+            for name in log { try folder.write("", to: name) }
+            for name in ["files", "offers", "restoring", "before-restore-20310405T0607"] { mkdir("\(folder.path)/\(name)", 0o700) }
+            for name in Restore.namesMovedAside.prefix(moved) {
+                try #require(rename("\(folder.path)/\(name)", "\(folder.path)/before-restore-20310405T0607/\(name)") == 0)
+            }
+            let error = #expect(throws: HexlistError.self) { try StateParts.check(folder.path) }
+            #expect(error?.code == .stateFolder && error?.message.contains("interrupted") == true)
+            #expect(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
         }
     }
 

@@ -43,6 +43,11 @@ struct BackupTests {
                     #expect(now == before)
                 }
 
+                let kept = ["files/\(String(repeating: "a", count: 64))", "offers/0123456789abcdef"]
+                for path in kept {
+                    try FileManager.default.createDirectory(atPath: "\(other.state)/\(path)", withIntermediateDirectories: true)
+                    try Data("kept".utf8).write(to: URL(fileURLWithPath: "\(other.state)/\(path)/a"))
+                }
                 let restored = try await other.hexlist("restore", file, "--yes")
                 #expect(
                     restored.status == 0 && restored.out.contains(identity) && restored.out.contains("Two machines may not"), "\(restored)")
@@ -54,6 +59,10 @@ struct BackupTests {
                 #expect(folders.count == 1)
                 let aside = try FileManager.default.contentsOfDirectory(atPath: "\(other.state)/\(folders[0])")
                 #expect(aside.contains("identity.pem") && aside.contains("hexlist.sqlite"))
+                for path in kept {
+                    let left = try Data(contentsOf: URL(fileURLWithPath: "\(other.state)/\(folders[0])/\(path)/a"))
+                    #expect(left == Data("kept".utf8))
+                }
                 #expect(!FileManager.default.fileExists(atPath: "\(other.state)/restoring"))
             }
         }

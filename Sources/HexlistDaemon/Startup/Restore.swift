@@ -1,4 +1,3 @@
-import HexlistAPI
 public import HexlistModel
 import HexlistStore
 import HexlistTransport
@@ -19,7 +18,7 @@ public struct Restore: Sendable, Equatable {
     public var peer: PeerID
     /// Hexes in the inbox.
     public var inbox: Int
-    /// Where the store and the identity went that were there; `nil` if there were none.
+    /// Where the store, the identity and the files went that were there; `nil` if there were none.
     public var aside: String?
 
     /// - Throws: `HexlistError`: `badRequest`, `storeUnusable` or `identity` for a file that is no backup or damaged, `alreadyRunning` with a
@@ -51,9 +50,9 @@ public struct Restore: Sendable, Equatable {
 
         let aside = try moveAside(state.path)
         for name in [StateFolder.storeName, Identity.fileName] {
-            try move("\(making)/\(name)", to: "\(state.path)/\(name)")
+            try AsideFolder.move("\(making)/\(name)", to: "\(state.path)/\(name)")
         }
-        synchronize(state.path)
+        AsideFolder.synchronize(state.path)
         withExtendedLifetime(state) {}  // the lock
         return Restore(peer: identity.peerID, inbox: Int(clamping: inbox), aside: aside)
     }
@@ -71,34 +70,21 @@ public struct Restore: Sendable, Equatable {
     /// The files of a state folder that a backup takes the place of.
     private static let names = ["", "-wal", "-shm", "-journal"].map { StateFolder.storeName + $0 } + [Identity.fileName]
 
+    /// What is moved aside, in this order. Without its identity a folder with an interrupted restore is refused (`StateParts`), so that goes
+    /// first: no start finds the store without its log. The log belongs to its store and goes before it, so that no other store finds it.
+    static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + AsideFolder.fileFolders
+
     private static func moveAside(_ folder: String) throws -> String? {
         // A link that leads nowhere is moved aside as well.
-        let present = names.filter { StateParts.exists("\(folder)/\($0)") }
+        let present = namesMovedAside.filter { StateParts.exists("\(folder)/\($0)") }
         guard !present.isEmpty else { return nil }
-        let now = Timestamp(milliseconds: Int64(time(nil)) * 1_000).description
-        let stamp = String(decoding: now.utf8.filter { ASCII.isDigit($0) || $0 == UInt8(ascii: "T") }.dropLast(3), as: UTF8.self)
-        var aside = "\(folder)/\(StateFolder.asidePrefix)\(stamp)"
-        while access(aside, F_OK) == 0 { aside += "-again" }
-        try PrivateFolder.make(aside)
-        // The log of a store belongs to it: it goes first, so that no other store ever finds it.
-        for name in present.sorted(by: { $0.utf8.count > $1.utf8.count }) { try move("\(folder)/\(name)", to: "\(aside)/\(name)") }
-        synchronize(aside)
-        return aside
-    }
-
-    private static func move(_ path: String, to other: String) throws(HexlistError) {
-        guard rename(path, other) == 0 else {
-            throw HexlistError(
-                .stateFolder, "\(path) cannot be moved to \(other) (\(String(cString: strerror(errno)))).",
-                hint: "Nothing is lost: what was here is there or in a folder before-restore-… beside it. Restore again.")
+        let aside = try AsideFolder.make(StateFolder.asidePrefix, in: folder)
+        for name in present {
+            try AsideFolder.move("\(folder)/\(name)", to: "\(aside)/\(name)")
+            if name == Identity.fileName { AsideFolder.synchronize(folder) }
         }
-    }
-
-    private static func synchronize(_ folder: String) {
-        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        fsync(descriptor)
-        close(descriptor)
+        AsideFolder.synchronize(aside)
+        return aside
     }
 
     private static func remove(_ folder: String) {

@@ -39,8 +39,8 @@ struct StateFolder {
 
     static func storePath(_ folder: String) -> String { "\(folder)/\(storeName)" }
 
-    /// The folder in which a restore makes store and identity, and the beginning of the names of folders with an earlier state.
-    static let (restoringName, asidePrefix) = ("restoring", "before-restore-")
+    /// The folder in which a restore makes store and identity, and the beginnings of the names of folders with an earlier state.
+    static let (restoringName, asidePrefix, beginAnewPrefix) = ("restoring", "before-restore-", "before-begin-anew-")
 
     /// The backup that is being made and sent.
     static func backupPath(_ folder: String) -> String { "\(folder)/hexlist.backup.new" }

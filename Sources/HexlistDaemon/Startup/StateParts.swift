@@ -14,24 +14,28 @@ enum StateParts {
     /// - Throws: `HexlistError` `storeUnusable`, `identity` or `stateFolder` that names the missing part.
     static func check(_ folder: String) throws {
         let store = StateFolder.storePath(folder)
-        let identity = "\(folder)/\(Identity.fileName)"
-        let missing = exists(store) ? Identity.fileName : StateFolder.storeName
-        if exists("\(folder)/\(StateFolder.restoringName)"), !exists(store) || !exists(identity) {
-            throw HexlistError(
-                .stateFolder, "A restore in \(folder) was interrupted: \(missing) is missing.",
-                hint: "Restore again (`hexlist restore FILE`). What was there before is in a folder \(StateFolder.asidePrefix)… beside it.")
-        }
+        try checkRestore(folder)
         guard !exists(store), let trace = trace(in: folder) else { return }
         throw HexlistError(
             .storeUnusable, "The store \(store) is missing, and \(trace) is there: this is no first start.",
             hint: "Mount the disk it is on, or put it back (`hexlist restore FILE`). `hexlistd --begin-anew` makes an empty one.")
     }
 
-    /// The name of something that only a daemon makes that has a store and an identity, or that a restore leaves.
+    /// - Throws: `HexlistError` `stateFolder` if a restore was interrupted, so that parts are in other folders.
+    static func checkRestore(_ folder: String) throws {
+        let isStoreHere = exists(StateFolder.storePath(folder))
+        guard exists("\(folder)/\(StateFolder.restoringName)"), !isStoreHere || !exists("\(folder)/\(Identity.fileName)") else { return }
+        let missing = isStoreHere ? Identity.fileName : StateFolder.storeName
+        throw HexlistError(
+            .stateFolder, "A restore in \(folder) was interrupted: \(missing) is missing.",
+            hint: "Restore again (`hexlist restore FILE`). What was there before is in a folder \(StateFolder.asidePrefix)… beside it.")
+    }
+
+    /// The name of something that only a daemon makes that has a store and an identity, or that a restore or a new beginning leaves.
     private static func trace(in folder: String) -> String? {
         let names = names(in: folder)
-        let aside = names.filter { $0.hasPrefix(StateFolder.asidePrefix) }.min()
-        return [Identity.fileName, "offers", "files"].first(where: names.contains) ?? aside
+        let aside = names.filter { $0.hasPrefix(StateFolder.asidePrefix) || $0.hasPrefix(StateFolder.beginAnewPrefix) }.min()
+        return ([Identity.fileName] + AsideFolder.fileFolders).first(where: names.contains) ?? aside
     }
 
     private static func names(in folder: String) -> [String] {
