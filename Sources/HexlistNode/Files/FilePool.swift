@@ -43,18 +43,23 @@ final class FilePool: Sendable {
     /// The file with a digest, open, if it is here and is what it was.
     /// - Parameter peer: a peer that must have sent it; `nil` for any.
     func open(_ digest: [UInt8], from peer: PeerID? = nil) -> (OfferedFile, PooledFile)? {
-        guard let row = try? store.readSync({ try $0.pooled([digest], from: peer) }).first,
-            let file = folder(row.place).open(digest, name: row.name),
+        guard let row = try? store.readSync({ try $0.pooled([digest], from: peer) }).first, let file = content(of: row) else { return nil }
+        return (file, row)
+    }
+
+    /// The file of a row, open, if it is here and is what it was.
+    private func content(of row: PooledFile) -> OfferedFile? {
+        guard let file = folder(row.place).open(row.sha256, name: row.name),
             FileIdentity(row.identity)?.hasSameContent(as: file.identity) ?? false
         else { return nil }
-        return (file, row)
+        return file
     }
 
     /// The files with these digests that a peer sent and that are here, which counts as a use. Files that have changed are forgotten.
     func use(_ digests: [[UInt8]], from peer: PeerID, for hex: Int64?, at now: Int64) throws -> [PooledFile] {
         var files: [PooledFile] = []
         for row in try store.readSync({ try $0.pooled(digests, from: peer) }) {
-            if open(row.sha256) != nil { files.append(row) } else { drop(row) }
+            if content(of: row) != nil { files.append(row) } else { drop(row) }
         }
         if !files.isEmpty { try store.usePooled(files.map(\.id), for: hex, at: now) }
         return files
@@ -171,9 +176,17 @@ final class FilePool: Sendable {
             var before: Int64?
             repeat {
                 let page = try store.readSync { [before] in try $0.pooledPage(before: before, limit: 1_000) }
-                for file in page.items where self.open(file.sha256) == nil {
-                    do { try putInPlace(file) } catch { drop(file) }
-                    if self.open(file.sha256) == nil { drop(file) }
+                for file in page.items where content(of: file) == nil {
+                    do {
+                        try putInPlace(file)
+                    } catch let error as HexlistError {
+                        throw error  // of the store: nothing is known of the file, which stays
+                    } catch {
+                        drop(file)
+                        continue
+                    }
+                    let row = try store.readSync { try $0.pooled([file.sha256]) }.first
+                    if row.flatMap(content(of:)) == nil { drop(file) }
                 }
                 before = page.next
             } while before != nil
