@@ -92,6 +92,7 @@ import Testing
         "dialBack?.token == ": "numbers",
         "HexlistDaemon/Metrics/": "names of metrics",
         "name != \".\"": "a name of at most 253 bytes, of which bytes were checked",
+        "if name == Identity.fileName": "names of the state folder's files",
         "!link.url.hasPrefix(\"#\")": "a link the user typed",
         "links.first?.url.hasPrefix(\"#\")": "a link the user typed",
     ]

@@ -237,7 +237,13 @@ final class FileFetching {
         }
         if !toRead.isEmpty { read(toRead, host) }
         // Last, since each end has actions of its own.
-        for run in leaving { (runs[run] as? FileRun)?.giveWay() }
+        for run in leaving {
+            if loading.removeValue(forKey: run) != nil {
+                carryOut(queue.ended(run, .gaveWay, now: .now), host)  // its row is still being read
+            } else {
+                (runs[run] as? FileRun)?.giveWay()
+            }
+        }
         if !actions.isEmpty { tell(host) }
     }
 
