@@ -36,6 +36,20 @@ public struct LineSplitter: Sendable {
         add(bytes[start...])
     }
 
+    /// The lines that these bytes complete, as `feed` passes them on.
+    public mutating func lines(_ bytes: UnsafeRawBufferPointer) -> [(number: Int, line: [UInt8]?)] {
+        var lines: [(number: Int, line: [UInt8]?)] = []
+        feed(bytes) { lines.append(($0, $1)) }
+        return lines
+    }
+
+    /// The last line if it has no line end; else none.
+    public mutating func lastLine() -> [(number: Int, line: [UInt8]?)] {
+        var lines: [(number: Int, line: [UInt8]?)] = []
+        finish { lines.append(($0, $1)) }
+        return lines
+    }
+
     /// Passes on the last line if it has no line end.
     public mutating func finish(_ body: (_ number: Int, _ line: [UInt8]?) throws -> Void) rethrows {
         if isTooLong || !pending.isEmpty { try handOut(body) }

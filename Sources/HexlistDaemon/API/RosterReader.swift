@@ -16,15 +16,11 @@ struct RosterReader {
         guard bytes <= LocalAPI.rosterBytes else {
             throw HexlistError(.tooLarge, "The body of the request is longer than \(LocalAPI.rosterBytes) bytes.", hint: "Split it.")
         }
-        var lines: [(number: Int, line: [UInt8]?)] = []
-        splitter.feed(piece) { lines.append(($0, $1)) }
-        for (number, line) in lines { try take(number, line) }
+        for (number, line) in splitter.lines(piece) { try take(number, line) }
     }
 
     mutating func finish() throws(HexlistError) {
-        var lines: [(number: Int, line: [UInt8]?)] = []
-        splitter.finish { lines.append(($0, $1)) }
-        for (number, line) in lines { try take(number, line) }
+        for (number, line) in splitter.lastLine() { try take(number, line) }
     }
 
     private mutating func take(_ number: Int, _ line: [UInt8]?) throws(HexlistError) {

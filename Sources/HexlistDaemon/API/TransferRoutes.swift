@@ -189,15 +189,11 @@ struct ImportReader {
 
     /// - Throws: `tooLarge`
     mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(HexlistError) {
-        var lines: [(number: Int, line: [UInt8]?)] = []
-        splitter.feed(bytes) { lines.append(($0, $1)) }
-        for (number, line) in lines { try take(number, line) }
+        for (number, line) in splitter.lines(bytes) { try take(number, line) }
     }
 
     mutating func finish() throws(HexlistError) {
-        var lines: [(number: Int, line: [UInt8]?)] = []
-        splitter.finish { lines.append(($0, $1)) }
-        for (number, line) in lines { try take(number, line) }
+        for (number, line) in splitter.lastLine() { try take(number, line) }
     }
 
     private mutating func take(_ number: Int, _ line: [UInt8]?) throws(HexlistError) {
