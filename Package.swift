@@ -93,6 +93,9 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
+        .target(
+            name: "HexlistEventLoop", dependencies: [.product(name: "NIOCore", package: "swift-nio")],
+            swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
             name: "HexlistRclone",
@@ -106,7 +109,7 @@ let package = Package(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
-                "HexlistAPI",
+                "HexlistAPI", "HexlistEventLoop",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -225,7 +228,7 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistNode", "HexlistAPI", "HexlistFiles", "HexlistJSON", "HexlistStore", "HexlistTransport", "HexlistWire",
+                "HexlistNode", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistStore", "HexlistTransport", "HexlistWire",
                 "HexlistDiscovery", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -15,17 +16,19 @@ final class DeliveryScheduler {
     private let turnTimer: DeadlineTimer
     private let limits: NodeConfiguration.Send
     private let eventLoop: any EventLoop
+    private let clocks: Clocks
 
-    init(_ limits: NodeConfiguration.Send, on eventLoop: any EventLoop) {
+    init(_ limits: NodeConfiguration.Send, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.limits = limits
         self.eventLoop = eventLoop
+        self.clocks = clocks
         turns = TransferTurns(limit: limits.concurrentTransfers)
-        turnTimer = DeadlineTimer(on: eventLoop)
+        turnTimer = DeadlineTimer(on: eventLoop, clocks)
     }
 
     func link(to peer: PeerID) -> PeerLink {
         if let link = links[peer] { return link }
-        let link = PeerLink(peer: peer, on: eventLoop)
+        let link = PeerLink(peer: peer, on: eventLoop, clocks)
         links[peer] = link
         return link
     }
@@ -35,7 +38,7 @@ final class DeliveryScheduler {
     /// Forgets a link with no session, nothing to send and nothing under way.
     private func forgetIfQuiet(_ link: PeerLink) {
         guard link.sessions.isEmpty, !link.endedWithRows, !link.delivery.knowsOfRows, link.delivery.isQuiet, !link.isDialling,
-            !link.delivery.isPaused(now: .now)
+            !link.delivery.isPaused(now: clocks.now)
         else { return }
         link.resumption.cancel()
         links[link.peer] = nil
@@ -110,7 +113,8 @@ final class DeliveryScheduler {
         guard !host.isStopping else { return }
         if link.sending != nil { return pump(link, host) }
         let peer = link.peer
-        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), host.isVerified(peer), !isHeld(peer, host)
+        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: host.clocks.now), host.isVerified(peer),
+            !isHeld(peer, host)
         else { return }
         let endpoints = host.endpoints(of: peer)
         guard !endpoints.isEmpty else { return }
@@ -140,7 +144,7 @@ final class DeliveryScheduler {
         let link = links[peer]
         // Whatever pause there is ends when it is back.
         guard link?.sending != nil || host.isVerified(peer) else { return (.peer, nil) }
-        if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) { return (.retry, until) }
+        if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: host.clocks.now) { return (.retry, until) }
         guard let link, link.sending != nil, !host.isUndecided(peer) else { return (.session, nil) }
         guard !link.delivery.waitsForTrust(bytes: bytes) else { return (.trust, nil) }
         return (turns.isWaiting(peer) ? .turn : .window, nil)
@@ -173,7 +177,7 @@ final class DeliveryScheduler {
     /// Carries out steps of the delivery until there is none.
     func pump(_ link: PeerLink, _ host: isolated some DeliveryHost) {
         guard !host.isStopping, let session = link.sending, session.connection.isOpen else { return }
-        let now = ContinuousClock.Instant.now
+        let now = host.clocks.now
         guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isHeld(link.peer, host), !host.isUndecided(link.peer) else {
             return giveTurnBack(link, host)
         }
@@ -262,9 +266,9 @@ final class DeliveryScheduler {
     private func watchTurns(_ host: isolated some DeliveryHost) {
         turnTimer.set(turns.deadline, host) { host in
             let deliveries = host.deliveries
-            for peer in deliveries.turns.overdue(now: .now) {
+            for peer in deliveries.turns.overdue(now: host.clocks.now) {
                 if deliveries.turns.release(peer) != nil { deliveries.wakeNext(host) }
-                if deliveries.links[peer] != nil { _ = deliveries.turns.request(peer, now: .now) }
+                if deliveries.links[peer] != nil { _ = deliveries.turns.request(peer, now: host.clocks.now) }
             }
             deliveries.watchTurns(host)
         }
@@ -278,7 +282,7 @@ final class DeliveryScheduler {
         // `duplicate`.
         guard let peer = session.peer, !host.isUndecided(peer) else { return }
         let link = link(to: peer)
-        let now = ContinuousClock.Instant.now
+        let now = host.clocks.now
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
         if verdicts.contains(where: { $0.state.isDelivered }) { link.transferFailures = 0 }
         lookWhetherDrained()
@@ -297,8 +301,8 @@ final class DeliveryScheduler {
     /// - Parameter counted: whether the delivery waits for this to be written before it rewinds.
     private func write(_ verdicts: [PeerDelivery.Verdict], for link: PeerLink, counted: Bool, _ host: isolated some DeliveryHost) {
         let peer = link.peer
-        let now = Timestamp.now.milliseconds
-        let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
+        let now = host.clocks.milliseconds
+        let next = link.delivery.pausedUntil.map { now + ($0 - host.clocks.now).milliseconds }
         let settlements = Settlement.all(in: verdicts)
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
         // A stream's caller, and that of a hex which did not arrive, are told what is in the store; the row of a refusal is shown with its reason.
@@ -350,7 +354,7 @@ final class DeliveryScheduler {
     /// Rejects what waits for a peer that blocked this node, so many rows at a time.
     private func rejectAll(for peer: PeerID, _ host: isolated some DeliveryHost) {
         host.store.rejectQueued(
-            of: peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", at: Timestamp.now.milliseconds
+            of: peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", at: host.clocks.milliseconds
         ) {
             [host] result in
             host.onLoop { host in
@@ -370,7 +374,7 @@ final class DeliveryScheduler {
 
     /// Takes a later Hello of the peer, on one of its sessions.
     func greetedAgain(_ link: PeerLink, on session: PeerSession, frameLimit: Int, _ host: isolated some DeliveryHost) {
-        let now = ContinuousClock.Instant.now
+        let now = host.clocks.now
         // Where both sides dialled at the same moment, it is said on one of two sessions.
         link.delivery.greetedAgain(frameLimit: link.sending === session ? frameLimit : nil, now: now)
         resumeAfterPause(link, now: now, host)
@@ -397,8 +401,8 @@ final class DeliveryScheduler {
         giveTurnBack(link, host)
         if hadWork || end.isConflictThere && hasRows {
             transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min(), host)
-        } else if hasRows, !link.delivery.isPaused(now: .now) {
-            resume(link, at: .now + .seconds(1), host)
+        } else if hasRows, !link.delivery.isPaused(now: host.clocks.now) {
+            resume(link, at: host.clocks.now + .seconds(1), host)
         }
         host.wakeWaiters()
         link.endedWithRows = hasRows
@@ -420,11 +424,11 @@ final class DeliveryScheduler {
             isConflict
             ? PeerLink.conflictPause
             : PeerLink.backoff.jitteredPause(after: link.transferFailures, shortest: PeerLink.shortestPause, using: &random)
-        let until = ContinuousClock.Instant.now + pause
+        let until = host.clocks.now + pause
         link.delivery.pause(until: until)
         resume(link, at: link.delivery.pausedUntil ?? until, host)
         let error = end?.text ?? "The outbox could not be read."
-        let at = Timestamp.now.milliseconds
+        let at = host.clocks.milliseconds
         let counts = end?.countsAgainstHex(closedByPeer: closedByPeer) ?? false
         let peer = link.peer
         // A row that the peer refused for now was answered; the session's end is not its doing.
@@ -454,7 +458,7 @@ final class DeliveryScheduler {
     private func goOn(_ link: PeerLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         link.resumption.set(instant, host) { [peer = link.peer] host in
             guard let link = host.deliveries.links[peer] else { return }
-            if let until = link.delivery.pausedUntil, until > .now {
+            if let until = link.delivery.pausedUntil, until > host.clocks.now {
                 host.deliveries.goOn(link, at: until, host)
             } else {
                 host.deliveries.kick(link, host)

@@ -1,3 +1,4 @@
+import HexlistEventLoop
 import HexlistModel
 import HexlistTransport
 import HexlistWire
@@ -25,6 +26,10 @@ final class DuplicateChallenges {
     /// The challenges without an answer, at most one for each session.
     private var challenges: [PeerID: [Challenge]] = [:]
 
+    private let clocks: Clocks
+
+    init(_ clocks: Clocks) { self.clocks = clocks }
+
     var isAsking: Bool { !challenges.isEmpty }
 
     /// Whether it is not known yet if two starts of the peer live at once.
@@ -47,7 +52,7 @@ final class DuplicateChallenges {
         older.checks.ping.take()?.done(.displaced)
         let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
         challenges[peer, default: []].append(Challenge(message: message, older: older, newer: newer, otherStart: otherStart))
-        older.act { $0.challenge(message, now: .now, &$1) }
+        older.act { $0.challenge(message, now: clocks.now, &$1) }
     }
 
     /// Asks older sessions again after one of three has gone, and with it the decision about the other two.

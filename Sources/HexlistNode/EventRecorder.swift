@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEventLoop
 import HexlistJSON
 import HexlistModel
 import HexlistStore
@@ -15,7 +16,7 @@ final class EventRecorder {
     private var allowance = EventAllowance()
     private let timer: DeadlineTimer
 
-    init(on eventLoop: any EventLoop) { timer = DeadlineTimer(on: eventLoop) }
+    init(on eventLoop: any EventLoop, _ clocks: Clocks) { timer = DeadlineTimer(on: eventLoop, clocks) }
 
     /// When an `events.omitted` is due; `nil` while none is.
     var nextOmission: ContinuousClock.Instant? { allowance.nextDeadline }
@@ -26,7 +27,7 @@ final class EventRecorder {
         _ type: EventType, peer: PeerID?, data: [String: String] = [:], from source: EventAllowance.Source? = nil,
         _ host: isolated some EventHost
     ) {
-        if let source, !allowance.take(source, now: .now) { return schedule(host) }
+        if let source, !allowance.take(source, now: host.clocks.now) { return schedule(host) }
         write(type, peer: peer, data: data, of: source.map { EventAllowance.Omission(source: $0, count: 1) }, host)
     }
 
@@ -49,7 +50,7 @@ final class EventRecorder {
         _ type: EventType, peer: PeerID?, data: [String: String], of counted: EventAllowance.Omission?, _ host: isolated some EventHost
     ) {
         let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        let at = Timestamp.now.milliseconds
+        let at = host.clocks.milliseconds
         let reserve = counted == nil ? nil : Int64(host.configuration.limits.diskReserveBytes)
         host.store.appendEvent(type, at: at, peer: peer, data: text, leaving: reserve) { [host] result in
             switch result {
@@ -57,7 +58,7 @@ final class EventRecorder {
             case .success(false):
                 guard let counted else { break }
                 host.onLoop { host in
-                    host.events.allowance.omitted(counted.count, counted.source, now: .now)
+                    host.events.allowance.omitted(counted.count, counted.source, now: host.clocks.now)
                     host.events.schedule(host)
                 }
             case .failure(let error): host.logger.error("event could not be recorded", metadata: ["error": "\(error)"])
@@ -67,7 +68,7 @@ final class EventRecorder {
 
     private func schedule(_ host: isolated some EventHost) {
         timer.set(allowance.nextDeadline, host) { host in
-            host.events.tell(host.events.allowance.takeDue(now: .now), host)
+            host.events.tell(host.events.allowance.takeDue(now: host.clocks.now), host)
             host.events.schedule(host)
         }
     }

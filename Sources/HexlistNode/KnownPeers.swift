@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import HexlistTransport
@@ -25,7 +26,7 @@ final class KnownPeers {
     private var changes = 0
     private var isReading = false
 
-    init(on eventLoop: any EventLoop) { reserveTimer = DeadlineTimer(on: eventLoop) }
+    init(on eventLoop: any EventLoop, _ clocks: Clocks) { reserveTimer = DeadlineTimer(on: eventLoop, clocks) }
 
     // MARK: Who is this
 
@@ -123,9 +124,9 @@ final class KnownPeers {
         if record.trust == .trusted, lastAddresses[peer] != address {
             lastAddresses[peer] = address
             // One call for all peers that come within a second.
-            reserveTimer.set(.now + .seconds(1), host) { $0.known.reserveAddresses($0) }
+            reserveTimer.set(host.clocks.now + .seconds(1), host) { $0.known.reserveAddresses($0) }
         }
-        let at = Timestamp.now.milliseconds
+        let at = host.clocks.milliseconds
         var endpoints: [PeerEndpoint] = []
         if let dialled = session.dialled?.endpoint {
             if let host = session.addressBehindName {
@@ -144,13 +145,13 @@ final class KnownPeers {
     func rememberSeen(_ peer: PeerID, _ host: isolated some PeersHost) {
         guard !host.isStopping, let record = records[peer], record.trust == .trusted else { return }
         let name = PeerName.cut(host.finder.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
-        keep(PeerSighting(record, name: name, seenAt: Timestamp.now.milliseconds), host)
+        keep(PeerSighting(record, name: name, seenAt: host.clocks.milliseconds), host)
     }
 
     /// Stores the places where a trusted peer answered, for the next start.
     func rememberPlaces(of peer: PeerID, _ host: isolated some PeersHost) {
         guard let record = records[peer], record.trust == .trusted else { return }
-        let at = Timestamp.now.milliseconds
+        let at = host.clocks.milliseconds
         let endpoints = host.finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
         guard !endpoints.isEmpty else { return }
         keep(PeerSighting(record, name: record.name, seenAt: at, endpoints: endpoints), host)
@@ -166,7 +167,7 @@ final class KnownPeers {
         let name = PeerName.cut(hello.name, bytes: NameKey.bytes)
         guard !name.utf8.elementsEqual(record.name.utf8) else { return }
         session.namePause = .quiet
-        keep(PeerSighting(record, name: name, seenAt: Timestamp.now.milliseconds), tells: true, host)
+        keep(PeerSighting(record, name: name, seenAt: host.clocks.milliseconds), tells: true, host)
         host.eventLoop.scheduleTask(in: .seconds(1)) { [weak host, weak session] in
             host?.assumeIsolated { host in
                 guard let session, session.namePause.take() == .toldAgain else { return }

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEventLoop
 import HexlistStore
 import Logging
 import NIOCore
@@ -27,7 +28,7 @@ final class Maintenance {
     private func round(_ host: isolated some MaintenanceHost) {
         var limits = RetentionLimits()
         limits.heldDays = host.configuration.limits.heldDays
-        host.store.maintain(now: Timestamp.now.milliseconds, limits: limits) { [host] result in
+        host.store.maintain(now: host.clocks.milliseconds, limits: limits) { [host] result in
             switch result {
             case .failure(let error): host.logger.warning("maintenance failed", metadata: ["error": "\(error)"])
             case .success(let report):

@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistEventLoop
 public import HexlistModel
 public import HexlistStore
 import NIOCore
@@ -13,7 +14,7 @@ extension Node {
     public func beginBulk(
         to peers: [PeerID], force: Bool, tellsAll: Bool = false, onChange: @escaping @Sendable () -> Void
     ) throws -> TrackedSend {
-        TrackedSend(to: try recipients(peers), warns: !force, .stream(tellsAll: tellsAll), onChange: onChange)
+        TrackedSend(to: try recipients(peers), warns: !force, .stream(tellsAll: tellsAll), clocks, onChange: onChange)
     }
 
     /// Runs `body` while what becomes of the rows is followed; later they go their way all the same.
@@ -125,7 +126,7 @@ extension Node {
 
     private func submit(_ hexes: [PreparedHexes], from start: Int, for bulk: TrackedSend) async throws -> Taken {
         try checkTakesRows()
-        return try await enqueue(hexes, from: start, terms(for: bulk, at: Timestamp.now.milliseconds)) { node, taken in
+        return try await enqueue(hexes, from: start, terms(for: bulk, at: clocks.milliseconds)) { node, taken in
             node.enqueued(taken, for: bulk)
             bulk.progressed()
         }
@@ -176,9 +177,9 @@ extension Node {
     /// Waits a moment for peers that take rows about as fast as they come. So these stay in memory until they are sent, and the store uses
     /// their pages again, instead of moving them into its file and reading them back: a seventh of the sender's processor time.
     private func keepPace(with bulk: TrackedSend) async {
-        let deadline = ContinuousClock.now + Self.pace
+        let deadline = clocks.now + Self.pace
         let peers = bulk.recipients.map(\.peer)
-        while deliveries.isBehind(peers), ContinuousClock.now < deadline, !isStopping, !Task.isCancelled {
+        while deliveries.isBehind(peers), clocks.now < deadline, !isStopping, !Task.isCancelled {
             await sleepForRoom(until: deadline)
         }
     }
@@ -187,7 +188,7 @@ extension Node {
     /// - Parameter madeRoom: that of the tracker before the outbox was found full.
     /// - Returns: `false` after so many seconds without, or when nobody wants it any more.
     private func hasDrained(since madeRoom: UInt64, within seconds: Double) async -> Bool {
-        if sends.madeRoom == madeRoom, !isStopping, !Task.isCancelled { await sleepForRoom(until: .now + .seconds(seconds)) }
+        if sends.madeRoom == madeRoom, !isStopping, !Task.isCancelled { await sleepForRoom(until: clocks.now + .seconds(seconds)) }
         return sends.madeRoom != madeRoom && !isStopping && !Task.isCancelled
     }
 
@@ -196,7 +197,7 @@ extension Node {
         let wakeup = Wakeup()
         sends.waitForRoom(wakeup)
         defer { sends.stopWaiting(wakeup) }
-        await wakeup.sleep(until: deadline, on: eventLoop)
+        await wakeup.sleep(until: deadline, on: eventLoop, clocks)
     }
 
     // MARK: What became of it

@@ -1,4 +1,5 @@
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistTransport
 public import NIOCore

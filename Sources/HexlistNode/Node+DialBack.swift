@@ -1,3 +1,4 @@
+import HexlistEventLoop
 public import HexlistModel
 import HexlistTransport
 import HexlistWire
@@ -17,14 +18,14 @@ extension Node {
         // A peer does not answer a request that comes too soon.
         if let last = links[peer]?.askedBackAt {
             let next = last + dialBacks.pause * 1.25
-            if next > .now, let answer = links[peer]?.answeredBack, holds(answer, peer) { return .result(answer) }
-            guard waits || next <= .now else { return .cannotAsk }
+            if next > clocks.now, let answer = links[peer]?.answeredBack, holds(answer, peer) { return .result(answer) }
+            guard waits || next <= clocks.now else { return .cannotAsk }
             try? await Task.sleep(until: next, clock: .continuous)
         }
         guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
             session.machine.peerHello?.answersDialBack == true
         else { return .cannotAsk }
-        links[peer]?.askedBackAt = .now
+        links[peer]?.askedBackAt = clocks.now
         links[peer]?.answeredBack = nil
         let request = DialBack(token: BootNonce.random, port: port)
         let result = await eventLoop.within(patience, otherwise: DialBack.Result?.none) { done in
@@ -50,7 +51,7 @@ extension Node {
     /// answered, so that a peer that does not read makes nothing grow.
     func dialBack(_ request: DialBack, _ session: PeerSession) {
         guard let peer = session.peer, let link = links[peer], !isStopping else { return }
-        let now = ContinuousClock.now
+        let now = clocks.now
         if let last = link.dialledBackAt, now - last < dialBacks.pause { return }
         link.dialledBackAt = now
         guard known.trust(of: session.connection.peerFingerprint) == .trusted else {

@@ -1,4 +1,5 @@
 import HexlistDiscovery
+import HexlistEventLoop
 public import HexlistModel
 import HexlistStore
 import HexlistTransport
@@ -27,7 +28,7 @@ extension Node {
             isIdentityElsewhere: finder.directory.isInConflict(id), announcements: finder.directory.ownAnnouncements,
             staticPeers: finder.directory.configuredAddresses,
             dialledIn: named.filter { $0.session.connection.role == .acceptor && !isOwn($0.session) }
-                .map { ($0.peer, $0.name, $0.session.connection.remoteAddress, .now - $0.session.connection.openedAt) }
+                .map { ($0.peer, $0.name, $0.session.connection.remoteAddress, clocks.now - $0.session.connection.openedAt) }
                 .sorted { $0.age < $1.age },
             mayDialBack: named.filter { entry in
                 known.trust(of: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
@@ -65,12 +66,12 @@ extension Node {
         let tcp = (try? await transport.connectTime(target).get()) ?? failed
         var facts = ReachFacts(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
         guard case .success = tcp else { return facts }
-        let begun = ContinuousClock.now
+        let begun = clocks.now
         guard let report = try? await transport.dial([target], expecting: peer).report.get() else { return facts }
         if let connection = report.connection {
             facts.peer = connection.peerFingerprint?.peerID
             connection.abort()
-            facts.tls = .success(ContinuousClock.now - begun)
+            facts.tls = .success(clocks.now - begun)
         } else {
             facts.tls = .failure(ReachFailure(report.summary ?? .closed))
         }
@@ -138,14 +139,14 @@ extension Node {
         // A comparison that began meanwhile would lose its question to this one.
         guard !session.machine.isChallenging else { return .notNow }
         let token = "doctor-\(BootNonce.random)"
-        let begun = ContinuousClock.now
+        let begun = clocks.now
         let end = await eventLoop.within(Node.pingPatience, otherwise: SessionChecks.PingEnd.unanswered) { done in
             session.checks.ping = (token, done)
-            session.act { $0.challenge(token, padding: bytes, now: .now, &$1) }
+            session.act { $0.challenge(token, padding: bytes, now: clocks.now, &$1) }
         }
         if session.checks.ping?.message == token { session.checks.ping = nil }
         switch end {
-        case .answered: return .answered(bytes: bytes, after: ContinuousClock.now - begun)
+        case .answered: return .answered(bytes: bytes, after: clocks.now - begun)
         case .displaced: return .notNow
         case .unanswered: break
         }

@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistJSON
 public import HexlistModel
@@ -115,7 +116,7 @@ extension Node {
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
         let live = deliveries.liveRows
-        let changed = try await store.cancel(selection, at: Timestamp.now.milliseconds)
+        let changed = try await store.cancel(selection, at: clocks.milliseconds)
         let rows = changed.rows
         let arrived = live.union(deliveries.liveRows)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }

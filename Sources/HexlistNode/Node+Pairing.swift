@@ -1,5 +1,6 @@
 public import HexlistAPI
 import HexlistDiscovery
+import HexlistEventLoop
 public import HexlistModel
 import HexlistStore
 
@@ -7,13 +8,13 @@ import HexlistStore
 extension Node {
     /// Takes requests for two minutes.
     public func openPairing() -> PairingOverview {
-        pairing.carry(pairing.desk.open(now: .now), self)
+        pairing.carry(pairing.desk.open(now: clocks.now), self)
         return pairings()
     }
 
     /// Takes none any more; one that came and is not answered is refused.
     public func closePairing() -> PairingOverview {
-        pairing.carry(pairing.desk.close(now: .now), self)
+        pairing.carry(pairing.desk.close(now: clocks.now), self)
         return pairings()
     }
 
@@ -26,7 +27,7 @@ extension Node {
         guard view.trust != .blocked else {
             throw HexlistError(.badRequest, "\(Node.shown(view)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
         }
-        let now = ContinuousClock.Instant.now
+        let now = clocks.now
         if let key = view.fingerprint, let again = pairing.desk.mayTry(key, now: now) {
             throw HexlistError(
                 .recentlyFailed, "Three exchanges of digits with \(Node.shown(view)) came to nothing within ten minutes.",
@@ -71,7 +72,7 @@ extension Node {
     /// - Throws: `HexlistError` `notFound` where no digits of this peer wait for an answer, `gone` where they changed.
     public func confirmPairing(with peer: PeerID, digits: String, number: Int? = nil) throws(HexlistError) -> PairingView {
         let current = pairing.desk.items.first { $0.peer == peer }
-        let (answer, actions) = pairing.desk.confirm(peer, digits: digits, number: number, now: .now)
+        let (answer, actions) = pairing.desk.confirm(peer, digits: digits, number: number, now: clocks.now)
         pairing.carry(actions, self)
         switch answer {
         case .given: break
@@ -91,7 +92,7 @@ extension Node {
     /// - Throws: `HexlistError` `notFound` where nothing is under way with the peer.
     public func rejectPairing(with peer: PeerID) throws(HexlistError) -> PairingView {
         let current = pairing.desk.items.first { $0.peer == peer }
-        guard let actions = pairing.desk.reject(peer, now: .now) else {
+        guard let actions = pairing.desk.reject(peer, now: clocks.now) else {
             throw noPairing(with: peer, "No pairing with \(shown(peer)) is under way.")
         }
         pairing.carry(actions, self)

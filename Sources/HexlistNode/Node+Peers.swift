@@ -1,5 +1,6 @@
 public import HexlistAPI
 import HexlistDiscovery
+import HexlistEventLoop
 public import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -44,13 +45,15 @@ extension Node {
 
     private func view(of row: DirectoryRow, _ times: WallTimes) -> PeerView {
         let peer = isPeer(row) ? row.peer : nil
-        return PeerView(row, record: peer.flatMap(known.record(of:)), fingerprint: peer.flatMap { known.keys[$0] }, times: times)
+        return PeerView(
+            row, record: peer.flatMap(known.record(of:)), fingerprint: peer.flatMap { known.keys[$0] }, times: times,
+            at: clocks.milliseconds)
     }
 
     /// Returns the view of a record that no row of the directory is about; `nil` without a proven key: such a sender, over plain TCP, can
     /// be neither trusted nor sent to.
     private func viewAway(_ record: PeerRecord) -> PeerView? {
-        record.peer != id && record.fingerprint != nil ? PeerView(away: record) : nil
+        record.peer != id && record.fingerprint != nil ? PeerView(away: record, at: clocks.milliseconds) : nil
     }
 
     /// Returns the label of a peer by what is known of it now; `nil` for this machine itself.
@@ -101,7 +104,7 @@ extension Node {
                 hint: "Wait until `hexlist peers` lists it.")
         }
         var sighting = self.sighting(peer, before)
-        let at = Timestamp.now.milliseconds
+        let at = clocks.milliseconds
         if trust == .trusted { sighting.endpoints = finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
         try await store.setTrust(trust, of: sighting, name: name, at: at)
         await known.reload(self)
@@ -109,7 +112,7 @@ extension Node {
         finder.apply(.trustChanged(peer, trust), self)
         tellSessions(of: peer, trust)
         trustTold(of: peer, trust)
-        if trust == .blocked, let actions = pairing.desk.reject(peer, now: .now) { pairing.carry(actions, self) }
+        if trust == .blocked, let actions = pairing.desk.reject(peer, now: clocks.now) { pairing.carry(actions, self) }
         endUninvited()
         notifyWatchers()
         return view(of: peer) ?? before
@@ -150,7 +153,7 @@ extension Node {
         if case .set(let alias?) = change.alias, let fault = PeerAlias.fault(alias, of: peer) {
             throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
         }
-        try await store.change(change, of: sighting(peer, before), at: Timestamp.now.milliseconds)
+        try await store.change(change, of: sighting(peer, before), at: clocks.milliseconds)
         await known.reload(self)
         if change.receive != nil { invitations.mayTakeMore(self) }
         notifyWatchers()
@@ -174,7 +177,7 @@ extension Node {
     func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
-            boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? Timestamp.now.milliseconds)
+            boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? clocks.milliseconds)
     }
 
     static func unknown(_ peer: PeerID) -> HexlistError {

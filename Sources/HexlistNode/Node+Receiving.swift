@@ -1,5 +1,6 @@
 import HexlistAPI
 import Crypto
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -17,10 +18,10 @@ extension Node {
         let policy = configuration.announce ? configuration.receiveFrom : .trusted
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
-        let at = Timestamp.now.milliseconds
+        let at = clocks.milliseconds
         let takings = invitations.takings
         let takesNothing = known[sender.peer]?.receive == .nothing
-        let began = ContinuousClock.now
+        let began = clocks.now
         store.receive(batch, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) { [self] result in
             let results: [InboundResult]
             switch result {
@@ -29,7 +30,7 @@ extension Node {
                 logger.error("hexes could not be stored", metadata: ["count": "\(batch.count)", "error": "\(error)"])
                 results = Array(repeating: Node.inboundResult(error), count: batch.count)
             }
-            metrics.receive.recordNanoseconds((ContinuousClock.now - began).nanoseconds)
+            metrics.receive.recordNanoseconds((clocks.now - began).nanoseconds)
             metrics.received(results)
             onLoop { node in
                 session.batchCompleted(results)

@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 public import HexlistStore
 
@@ -11,7 +12,7 @@ extension Node {
     /// - Returns: what became of each.
     /// - Throws: `HexlistError` where the store fails. What was taken before is kept; importing again takes the rest.
     public func importRoster(_ entries: [RosterEntry]) async throws -> [RosterOutcome] {
-        let at = Timestamp.now.milliseconds
+        let at = clocks.milliseconds
         var outcomes: [RosterOutcome] = []
         var failure: (any Error)?
         do {

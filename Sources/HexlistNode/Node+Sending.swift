@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -11,13 +12,13 @@ extension Node {
     ///   trust), or this time; `nil` waits for none of it.
     /// - Throws: `HexlistError`: `notFound` for a hex or peer that is not there, `keyConflict`, `outboxFull`, `badRequest`.
     public func send(_ request: SendRequest, until deadline: ContinuousClock.Instant? = nil) async throws -> [SendOutcome] {
-        let now = Timestamp.now.milliseconds
+        let now = clocks.milliseconds
         try checkTakesRows()
         let hex = try await prepare(request, at: now)
         let bytes = hex.bodies.count
         let recipients = try recipients(request.peers)
         let wakeup = Wakeup()
-        let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: bytes)) { wakeup.wake() }
+        let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: bytes), clocks) { wakeup.wake() }
         defer { sends.unfollow(send) }
         let taken: Taken
         do {
@@ -33,7 +34,7 @@ extension Node {
         }
         let rows = try taken.outcomes()
         guard let deadline else { return tagged(rows) }
-        while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
+        while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop, clocks) }
         return tagged(try await outcomes(of: rows, send, bytes: bytes))
     }
 
@@ -151,7 +152,7 @@ extension Node {
 
     /// Whether there is nothing to wait for any more: every row has an end, or cannot have one for now, or the deadline has come.
     func isOver(_ send: TrackedSend, until deadline: ContinuousClock.Instant) -> Bool {
-        guard !isStopping, ContinuousClock.Instant.now < deadline else { return true }
+        guard !isStopping, clocks.now < deadline else { return true }
         return !send.pending.contains { $1 > 0 && deliveries.isWorthWaiting(for: $0, bytes: send.bytes, until: deadline, self) }
     }
 

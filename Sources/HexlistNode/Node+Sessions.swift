@@ -1,4 +1,5 @@
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import HexlistTransport
@@ -23,7 +24,7 @@ extension Node {
                 hello: hello(trusted: isTrusted), strangerFrameBytes: configuration.limits.strangerFrameBytes,
                 isTrusted: isTrusted, strangerFramesPerSecond: configuration.limits.strangerFramesPerSecond,
                 connectedAt: connection.openedAt),
-            now: .now)
+            now: clocks.now)
         let session = PeerSession(connection: connection, machine: machine, dialled: dialled, decoder: sessions.decoder, node: self)
         sessions.add(session)
         if dialled == nil, isUninvited(session) {
@@ -56,7 +57,7 @@ extension Node {
     private func isUninvited(_ session: PeerSession) -> Bool {
         guard !configuration.announce else { return false }
         let key = session.connection.peerFingerprint
-        if let key, known.trust(of: key) == .trusted || pairing.desk.invites(key.peerID, now: .now) { return false }
+        if let key, known.trust(of: key) == .trusted || pairing.desk.invites(key.peerID, now: clocks.now) { return false }
         return session.dialled.map { $0.probe != nil } ?? true
     }
 
@@ -108,7 +109,7 @@ extension Node {
         }
         if conflictWitnesses.contains(peer) { awaitWitness(session, peer) }
         // The newer one is used at once; each older one has to show that it still lives.
-        link.delivery.greeted(boot: peerBoot, frameLimit: hello.maxFrameBytes, now: .now)
+        link.delivery.greeted(boot: peerBoot, frameLimit: hello.maxFrameBytes, now: clocks.now)
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         duplicates.endSurplus(of: fingerprint, newest: session, self)
         for other in older where !other.machine.isClosed { duplicates.challenge(other, against: session) }
@@ -141,7 +142,7 @@ extension Node {
     }
 
     func endBlocked(_ session: PeerSession) {
-        session.act { [name = configuration.name] machine, actions in machine.endBlocked(ownName: name, now: .now, &actions) }
+        session.act { [name = configuration.name] machine, actions in machine.endBlocked(ownName: name, now: clocks.now, &actions) }
     }
 
     func alertReceived(_ message: String, _ session: PeerSession) {
@@ -149,7 +150,7 @@ extension Node {
         let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
         let text = PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes)
         guard isTrusted || !link.alertRecorded,
-            alerts.isNews(text, from: peer, on: session.connection.id, greetedAt: greetedAt, now: .now)
+            alerts.isNews(text, from: peer, on: session.connection.id, greetedAt: greetedAt, now: clocks.now)
         else { return }
         link.alertRecorded = true
         events.record(
@@ -189,7 +190,7 @@ extension Node {
             level: logLevel(of: session.connection.peerFingerprint), "session ended",
             metadata: ["peer.id": "\(peer)", "reason": "\(end.text)"])
         conflictTold(by: peer, end)
-        if let greetedAt = session.greeting?.at { alerts.sessionEnded(of: peer, greetedAt: greetedAt, now: .now) }
+        if let greetedAt = session.greeting?.at { alerts.sessionEnded(of: peer, greetedAt: greetedAt, now: clocks.now) }
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }
         if !finder.directory.holds(peer) {
             known.forgetKey(of: peer)

@@ -1,5 +1,6 @@
 import HexlistAPI
 public import HexlistDiscovery
+public import HexlistEventLoop
 public import HexlistModel
 public import HexlistStore
 public import HexlistTransport
@@ -18,7 +19,8 @@ public actor Node {
     public nonisolated let store: HexStore
     public nonisolated let identity: Identity
     public nonisolated let boot: BootNonce
-    nonisolated let eventLoop: any EventLoop
+    public nonisolated let eventLoop: any EventLoop
+    public nonisolated let clocks: Clocks
     nonisolated let logger: Logger
     nonisolated let metrics: NodeMetrics
     private nonisolated let executor: any SerialExecutor
@@ -26,12 +28,12 @@ public actor Node {
     nonisolated let transport: PeerTransport
     public internal(set) var configuration: NodeConfiguration
     var port = 0
-    var isStopping = false
+    public internal(set) var isStopping = false
 
     let finder: PeerFinder
     let known: KnownPeers
     let sessions: SessionTable
-    let duplicates = DuplicateChallenges()
+    let duplicates: DuplicateChallenges
     let invitations = Invitations()
     var dialBacks = DialBackTurns()
     let pairing: PairingShell
@@ -46,7 +48,7 @@ public actor Node {
     nonisolated let pool: FilePool
     nonisolated let uploads = Uploads()
     var sends = SendTracker()
-    private var wallTimes = WallTimes(wall: Timestamp.now.milliseconds, steady: .now)
+    private var wallTimes: WallTimes
     nonisolated let watchers = Watchers()
     nonisolated let remotes: (any ContentServices)?
 
@@ -57,33 +59,39 @@ public actor Node {
     ///   - discovery: `nil` for a node that knows only static and last-known peers.
     ///   - remotes: services that are neither this machine's nor a peer's; `nil` for none.
     ///   - eventLoop: everything of the node runs on it.
+    ///   - clocks: other ones than the system's are for tests.
     ///   - metrics: counts and measures what it does.
     /// - Throws: `HexlistError` when TLS cannot be set up with this identity.
     public init(
         configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,
-        remotes: (any ContentServices)? = nil, eventLoop: any EventLoop, metrics: NodeMetrics = NodeMetrics(), logger: Logger
+        remotes: (any ContentServices)? = nil, eventLoop: any EventLoop, clocks: Clocks = .system,
+        metrics: NodeMetrics = NodeMetrics(), logger: Logger
     ) throws {
         self.configuration = configuration
         self.identity = identity
         self.store = store
         self.remotes = remotes
         self.eventLoop = eventLoop
+        self.clocks = clocks
+        wallTimes = WallTimes(wall: clocks.milliseconds, steady: clocks.now)
         self.logger = logger
         self.metrics = metrics
         executor = eventLoop.executor
-        sessions = SessionTable(on: eventLoop)
-        known = KnownPeers(on: eventLoop)
-        events = EventRecorder(on: eventLoop)
+        sessions = SessionTable(on: eventLoop, clocks)
+        duplicates = DuplicateChallenges(clocks)
+        known = KnownPeers(on: eventLoop, clocks)
+        events = EventRecorder(on: eventLoop, clocks)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
         finder = PeerFinder(
-            PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop)
-        pairing = PairingShell(own: identity.fingerprint, on: eventLoop)
-        deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
+            PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop, clocks
+        )
+        pairing = PairingShell(own: identity.fingerprint, on: eventLoop, clocks)
+        deliveries = DeliveryScheduler(configuration.send, on: eventLoop, clocks)
         serving = FileServing(identity)
-        fetching = FileFetching(on: eventLoop)
+        fetching = FileFetching(on: eventLoop, clocks)
         pool = FilePool(store, cacheFolder: configuration.files.cacheFolder)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
@@ -258,7 +266,7 @@ public actor Node {
 
     /// The converter of instants of the monotonic clock, for display.
     func times() -> WallTimes {
-        wallTimes.look(wall: Timestamp.now.milliseconds, steady: .now)
+        wallTimes.look(wall: clocks.milliseconds, steady: clocks.now)
         return wallTimes
     }
 

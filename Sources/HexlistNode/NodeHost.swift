@@ -1,4 +1,5 @@
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import Logging
@@ -6,21 +7,12 @@ import NIOCore
 
 /// The parts of a node that the owners of its state use. An owner is a class that lives on the node's event loop: its methods take the node
 /// as their `isolated` host, and callbacks of timers and of the store come back through the host, so it needs neither locks nor tasks.
-protocol NodeHost: Actor {
+protocol NodeHost: EventLoopActor {
     nonisolated var store: HexStore { get }
-    nonisolated var eventLoop: any EventLoop { get }
     nonisolated var logger: Logger { get }
     nonisolated var metrics: NodeMetrics { get }
     nonisolated var watchers: Watchers { get }
     var configuration: NodeConfiguration { get }
-    var isStopping: Bool { get }
-}
-
-extension NodeHost {
-    /// Runs `body` on the loop, in order, from a thread of the store or of discovery.
-    nonisolated func onLoop(_ body: @escaping @Sendable (isolated Self) -> Void) {
-        eventLoop.execute { self.assumeIsolated { body($0) } }
-    }
 }
 
 /// The parts of a node that an owner uses that makes sessions.

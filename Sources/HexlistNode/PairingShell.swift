@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import HexlistTransport
@@ -29,9 +30,9 @@ final class PairingShell {
     /// does.
     private var trusting: Task<Void, Never>?
 
-    init(own: Fingerprint, on eventLoop: any EventLoop) {
+    init(own: Fingerprint, on eventLoop: any EventLoop, _ clocks: Clocks) {
         desk = PairingDesk(own: own)
-        timer = DeadlineTimer(on: eventLoop)
+        timer = DeadlineTimer(on: eventLoop, clocks)
     }
 
     func stop(_ host: isolated some PairingHost) async {
@@ -44,7 +45,8 @@ final class PairingShell {
     func received(_ frame: Pairing, _ session: PeerSession, _ host: isolated some PairingHost) {
         guard let peer = session.connection.peerFingerprint else { return }
         let actions = desk.received(
-            frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: Self.nonce(), now: .now)
+            frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: Self.nonce(),
+            now: host.clocks.now)
         if case .refuse? = actions.first {
             // Not through `carry`: there may be many refused frames, and they are answered together.
             session.machine.refusePairing(frame)
@@ -55,12 +57,12 @@ final class PairingShell {
 
     func sessionsChanged(of peer: PeerID, _ host: isolated some PairingHost) {
         guard desk.concerns(peer) else { return }
-        carry(desk.sessionsChanged(of: peer, now: .now), host)
+        carry(desk.sessionsChanged(of: peer, now: host.clocks.now), host)
     }
 
     func sessionEnded(_ session: PeerSession, _ peer: PeerID, _ host: isolated some PairingHost) {
         if endsAfterwards === session { endsAfterwards = nil }
-        carry(desk.sessionEnded(ObjectIdentifier(session), now: .now), host)
+        carry(desk.sessionEnded(ObjectIdentifier(session), now: host.clocks.now), host)
         sessionsChanged(of: peer, host)
     }
 
@@ -104,7 +106,7 @@ final class PairingShell {
             session.act { $0.end(.duplicateSession, &$1) }
         }
         host.endUninvited()
-        timer.set(desk.nextDeadline, host) { $0.pairing.carry($0.pairing.desk.tick(now: .now), $0) }
+        timer.set(desk.nextDeadline, host) { $0.pairing.carry($0.pairing.desk.tick(now: $0.clocks.now), $0) }
     }
 
     /// Begins on the one session there is, or makes one.
@@ -116,7 +118,7 @@ final class PairingShell {
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }
-            return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: Self.nonce(), now: .now), host)
+            return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: Self.nonce(), now: host.clocks.now), host)
         }
         let endpoints = host.endpoints(of: peer)
         guard !endpoints.isEmpty else { return carry(desk.notReached(peer), host) }

@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistTransport
 import HexlistWire
@@ -39,12 +40,12 @@ final class PeerFinder {
     var isProbing: Bool { !probes.isEmpty }
 
     /// - Parameter backend: `nil` where only static and last-known peers are looked for.
-    init(_ directory: PeerDirectory, own: PeerID, backend: (any PeerDiscovery)?, on eventLoop: any EventLoop) {
+    init(_ directory: PeerDirectory, own: PeerID, backend: (any PeerDiscovery)?, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.directory = directory
         self.own = own
         self.backend = backend
         state = backend == nil ? .off : nil
-        timer = DeadlineTimer(on: eventLoop)
+        timer = DeadlineTimer(on: eventLoop, clocks)
     }
 
     func start(publishing announcement: ServiceAnnouncement?, _ events: @escaping @Sendable (DiscoveryEvent) -> Void) {
@@ -76,7 +77,7 @@ final class PeerFinder {
 
     /// Passes one input to the directory and carries out its outputs.
     func apply(_ input: PeerDirectory.Input, _ host: isolated some PeersHost) {
-        let outputs = directory.handle(input, now: .now)
+        let outputs = directory.handle(input, now: host.clocks.now)
         for output in outputs {
             switch output {
             case .probe(let probe, let endpoints, let expecting): dial(probe, endpoints, expecting: expecting, host)

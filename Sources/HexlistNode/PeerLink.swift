@@ -1,3 +1,4 @@
+import HexlistEventLoop
 import HexlistModel
 import HexlistWire
 import NIOCore
@@ -34,9 +35,9 @@ final class PeerLink {
     /// What it answered then; `nil` while it has not.
     var answeredBack: DialBack.Result?
 
-    init(peer: PeerID, on eventLoop: any EventLoop) {
+    init(peer: PeerID, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.peer = peer
-        resumption = DeadlineTimer(on: eventLoop)
+        resumption = DeadlineTimer(on: eventLoop, clocks)
     }
 
     var sending: PeerSession? { sessions.last }

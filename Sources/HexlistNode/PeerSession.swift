@@ -1,4 +1,5 @@
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistTransport
 import HexlistWire
@@ -91,12 +92,13 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         return Endpoint(host: connection.remoteAddress, port: connection.remotePort, via: .inbound)
     }
 
-    private var now: Session.Instant { burst ?? .now }
+    private var clocks: Clocks { node.clocks }
+    private var now: Session.Instant { burst ?? clocks.now }
 
     // MARK: From the connection
 
     func received(frame: [UInt8], on connection: PeerConnection) {
-        let now = burst ?? .now
+        let now = burst ?? clocks.now
         burst = now
         var actions: [Session.Action] = []
         machine.received(decoder.decode(frame), bytes: frame.count, now: now, &actions)
@@ -244,9 +246,9 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Hands what came to the store, unless a batch is there already: then it follows that one.
     /// - Parameter waits: a batch of a stream may wait to become larger.
     func submitBatch(waits: Bool = true) {
-        if waits, let due = machine.batchDue(now: .now) {
+        if waits, let due = machine.batchDue(now: clocks.now) {
             guard batchTimer == nil else { return }
-            batchTimer = connection.eventLoop.schedule(at: due) { [self] in
+            batchTimer = connection.eventLoop.schedule(at: due, clocks) { [self] in
                 batchTimer = nil
                 submitBatch()
             }
@@ -262,7 +264,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     /// The transaction is durable, or refused.
     func batchCompleted(_ results: [InboundResult]) {
-        machine.batchCompleted(results, now: .now)
+        machine.batchCompleted(results, now: clocks.now)
         submitBatch()
         settle()
     }
@@ -283,11 +285,11 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Called after anything that decides whether more is taken from the peer.
     func updateReading() {
         guard !machine.isClosed else { return }
-        let now = Session.Instant.now
+        let now = clocks.now
         let mayRead = machine.mayRead(now: now) && node.assumeIsolated { $0.sessions.mayRead(counted.owner) }
         // The share of a stranger may have become smaller since the timer was set.
         if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
-            readTimer = connection.eventLoop.schedule(at: again) { [self] in
+            readTimer = connection.eventLoop.schedule(at: again, clocks) { [self] in
                 readTimer = nil
                 settle()
             }
@@ -307,7 +309,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     func timePassed() { tickNow() }
 
     private func tickNow() {
-        act { [hasMore = node.assumeIsolated { $0.hasWork(for: self.peer) }] in $0.tick(now: .now, hasMoreToSend: hasMore, &$1) }
+        act { [hasMore = node.assumeIsolated { $0.hasWork(for: self.peer) }] in $0.tick(now: clocks.now, hasMoreToSend: hasMore, &$1) }
     }
 
     private func scheduleTick() {
@@ -318,7 +320,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             tick = (nil, second)
             node.assumeIsolated { $0.sessions.shareTick(self, at: second, $0) }
         } else if needsTick(at: deadline) {
-            let task = connection.eventLoop.schedule(at: deadline) { [self] in
+            let task = connection.eventLoop.schedule(at: deadline, clocks) { [self] in
                 tick = nil
                 tickNow()
             }

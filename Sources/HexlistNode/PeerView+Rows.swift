@@ -9,7 +9,8 @@ extension PeerView {
     ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
     ///   - fingerprint: the key that a session has proven; `nil` if there is no session.
     ///   - times: converts the directory's instants, of the monotonic clock, to times of day.
-    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: WallTimes) {
+    ///   - now: milliseconds since 1970.
+    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: WallTimes, at now: Int64) {
         let state: State =
             switch row.state {
             case .verified: .verified
@@ -27,11 +28,12 @@ extension PeerView {
             },
             lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
             unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true,
-            fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: Timestamp.now.milliseconds))
+            fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: now))
     }
 
     /// A peer the store remembers and nothing has announced.
-    init(away record: PeerRecord) {
+    /// - Parameter now: milliseconds since 1970.
+    init(away record: PeerRecord, at now: Int64) {
         self.init(
             uuid: record.peer, name: record.name, alias: record.alias, state: .away, reason: nil,
             why: "It is known from earlier; nothing announces it now.", trust: record.trust, fingerprint: record.fingerprint,
@@ -43,7 +45,7 @@ extension PeerView {
             },
             lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread, groups: record.groups,
             receive: record.receive, notify: record.notify, fetchLimit: record.fetchLimit,
-            fetchedToday: record.fetchedBytes(at: Timestamp.now.milliseconds))
+            fetchedToday: record.fetchedBytes(at: now))
     }
 
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.

@@ -1,3 +1,4 @@
+import HexlistEventLoop
 import HexlistModel
 import NIOCore
 
@@ -69,9 +70,10 @@ final class Wakeup: @unchecked Sendable {
     /// Sleeps until it is woken, the deadline has come or the task is cancelled.
     /// - Parameter isolation: the actor whose executor is the event loop.
     func sleep(
-        until deadline: ContinuousClock.Instant, on eventLoop: any EventLoop, isolation: isolated (any Actor)? = #isolation
+        until deadline: ContinuousClock.Instant, on eventLoop: any EventLoop, _ clocks: Clocks,
+        isolation: isolated (any Actor)? = #isolation
     ) async {
-        let timer = eventLoop.schedule(at: deadline) { self.wake() }
+        let timer = eventLoop.schedule(at: deadline, clocks) { self.wake() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if isDue {

@@ -1,3 +1,4 @@
+import HexlistEventLoop
 import HexlistModel
 import HexlistTransport
 import HexlistWire
@@ -18,9 +19,13 @@ final class SessionTable {
     private var keepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
     private var ticks = SharedTicks()
     private let tickTimer: DeadlineTimer
+    private let clocks: Clocks
     let decoder = SharedDecoder()
 
-    init(on eventLoop: any EventLoop) { tickTimer = DeadlineTimer(on: eventLoop) }
+    init(on eventLoop: any EventLoop, _ clocks: Clocks) {
+        self.clocks = clocks
+        tickTimer = DeadlineTimer(on: eventLoop, clocks)
+    }
 
     var values: Dictionary<ObjectIdentifier, PeerSession>.Values { all.values }
 
@@ -75,7 +80,7 @@ final class SessionTable {
         for session in all.values { setStrangerRate(of: session) }
     }
 
-    func setStrangerRate(of session: PeerSession) { session.machine.setStrangerRate(strangerRate, now: .now) }
+    func setStrangerRate(of session: PeerSession) { session.machine.setStrangerRate(strangerRate, now: clocks.now) }
 
     // MARK: What waits for the store
 
@@ -96,7 +101,7 @@ final class SessionTable {
 
     /// Whether another trusted session's hexes went to the store not long ago.
     func storeIsShared(beside session: PeerSession, within time: Duration) -> Bool {
-        let now = ContinuousClock.Instant.now
+        let now = clocks.now
         return keepers.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }
     }
 
@@ -105,7 +110,7 @@ final class SessionTable {
         guard session.machine.isTrusted else { return }
         let id = ObjectIdentifier(session)
         keepers.removeAll { $0.session == id }
-        keepers.append((id, .now))
+        keepers.append((id, clocks.now))
         if keepers.count > 2 { keepers.removeFirst() }
     }
 
@@ -120,7 +125,7 @@ final class SessionTable {
     private func scheduleTicks(_ host: isolated some SessionTableHost) {
         tickTimer.set(ticks.next, host) { host in
             let table = host.sessions
-            for (session, second) in table.ticks.take(now: .now) { table.all[session]?.sharedTick(at: second) }
+            for (session, second) in table.ticks.take(now: table.clocks.now) { table.all[session]?.sharedTick(at: second) }
             table.scheduleTicks(host)
         }
     }

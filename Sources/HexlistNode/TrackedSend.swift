@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEventLoop
 public import HexlistModel
 import HexlistStore
 
@@ -76,15 +77,18 @@ public final class TrackedSend: @unchecked Sendable {
     private var unread: [Int64] = []
     /// Lines of a stream; empty for a single hex.
     private var lines: RowLines
-    private(set) var lastProgress = ContinuousClock.Instant.now
+    private(set) var lastProgress: ContinuousClock.Instant
+    private let clocks: Clocks
 
     /// - Parameters:
     ///   - warns: refuses what failed within the last 3 minutes.
     ///   - onChange: something is to be looked at again. On the node's loop.
-    init(to recipients: [PeerSighting], warns: Bool, _ kind: Kind, onChange: @escaping @Sendable () -> Void) {
+    init(to recipients: [PeerSighting], warns: Bool, _ kind: Kind, _ clocks: Clocks, onChange: @escaping @Sendable () -> Void) {
         self.recipients = recipients
         self.warns = warns
         self.kind = kind
+        self.clocks = clocks
+        lastProgress = clocks.now
         self.onChange = onChange
         lines = RowLines(rowsPerLine: recipients.count)
     }
@@ -143,7 +147,7 @@ public final class TrackedSend: @unchecked Sendable {
     }
 
     func progressed() {
-        lastProgress = .now
+        lastProgress = clocks.now
         onChange()
     }
 

@@ -1,3 +1,5 @@
+import HexlistEventLoop
+
 /// Converts instants of the monotonic clock to times of day.
 ///
 /// An instant always has the same time, so that reports can be compared with earlier ones: two clocks read one after another would differ

@@ -9,7 +9,7 @@ import Testing
 @Suite("What is known of peers")
 struct KnownPeersTests {
     private let friend: Fingerprint
-    private let known = KnownPeers(on: MultiThreadedEventLoopGroup.singleton.any())
+    private let known = KnownPeers(on: MultiThreadedEventLoopGroup.singleton.any(), .system)
 
     init() throws {
         friend = try Identity.ephemeral().fingerprint

@@ -12,14 +12,14 @@ struct SendTrackerTests {
 
     static func send(_ kind: TrackedSend.Kind, onChange: @escaping @Sendable () -> Void = {}) -> TrackedSend {
         let recipients = peers.map { PeerSighting(peer: $0, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: 0) }
-        return TrackedSend(to: recipients, warns: false, kind, onChange: onChange)
+        return TrackedSend(to: recipients, warns: false, kind, .system, onChange: onChange)
     }
 
     /// Rows 1, 2 and 3, one a peer, of line 7.
     static func followed(_ kind: TrackedSend.Kind, by tracker: inout SendTracker, onChange: @escaping @Sendable () -> Void = {})
         -> TrackedSend
     {
-        let send = send(kind, onChange: onChange)
+        let send = send(kind, .system, onChange: onChange)
         tracker.follow(send)
         for (row, peer) in zip(Int64(1)..., peers) {
             send.accepted(row, for: peer, .queued, line: 7)

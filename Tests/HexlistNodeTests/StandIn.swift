@@ -1,5 +1,6 @@
 import Foundation
 import HexlistDiscovery
+import HexlistEventLoop
 import HexlistModel
 import HexlistStore
 import Logging
@@ -12,6 +13,7 @@ import NIOPosix
 actor StandIn: DeliveryHost, InvitationsHost {
     nonisolated let store: HexStore
     nonisolated let eventLoop: any EventLoop
+    nonisolated let clocks = Clocks.system
     nonisolated let logger = Logger(label: "test")
     nonisolated let metrics = NodeMetrics()
     nonisolated let watchers = Watchers()
@@ -33,8 +35,8 @@ actor StandIn: DeliveryHost, InvitationsHost {
         self.store = store
         self.eventLoop = eventLoop
         executor = eventLoop.executor
-        known = KnownPeers(on: eventLoop)
-        deliveries = DeliveryScheduler(NodeConfiguration(name: "test").send, on: eventLoop)
+        known = KnownPeers(on: eventLoop, .system)
+        deliveries = DeliveryScheduler(NodeConfiguration(name: "test").send, on: eventLoop, .system)
     }
 
     func isInConflict(with peer: PeerID) -> Bool { inConflict.contains(peer) }

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
 import HexlistStore
@@ -80,7 +81,7 @@ extension Node {
     func fetchByItself(_ peer: PeerID) {
         guard !isStopping, known[peer]?.fetchLimit != nil, fetching.beginLook(peer) else { return }
         let look = FetchingByItself(
-            store: store, pool: pool, own: id, peer: peer, most: Int64(configuration.files.cacheBytes), now: Timestamp.now.milliseconds)
+            store: store, pool: pool, own: id, peer: peer, most: Int64(configuration.files.cacheBytes), now: clocks.milliseconds)
         transport.fileThreads.run(on: eventLoop) { try look.look() }.whenComplete { [weak self] result in
             guard let self else { return }
             assumeIsolated { node in

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
 import HexlistStore
@@ -54,15 +55,16 @@ final class FileFetching {
     private var looks: [PeerID: Bool] = [:]
     private let timer: DeadlineTimer
     private let noticeTimer: DeadlineTimer
-    private var noticedAt = ContinuousClock.now
+    private var noticedAt: ContinuousClock.Instant
 
-    init(on eventLoop: any EventLoop) {
-        timer = DeadlineTimer(on: eventLoop)
-        noticeTimer = DeadlineTimer(on: eventLoop)
+    init(on eventLoop: any EventLoop, _ clocks: Clocks) {
+        timer = DeadlineTimer(on: eventLoop, clocks)
+        noticeTimer = DeadlineTimer(on: eventLoop, clocks)
+        noticedAt = clocks.now
     }
 
     /// Begins with files that are here already, which wait for no peer. What waits since before the start follows, page by page (`add`).
-    func start(_ host: isolated some FilesHost) { carryOut(queue.peerCame(host.id, now: .now), host) }
+    func start(_ host: isolated some FilesHost) { carryOut(queue.peerCame(host.id, now: host.clocks.now), host) }
 
     /// - Returns: what services still do, cancelled, which ends soon.
     func stop(_ host: isolated some FilesHost) -> [Task<Void, Never>] {
@@ -93,7 +95,7 @@ final class FileFetching {
     /// Takes transfers of the store into the queue.
     /// - Parameter pooled: files that are here, because their peer sent them, and need not be fetched: they wait for no peer, but for their turn.
     func add(_ new: [TransferRow], here pooled: Set<PooledOrigin> = [], force: Bool, _ host: isolated some FilesHost) {
-        let now = ContinuousClock.now
+        let now = host.clocks.now
         for row in new {
             let id = TransferID(row.id)
             let key = TransferKey(row)
@@ -107,7 +109,7 @@ final class FileFetching {
             if case .known(let other) = admission, other != id {
                 // Asked for twice at once: one is enough.
                 var row = row
-                (row.state, row.endedAt) = (.cancelled, Timestamp.now.milliseconds)
+                (row.state, row.endedAt) = (.cancelled, host.clocks.milliseconds)
                 write(row, host)
             }
             carryOut(actions, host)
@@ -118,7 +120,7 @@ final class FileFetching {
     /// The place of a transfer in the queue: its peer, or what stands for its remote, which always is there.
     private func lane(of row: TransferRow, _ host: isolated some FilesHost) -> PeerID {
         guard let lane = RemoteLink(row.url)?.lane else { return row.peer }
-        if remotes.insert(lane).inserted { carryOut(queue.peerCame(lane, now: .now), host) }
+        if remotes.insert(lane).inserted { carryOut(queue.peerCame(lane, now: host.clocks.now), host) }
         return lane
     }
 
@@ -132,7 +134,7 @@ final class FileFetching {
     func retry(_ id: TransferID, force: Bool, _ host: isolated some FilesHost) -> TransferQueue.Admission {
         transfers.markRequested(id)
         if let run = runs.values.first(where: { $0.id == id }) as? FileRun { run.markRequested() }
-        let (admission, actions) = queue.retry(id, force: force, now: .now)
+        let (admission, actions) = queue.retry(id, force: force, now: host.clocks.now)
         carryOut(actions, host)
         if let entry = transfers.entries[id] { kick(entry.peer, host) }
         return admission
@@ -156,7 +158,7 @@ final class FileFetching {
         row.reason = nil
         row.error = nil
         transfers.set(row)
-        carryOut(queue.cancel(id, now: .now), host)
+        carryOut(queue.cancel(id, now: host.clocks.now), host)
         return true
     }
 
@@ -176,7 +178,7 @@ final class FileFetching {
     func peerCame(_ peer: PeerID, _ host: isolated some FilesHost) {
         here.insert(peer)
         lists.peerCame(peer, true)
-        carryOut(queue.peerCame(peer, now: .now), host)
+        carryOut(queue.peerCame(peer, now: host.clocks.now), host)
     }
 
     func peerWent(_ peer: PeerID, _ host: isolated some FilesHost) {
@@ -187,7 +189,7 @@ final class FileFetching {
             one.done(.failure(.unreachable("Its owner went away.")))
         }
         for connection in idle.removeValue(forKey: peer) ?? [] { connection.abort() }
-        carryOut(queue.peerWent(peer, now: .now), host)
+        carryOut(queue.peerWent(peer, now: host.clocks.now), host)
     }
 
     /// A peer is trusted no more: nothing more of it is taken. What is under way waits, and goes on if it is trusted again.
@@ -232,14 +234,14 @@ final class FileFetching {
             case .changed(let id, let state): changed(id, state, host)
             case .arm(let instant):
                 timer.cancel()
-                timer.set(instant, host) { $0.fetching.carryOut($0.fetching.queue.deadlineReached(now: .now), $0) }
+                timer.set(instant, host) { $0.fetching.carryOut($0.fetching.queue.deadlineReached(now: $0.clocks.now), $0) }
             }
         }
         if !toRead.isEmpty { read(toRead, host) }
         // Last, since each end has actions of its own.
         for run in leaving {
             if loading.removeValue(forKey: run) != nil {
-                carryOut(queue.ended(run, .gaveWay, now: .now), host)  // its row is still being read
+                carryOut(queue.ended(run, .gaveWay, now: host.clocks.now), host)  // its row is still being read
             } else {
                 (runs[run] as? FileRun)?.giveWay()
             }
@@ -264,18 +266,18 @@ final class FileFetching {
     /// - Parameter isLost: whether a row that was not found is not there; otherwise it can be read later.
     private func hasRead(_ row: TransferRow?, _ run: TransferRun, isLost: Bool, _ host: isolated some FilesHost) {
         guard let place = loading.removeValue(forKey: run), !host.isStopping else { return }
-        guard let row else { return carryOut(queue.ended(run, isLost ? .final : .diskFull, now: .now), host) }
+        guard let row else { return carryOut(queue.ended(run, isLost ? .final : .diskFull, now: host.clocks.now), host) }
         start(row, run, place, host)
     }
 
     private func start(_ stored: TransferRow, _ run: TransferRun, _ place: TransferQueue.Place, _ host: isolated some FilesHost) {
-        guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: .now), host) }
+        guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: host.clocks.now), host) }
         var row = stored
         row.attempts += 1
         if transfers.entries[TransferID(row.id)]?.isRequested == true { row.reservedBytes = nil }
         let means = FileRun.Means(
             store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
-            minimumFree: Int64(host.configuration.limits.diskReserveBytes))
+            clocks: host.clocks, minimumFree: Int64(host.configuration.limits.diskReserveBytes))
         if let link = RemoteLink(row.url), let remotes = host.remotes {
             let remoteRun = RemoteRun(
                 run, row, link, of: remotes, with: means,
@@ -288,7 +290,7 @@ final class FileFetching {
         guard let link = FileLink(row.url) else {
             (row.reason, row.error) = (TransferRow.badLink, TransferRow.linkFault(row.url))
             transfers.set(row)
-            return carryOut(queue.ended(run, .final, now: .now), host)
+            return carryOut(queue.ended(run, .final, now: host.clocks.now), host)
         }
         let peer = row.peer
         let fileRun = FileRun(
@@ -384,7 +386,7 @@ final class FileFetching {
         guard runs[run.run] === run else { return }
         transfers.progressed(run.id, bytes: run.row.bytes)
         queue.progressed(run.run, arrived: run.arrivedBytes)
-        let now = ContinuousClock.now
+        let now = host.clocks.now
         guard now - noticedAt >= Self.noticePause else { return }
         noticedAt = now
         host.watchers.notify()
@@ -414,7 +416,7 @@ final class FileFetching {
         transfers.progressed(run.id, bytes: run.row.bytes)
         let item = (run: run, file: file)
         if placements.begin(item, in: file.device) { place([item], file.device, host) }
-        carryOut(queue.received(run.run, now: .now), host)
+        carryOut(queue.received(run.run, now: host.clocks.now), host)
     }
 
     private func place(_ items: [(run: any FileAttempt, file: WholeFile)], _ lane: UInt64, _ host: isolated some FilesHost) {
@@ -451,7 +453,7 @@ final class FileFetching {
         if end.outcome != .done, end.outcome != .gaveWay {
             host.logger.info("transfer interrupted", metadata: ["transfer": "\(run.id)", "reason": "\(end.reason ?? "")"])
         }
-        carryOut(queue.ended(run.run, end.outcome, now: .now), host)
+        carryOut(queue.ended(run.run, end.outcome, now: host.clocks.now), host)
         // What is left in the queue is written for the next start.
         if transfers.contains(run.id) { write(row, host) }
     }
@@ -468,7 +470,7 @@ final class FileFetching {
         guard var row = transfers.row(id) else { return }
         row.state = end
         if end == .failed { discardPart(of: row, host) }
-        row.endedAt = Timestamp.now.milliseconds
+        row.endedAt = host.clocks.milliseconds
         write(row, host)
     }
 
@@ -508,8 +510,8 @@ final class FileFetching {
     /// Tells those who watch; of many transfers not of each.
     private func tell(_ host: isolated some FilesHost) {
         guard transfers.count > Self.told else { return host.watchers.notify() }
-        noticeTimer.set(max(.now, noticedAt + Self.noticePause), host) {
-            $0.fetching.noticedAt = .now
+        noticeTimer.set(max(host.clocks.now, noticedAt + Self.noticePause), host) {
+            $0.fetching.noticedAt = $0.clocks.now
             $0.watchers.notify()
         }
     }

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
 import HexlistStore
@@ -25,6 +26,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         var pool: FilePool
         var threads: FileThreads
         var eventLoop: any EventLoop
+        var clocks: Clocks
         /// Bytes that stay free on the disk.
         var minimumFree: Int64
     }
@@ -171,7 +173,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     private static func reserved(_ part: PartFile, _ row: TransferRow, _ means: Means) throws -> Opened {
         guard row.reservedBytes != nil else { return .part(part, unused: nil) }
         let unused = try means.store.reserveFetch(
-            row.id, of: row.peer, bytes: part.goal.size - part.length, at: Timestamp.now.milliseconds)
+            row.id, of: row.peer, bytes: part.goal.size - part.length, at: means.clocks.milliseconds)
         guard let unused else { throw DayIsFull() }
         return .part(part, unused: unused)
     }

@@ -1,5 +1,6 @@
 import Crypto
 import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
 import HexlistStore
@@ -55,7 +56,9 @@ final class FileServing {
         var turns = dials[peer] ?? RequestedDials()
         let open = connections.values.count { $0.peer == key }
         let underWay = dials.values.reduce(0) { $0 + $1.underWay }
-        guard open + turns.underWay < Self.perPeer, connections.count + underWay < Self.atOnce, turns.begin(now: .now) else { return }
+        guard open + turns.underWay < Self.perPeer, connections.count + underWay < Self.atOnce, turns.begin(now: host.clocks.now) else {
+            return
+        }
         dials[peer] = turns
         let target = DialTarget(host: session.connection.remoteAddress, port: request.port)
         host.transport.dialToServeFiles([target], expecting: peer).report.whenSuccess { [weak host] report in
@@ -64,10 +67,10 @@ final class FileServing {
     }
 
     private func dialEnded(_ peer: PeerID, _ report: DialReport, _ host: isolated some FilesHost) {
-        dials[peer]?.ended(report.isServing, now: .now)
+        dials[peer]?.ended(report.isServing, now: host.clocks.now)
         let result = report.summary.map { "\($0)" } ?? "reached"
         host.logger.debug("dialled to serve files", metadata: ["peer.id": "\(peer)", "result": "\(result)"])
-        forgetDials(now: .now)
+        forgetDials(now: host.clocks.now)
     }
 
     /// Forgets dials that hold nothing back any more.

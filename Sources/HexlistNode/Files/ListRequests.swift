@@ -1,3 +1,4 @@
+import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
 import HexlistTransport
@@ -69,10 +70,10 @@ final class ListRequests {
     /// peer's next announcement brings another one.
     /// - Returns: whether there is one.
     func awaitPeer(_ peer: PeerID, within patience: Duration, _ host: isolated some FilesHost) async -> Bool {
-        let deadline = ContinuousClock.now + patience
+        let deadline = host.clocks.now + patience
         var dials = true
         while !host.fetching.isHere(peer), !Task.isCancelled, !host.isStopping {
-            let rest = (deadline - .now).milliseconds
+            let rest = (deadline - host.clocks.now).milliseconds
             guard rest > 0 else { return false }
             if await arrives(peer, within: .milliseconds(rest), dials: dials, host) { return true }
             dials = false

@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
 import HexlistStore
@@ -26,7 +27,7 @@ extension Node {
     /// Deletes files of the pool that nobody has open.
     /// - Parameter seconds: only those that were not used for so long.
     public func clearCache(olderThan seconds: Int64?) async throws -> CacheCleared {
-        let before = seconds.map { Timestamp.now.milliseconds &- $0 &* 1_000 } ?? .max
+        let before = seconds.map { clocks.milliseconds &- $0 &* 1_000 } ?? .max
         let cleared = try await onFileThread { try $0.clear(usedBefore: before) }
         notifyWatchers()
         return CacheCleared(removed: cleared.removed, bytes: cleared.bytes, inUse: cleared.inUse)

@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistJSON
 import HexlistModel
@@ -51,7 +52,7 @@ extension Node {
             let present = tree.dropPresent(in: base)
             return (tree, present)
         }.get()
-        let now = Timestamp.now.milliseconds
+        let now = clocks.milliseconds
         let folders = tree.folders.map { ([base == "/" ? "" : base] + $0).joined(separator: "/") }
         var start = try await begin(tree.files.count, force: request.force ?? false) { [tree, id] index in
             let file = tree.files[index]
@@ -90,7 +91,7 @@ extension Node {
                 plan.isOwn ? "The links of hex \(id) lead to files of this machine." : "No link of hex \(id) leads to a file of a peer.",
                 hint: "`hexlist open` opens links to the web.")
         }
-        let now = Timestamp.now.milliseconds
+        let now = clocks.milliseconds
         var rows = plan.files.map { file in
             TransferRow(
                 hex: id, url: file.link.description, peer: file.link.peer, folder: "", mask: mask, name: file.name,
@@ -174,8 +175,8 @@ extension Node {
 
     /// - Throws: `HexlistError` `recentlyFailed` if one of these failed repeatedly a moment ago.
     private func checkPauses(of keys: Set<TransferKey>, force: Bool) throws {
-        guard !force, let until = keys.compactMap({ fetching.pause(of: $0, now: .now) }).max() else { return }
-        let seconds = max(1, (until - .now).components.seconds)
+        guard !force, let until = keys.compactMap({ fetching.pause(of: $0, now: clocks.now) }).max() else { return }
+        let seconds = max(1, (until - clocks.now).components.seconds)
         throw HexlistError(
             .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
     }
@@ -301,7 +302,8 @@ extension Node {
         if fetching.transfers.contains(TransferID(id)) {
             if case .paused(let until) = fetching.retry(TransferID(id), force: force, self) {
                 throw HexlistError(
-                    .recentlyFailed, "Transfer \(id) failed repeatedly and pauses for \(max(1, (until - .now).components.seconds)) s.",
+                    .recentlyFailed,
+                    "Transfer \(id) failed repeatedly and pauses for \(max(1, (until - clocks.now).components.seconds)) s.",
                     hint: "`--force` tries it now.")
             }
             return view(of: row)
@@ -310,10 +312,10 @@ extension Node {
             throw HexlistError(.badRequest, "Transfer \(id) is done.", hint: "`hexlist fetch` fetches it again where it is there no more.")
         }
         if let other = fetching.known(TransferKey(row)) { throw HexlistError(.badRequest, "Transfer \(other) fetches the same.") }
-        if !force, let until = fetching.pause(of: TransferKey(row), now: .now) {
+        if !force, let until = fetching.pause(of: TransferKey(row), now: clocks.now) {
             throw HexlistError(
                 .recentlyFailed,
-                "Transfer \(id) failed repeatedly; it can be tried again in \(max(1, (until - .now).components.seconds)) s.",
+                "Transfer \(id) failed repeatedly; it can be tried again in \(max(1, (until - clocks.now).components.seconds)) s.",
                 hint: "`--force` tries it now.")
         }
         (row.state, row.reason, row.error, row.endedAt) = (.waiting, nil, nil, nil)

@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistEventLoop
 import HexlistFiles
 import HexlistJSON
 public import HexlistModel
@@ -31,7 +32,7 @@ extension Node {
                     try await onFileThread { try piece.withUnsafeReadableBytes { try part.append($0) } }
                 }
                 let row = try await onFileThread {
-                    let now = Timestamp.now.milliseconds
+                    let now = self.clocks.milliseconds
                     let (identity, digest) = try copies.finish(part, as: offer)
                     let row = OfferRow(
                         id: offer.bytes, path: copies.path(of: offer), identity: identity.description, name: name, size: size,

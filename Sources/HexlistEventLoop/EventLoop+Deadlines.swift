@@ -1,14 +1,15 @@
-import NIOCore
+public import NIOCore
 
 extension EventLoop {
-    /// Runs `task` at an instant of the steady clock, at once where that has passed.
-    func schedule(at deadline: ContinuousClock.Instant, _ task: @escaping @Sendable () -> Void) -> Scheduled<Void> {
-        scheduleTask(in: TimeAmount(max(.zero, deadline - .now)), task)
+    /// Runs `task` at an instant of the monotonic clock; at once if it has passed.
+    public func schedule(at deadline: ContinuousClock.Instant, _ clocks: Clocks, _ task: @escaping @Sendable () -> Void) -> Scheduled<Void>
+    {
+        scheduleTask(in: TimeAmount(max(.zero, deadline - clocks.now)), task)
     }
 
-    /// Waits for the value that `begin` passes to its argument, or returns `value` when the time is up first.
+    /// Waits for the value that `begin` passes to its argument; returns `value` if the time is up first.
     /// - Parameter isolation: an actor whose executor is this event loop.
-    func within<Value: Sendable>(
+    public func within<Value: Sendable>(
         _ time: TimeAmount, otherwise value: Value, isolation: isolated (any Actor)? = #isolation,
         _ begin: (@escaping @Sendable (Value) -> Void) -> Void
     ) async -> Value {
