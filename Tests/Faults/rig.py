@@ -661,7 +661,7 @@ class Reader:
             self.connection.execute("COMMIT")
 
 
-# Of every entry of the index: the key of its place (Sources/HexlistStore/SearchDocument.swift).
+# Of every entry of the index: the key of its place (Sources/HexlistStore/Search/SearchDocument.swift).
 PLACES = " OR ".join(f'key : "\ue101{place}"' for place in ("inbox", "mine", "held"))
 
 

@@ -1,5 +1,5 @@
 // One Store frame parsed with simdjson and put into SQLite: a row for the hex and one for each link, in tables with the
-// columns and indexes hexlistd fills on receiving (Sources/HexlistStore/StoreSchema.swift). What every pipeline that
+// columns and indexes hexlistd fills on receiving (Sources/HexlistStore/Engine/StoreSchema.swift). What every pipeline that
 // Hexlist is measured against stores with.
 #pragma once
 
