@@ -98,6 +98,12 @@ let package = Package(
             swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
+            name: "HexlistDelivery",
+            dependencies: [
+                "HexlistModel", "HexlistEventLoop", .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: settings),
+        .target(
             name: "HexlistRclone",
             dependencies: [
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistAPI",
@@ -109,7 +115,7 @@ let package = Package(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
-                "HexlistAPI", "HexlistEventLoop",
+                "HexlistAPI", "HexlistEventLoop", "HexlistDelivery",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -121,7 +127,7 @@ let package = Package(
             name: "HexlistDaemon",
             dependencies: [
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore",
-                "HexlistNode",
+                "HexlistNode", "HexlistDelivery",
                 "HexlistAPI",
                 "HexlistRclone", "HexlistPage",
                 "HexlistAvahi",
@@ -226,9 +232,17 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ], swiftSettings: settings),
         .testTarget(
+            name: "HexlistDeliveryTests",
+            dependencies: [
+                "HexlistDelivery", "HexlistEventLoop", "HexlistModel", "TestSupport", .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+            ], swiftSettings: settings),
+        .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistNode", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistStore", "HexlistTransport", "HexlistWire",
+                "HexlistDelivery",
+                "HexlistNode", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistStore", "HexlistTransport",
+                "HexlistWire",
                 "HexlistDiscovery", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -20,7 +20,7 @@ private struct SessionStage {
     var isClosed = false
     /// The highest number that came, and what the store said of each Store that has one.
     var lastNumber: Int64 = 0
-    var results: [Int64: InboundResult] = [:]
+    var results: [Int64: DeliveryResult] = [:]
     var batch: [IncomingHex] = []
     /// The last number a receipt of ours covered.
     var through: Int64 = 0
@@ -141,13 +141,13 @@ private struct SessionStage {
 
     private mutating func complete(_ input: inout FuzzInput) {
         guard !batch.isEmpty else { return }
-        let answers = batch.map { _ -> InboundResult in
+        let answers = batch.map { _ -> DeliveryResult in
             switch input.byte() % 8 {
             case 0: .refused(.quotaExceeded, message: "full", retryAfter: 60)
             case 1: .refused(.tooLarge)
-            case 2: .kept(.duplicate, of: .held)
-            case 3: .kept(.held)
-            default: .kept(.stored)
+            case 2: .duplicate(of: .held)
+            case 3: .held
+            default: .stored
             }
         }
         for (hex, answer) in zip(batch, answers) { if let sequence = hex.sequence { results[sequence] = answer } }
@@ -224,9 +224,9 @@ private struct SessionStage {
         check(rejected.count == receipt.rejected.count, "a number rejected twice")
         for sequence in rejected { check(sequence > through && sequence <= receipt.through, "a rejection outside its receipt") }
         for sequence in through + 1...receipt.through {
-            guard case .kept(let status, let of)? = results[sequence] else { continue }
+            guard let result = results[sequence], result.isDelivered else { continue }
             check(!rejected.contains(sequence), "what was kept is called refused")
-            check(receipt.status == status && receipt.of == of, "what was kept is called something else")
+            check(receipt.status.map { DeliveryResult($0, of: receipt.of) } == result, "what was kept is called something else")
         }
         for sequence in through + 1...receipt.through where !rejected.contains(sequence) {
             if case .refused? = results[sequence] { fatalError("what was refused is called kept") }

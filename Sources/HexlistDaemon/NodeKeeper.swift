@@ -49,14 +49,14 @@ actor NodeKeeper {
 
     private func change() async throws {
         let old = node
-        await old.drain()
+        await old.outbox.drain()
         let identity: Identity
         do {
             // Before the change, so that after a crash the store accepts the old identity and the new one.
             try await old.store.setMeta(OwnIdentity.acceptingAny)
             identity = try Identity.replace(in: stateFolder)
         } catch {
-            await old.resume()
+            await old.outbox.resume()
             throw error
         }
         logger.notice("identity rotated", metadata: ["peer.id": "\(identity.peerID)", "before": "\(old.id)"])

@@ -6,3 +6,8 @@ extension Duration {
         return overflow || exceeds ? .max : sum
     }
 }
+
+extension Duration {
+    /// Whole milliseconds, rounded down.
+    public var milliseconds: Int64 { components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000 }
+}

@@ -80,6 +80,8 @@ public enum ProtocolLimits {
     public static let strangerFrameBytes = 64 << 10
     /// The most bytes of any frame, so that the first byte of a frame's length is always 0.
     public static let largestFrameBytes = (16 << 20) - 1
+    /// The most bytes that a wrapper adds to the hex in it.
+    public static let wrapperBytes = 256
     public static let windowFrames = 1_024
     public static let windowFramesRange = 1...65_536
     public static let windowBytes = 8 << 20

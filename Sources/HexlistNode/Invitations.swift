@@ -35,8 +35,8 @@ final class Invitations {
     private(set) var takings = 0
 
     /// - Parameter takings: as they were when the store was asked.
-    func refused(_ results: [InboundResult], of session: PeerSession, decidedAt takings: Int, _ host: isolated some InvitationsHost) {
-        guard let peer = session.peer, results.contains(where: \.isForNow) else { return }
+    func refused(_ results: [DeliveryResult], of session: PeerSession, decidedAt takings: Int, _ host: isolated some InvitationsHost) {
+        guard let peer = session.peer, results.contains(where: \.isTemporary) else { return }
         if takings != self.takings {
             invite(peer, host)  // what was decided is outdated
         } else if isTrusted(peer, host) || refused.count(where: { !isTrusted($0, host) }) < Self.strangersBound {
@@ -131,8 +131,4 @@ struct InvitationTurns {
     }
 
     mutating func ended() { running -= 1 }
-}
-
-extension InboundResult {
-    var isForNow: Bool { if case .refused(let code, _, _) = self { code.isTemporary } else { false } }
 }

@@ -1,3 +1,4 @@
+import HexlistDelivery
 import HexlistDiscovery
 import HexlistModel
 import HexlistWire
@@ -10,7 +11,7 @@ extension Node {
     /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
-    func isQuarantined(_ peer: PeerID) -> Bool { deliveries.isHeld(peer, self) }
+    func isQuarantined(_ peer: PeerID) -> Bool { deliver { $0.isHeld(peer, $1) } }
 
     func conflictBegan(_ peer: PeerID) {
         let isKnown = peer == id || known.isTrusted(peer)
@@ -28,7 +29,7 @@ extension Node {
     func conflictEnded(_ peer: PeerID) {
         let isKnown = peer == id || known.isTrusted(peer)
         logger.log(level: isKnown ? .notice : .debug, "one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
-        for link in links.values where peer == id || link.peer == peer { deliveries.kick(link, self) }
+        deliver { [id] in $0.holdsChanged(of: peer == id ? nil : peer, $1) }
         if peer == id { invitations.mayTakeMore(self) }
         wakeWaiters()
         notifyWatchers()

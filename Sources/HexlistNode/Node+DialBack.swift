@@ -1,3 +1,4 @@
+import HexlistDelivery
 import HexlistEventLoop
 public import HexlistModel
 import HexlistTransport
@@ -42,7 +43,7 @@ extension Node {
         switch answer {
         case .reached: true
         // A peer that trusts this machine meanwhile says so by the room it gives.
-        case .notTrusted: links[peer]?.delivery.frameLimit ?? 0 < ProtocolLimits.trustedFrameBytes
+        case .notTrusted: deliver { deliveries, _ in deliveries.frameLimit(of: peer) } < ProtocolLimits.trustedFrameBytes
         case .refused, .timeout, .unreachable, .closed, .otherIdentity, .foreign: false
         }
     }
@@ -53,7 +54,7 @@ extension Node {
         guard let peer = session.peer, let link = links[peer], !isStopping else { return }
         let now = clocks.now
         if let last = link.dialledBackAt, now - last < dialBacks.pause { return }
-        link.dialledBackAt = now
+        links[peer]?.dialledBackAt = now
         guard known.trust(of: session.connection.peerFingerprint) == .trusted else {
             return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
         }

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistDelivery
 import HexlistDiscovery
 import HexlistModel
 
@@ -20,7 +21,7 @@ extension Node {
     func changed(_ event: PeerEvent) {
         switch event {
         case .up(let peer):
-            links[peer]?.delivery.peerIsBack()
+            deliver { deliveries, _ in deliveries.peerIsBack(peer) }
             fetching.kick(peer, self)
             events.record(.peerUp, peer: peer, from: comings(of: peer), self)
         case .down(let peer):

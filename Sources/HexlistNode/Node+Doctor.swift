@@ -18,7 +18,7 @@ extension Node {
     private static let pingOverhead = 256
 
     public func facts() -> NodeFacts {
-        let live = links.values.compactMap { link in link.sending.map { (link.peer, $0) } }
+        let live = links.compactMap { peer, link in link.sending.map { (peer, $0) } }
         let named = live.map { peer, session in
             (peer: peer, name: label(of: peer)?.text() ?? peer.shortID, session: session)
         }

@@ -1,4 +1,5 @@
 public import HexlistAPI
+import HexlistDelivery
 import HexlistDiscovery
 import HexlistEventLoop
 public import HexlistModel
@@ -124,7 +125,7 @@ extension Node {
         invitations.forget(peer)
         if trust == .trusted {
             invitations.invite(peer, self)
-            deliveries.trustBegan(peer, self)
+            deliver { $0.trustBegan(peer, $1) }
         }
         invitations.mayTakeMore(self)
     }

@@ -11,7 +11,7 @@ extension Node {
         sessions.noteKeeper(session)
         guard !finder.directory.isInConflict(id) else {
             // Which of the two machines its sender means, nobody can know.
-            let refusal = InboundResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)
+            let refusal = DeliveryResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)
             return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
         }
         let sender = sender(of: session)
@@ -23,12 +23,12 @@ extension Node {
         let takesNothing = known[sender.peer]?.receive == .nothing
         let began = clocks.now
         store.receive(batch, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) { [self] result in
-            let results: [InboundResult]
+            let results: [DeliveryResult]
             switch result {
-            case .success(let outcomes): results = outcomes.map { Node.inboundResult($0, takesNothing: takesNothing) }
+            case .success(let outcomes): results = outcomes.map { Node.deliveryResult($0, takesNothing: takesNothing) }
             case .failure(let error):
                 logger.error("hexes could not be stored", metadata: ["count": "\(batch.count)", "error": "\(error)"])
-                results = Array(repeating: Node.inboundResult(error), count: batch.count)
+                results = Array(repeating: Node.deliveryResult(error), count: batch.count)
             }
             metrics.receive.recordNanoseconds((clocks.now - began).nanoseconds)
             metrics.received(results)
@@ -54,18 +54,18 @@ extension Node {
     }
 
     /// - Parameter takesNothing: whether the user set that nothing of the sender is taken, trusted or not.
-    private static func inboundResult(_ outcome: ReceiveOutcome, takesNothing: Bool) -> InboundResult {
+    private static func deliveryResult(_ outcome: ReceiveOutcome, takesNothing: Bool) -> DeliveryResult {
         switch outcome {
-        case .stored: .kept(.stored)
-        case .held: .kept(.held)
-        case .duplicate(let of): .kept(.duplicate, of: of)
+        case .stored: .stored
+        case .held: .held
+        case .duplicate(let of): .duplicate(of: of)
         case .refused(.notAccepting, let retryAfter) where takesNothing:
             .refused(.notAccepting, message: "This peer takes no hexes of yours for now.", retryAfter: retryAfter)
         case .refused(let code, let retryAfter): .refused(code, message: message(for: code), retryAfter: retryAfter)
         }
     }
 
-    private static func inboundResult(_ error: any Error) -> InboundResult {
+    private static func deliveryResult(_ error: any Error) -> DeliveryResult {
         if let error = error as? HexlistError, error.code == .storageFull {
             return .refused(.storageFull, message: message(for: .storageFull), retryAfter: RetryAfter.storageFull)
         }

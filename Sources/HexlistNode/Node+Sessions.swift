@@ -1,3 +1,4 @@
+import HexlistDelivery
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
@@ -83,9 +84,8 @@ extension Node {
         }
         guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         known.proved(peer, fingerprint, listed: Set(finder.directory.listing().compactMap(\.peer)))
-        let link = deliveries.link(to: peer)
-        let older = link.sessions
-        link.sessions.append(session)
+        let older = links[peer]?.sessions ?? []
+        links[peer, default: PeerLink()].sessions.append(session)
         logger.log(
             level: logLevel(of: fingerprint), "session open",
             metadata: [
@@ -109,12 +109,11 @@ extension Node {
         }
         if conflictWitnesses.contains(peer) { awaitWitness(session, peer) }
         // The newer one is used at once; each older one has to show that it still lives.
-        link.delivery.greeted(boot: peerBoot, frameLimit: hello.maxFrameBytes, now: clocks.now)
-        link.delivery.connected(frameLimit: hello.maxFrameBytes)
+        deliver { deliveries, _ in deliveries.connected(session, to: peer, start: peerBoot) }
         duplicates.endSurplus(of: fingerprint, newest: session, self)
         for other in older where !other.machine.isClosed { duplicates.challenge(other, against: session) }
         guard !session.machine.isClosed else { return }
-        deliveries.pump(link, self)
+        deliver { $0.pump(session, to: peer, $1) }
         if hello.servesFiles { fetching.peerCame(peer, self) }
         pairing.sessionsChanged(of: peer, self)
         if invitations.take(peer) { tellHello(session, always: true) }
@@ -124,8 +123,8 @@ extension Node {
     private func logLevel(of key: Fingerprint?) -> Logger.Level { known.trust(of: key) == .trusted ? .info : .debug }
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
-        guard let peer = session.peer, let link = links[peer] else { return }
-        deliveries.greetedAgain(link, on: session, frameLimit: hello.maxFrameBytes, self)
+        guard let peer = session.peer, links[peer] != nil else { return }
+        deliver { $0.mayTakeMore(session, to: peer, $1) }
         let before = finder.directory.provenName(of: peer)
         finder.apply(.renamed(peer, name: hello.name), self)
         guard finder.directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
@@ -152,7 +151,7 @@ extension Node {
         guard isTrusted || !link.alertRecorded,
             alerts.isNews(text, from: peer, on: session.connection.id, greetedAt: greetedAt, now: clocks.now)
         else { return }
-        link.alertRecorded = true
+        links[peer]?.alertRecorded = true
         events.record(
             .alertReceived, peer: peer, data: ["message": text, "trusted": isTrusted ? "true" : "false"],
             from: isTrusted ? .alerts(of: peer) : .strangers, self)
@@ -182,7 +181,9 @@ extension Node {
         sessions.remove(session, configuration.limits)
         duplicates.sessionEnded(session, end)
         finder.sessionEnded(session, end, self)
-        if session.peer == nil, let wanted = session.machine.configuration.expected { deliveries.notReached(wanted, end, self) }
+        if session.peer == nil, let wanted = session.machine.configuration.expected {
+            deliver { $0.notReached(wanted, CourierEnd(end, closedByPeer: false), $1) }
+        }
         guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else {
             return
         }
@@ -197,18 +198,17 @@ extension Node {
             alerts.forget(peer)
             invitations.peerLeft(peer, self)
         }
-        let wasSending = link.sending === session
-        link.sessions.remove(at: index)
-        if link.sessions.isEmpty {
-            link.alertRecorded = false
+        links[peer]?.sessions.remove(at: index)
+        let others = links[peer]?.sessions ?? []
+        if others.isEmpty {
+            links[peer]?.alertRecorded = false
             fetching.peerWent(peer, self)
             serving.sessionsEnded(self)
             known.rememberSeen(peer, self)
         }
-        duplicates.challengeAgain(link.sessions.filter { !$0.machine.isClosed })
-        if !wasSending { deliveries.pump(link, self) }
+        duplicates.challengeAgain(others.filter { !$0.machine.isClosed })
         pairing.sessionEnded(session, peer, self)
-        deliveries.lookWhetherDrained()
-        if wasSending { deliveries.ended(session, of: link, end, closedByPeer: closedByPeer, self) }
+        deliver { $0.ended(session, to: peer, CourierEnd(end, closedByPeer: closedByPeer), $1) }
+        if others.isEmpty, !deliver({ deliveries, _ in deliveries.knows(peer) }) { links[peer] = nil }
     }
 }

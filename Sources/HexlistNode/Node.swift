@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistDelivery
 public import HexlistDiscovery
 public import HexlistEventLoop
 public import HexlistModel
@@ -39,15 +40,16 @@ public actor Node {
     let pairing: PairingShell
     let maintenance = Maintenance()
     let events: EventRecorder
+    /// The sessions with each peer.
+    var links: [PeerID: PeerLink] = [:]
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     var alerts = AlertRepetitions()
-    let deliveries: DeliveryScheduler
+    public nonisolated let outbox: Outbox
     let serving: FileServing
     let fetching: FileFetching
     nonisolated let pool: FilePool
     nonisolated let uploads = Uploads()
-    var sends = SendTracker()
     private var wallTimes: WallTimes
     nonisolated let watchers = Watchers()
     nonisolated let remotes: (any ContentServices)?
@@ -89,13 +91,15 @@ public actor Node {
             PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop, clocks
         )
         pairing = PairingShell(own: identity.fingerprint, on: eventLoop, clocks)
-        deliveries = DeliveryScheduler(configuration.send, on: eventLoop, clocks)
         serving = FileServing(identity)
         fetching = FileFetching(on: eventLoop, clocks)
         pool = FilePool(store, cacheFolder: configuration.files.cacheFolder)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
+        outbox = Outbox(
+            store, configuration, on: eventLoop, clocks, fileThreads: transport.fileThreads, watchers: watchers, metrics: metrics,
+            logger: logger)
     }
 
     static func transportLimits(_ configuration: NodeConfiguration) -> TransportLimits {
@@ -114,6 +118,7 @@ public actor Node {
     /// Binds the port, announces itself, browses, and dials the peers it remembers.
     /// - Throws: `HexlistError` `portInUse` where a configured port is taken, `storeUnusable` where the store cannot be read.
     public func start() async throws {
+        outbox.connect(to: self)
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         known.set(records, self)
@@ -188,6 +193,7 @@ public actor Node {
     /// Goodbye on the network, `Bye` `shutdown` on every session, then a bounded wait for what is being stored.
     public func stop() async {
         isStopping = true
+        await outbox.stop()
         await pairing.stop(self)
         maintenance.stop()
         sessions.stop()
@@ -197,7 +203,7 @@ public actor Node {
         for copying in fetching.stop(self) { await copying.value }
         await transport.shutdown()
         events.stop(self)
-        await finishWriting(within: .seconds(1))  // what it answers comes back to the loop
+        await outbox.finishWriting(within: .seconds(1))  // what it answers comes back to the loop
         wakeWaiters()
         watchers.finish()
         logger.info("node stopped")
@@ -234,7 +240,7 @@ public actor Node {
     }
 
     func maintained(_ report: MaintenanceReport) {
-        if report.expired > 0 { sends.roomMade() }
+        if report.expired > 0 { deliver { deliveries, _ in deliveries.roomMade() } }
         guard !report.isPartial else { return }
         tidyPool()
         tidyOfferCopies()

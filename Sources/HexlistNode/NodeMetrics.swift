@@ -47,14 +47,14 @@ public struct NodeMetrics: Sendable {
     }
 
     /// Counts the hexes of a batch that were kept; refused ones are counted with their receipt.
-    func received(_ results: [InboundResult]) {
+    func received(_ results: [DeliveryResult]) {
         var (stored, held, duplicate) = (0, 0, 0)
         for result in results {
-            guard case .kept(let status, _) = result else { continue }
-            switch status {
+            switch result {
             case .stored: stored += 1
             case .held: held += 1
             case .duplicate: duplicate += 1
+            case .refused: break
             }
         }
         if stored > 0 { received[.stored]?.increment(by: stored) }
@@ -67,14 +67,14 @@ public struct NodeMetrics: Sendable {
         for rejection in receipt.rejected { refused[rejection.code]?.increment() }
     }
 
-    func sent(_ verdicts: [PeerDelivery.Verdict]) {
+    func sent(_ results: [RowResult]) {
         var (stored, held, rejected, deferred) = (0, 0, 0, 0)
-        for verdict in verdicts {
-            switch verdict.state {
+        for row in results {
+            switch row.result.state {
             case .stored: stored += 1
             case .held: held += 1
             case .rejected: rejected += 1
-            case .refusedForNow: deferred += 1
+            default: deferred += 1
             }
         }
         if stored > 0 { sent[.stored]?.increment(by: stored) }

@@ -126,7 +126,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     func writabilityChanged(on connection: PeerConnection) {
         settle()
-        node.assumeIsolated { $0.deliveries.pump(self, $0) }
+        node.assumeIsolated { $0.roomMade(on: self) }
     }
 
     func closed(on connection: PeerConnection, error: (any Error)?) {
@@ -153,11 +153,6 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         event(&machine, &actions)
         perform(actions)
         settle()
-    }
-
-    /// Writes Stores until the machine has no more room or the connection takes no more.
-    func canSend(bytes: Int, windowFrames: Int, windowBytes: Int) -> Bool {
-        connection.isWritable && machine.hasRoom(forBytes: bytes, windowFrames: windowFrames, windowBytes: windowBytes)
     }
 
     func send(_ row: OutgoingHex) {
@@ -199,7 +194,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .pairing(let pairing):
                 node.assumeIsolated { $0.pairing.received(pairing, self, $0) }
             case .settled(let rows):
-                node.assumeIsolated { $0.deliveries.settled(rows, on: self, $0) }
+                node.assumeIsolated { $0.settled(rows, on: self) }
             case .challengeAnswered(let message):
                 challengeEnded(message, answered: true)
             case .challengeFailed(let message):
@@ -263,7 +258,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     /// The transaction is durable, or refused.
-    func batchCompleted(_ results: [InboundResult]) {
+    func batchCompleted(_ results: [DeliveryResult]) {
         machine.batchCompleted(results, now: clocks.now)
         submitBatch()
         settle()

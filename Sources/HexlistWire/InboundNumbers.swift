@@ -1,12 +1,5 @@
 public import HexlistModel
 
-/// The store's result for one hex of a batch.
-public enum InboundResult: Sendable, Equatable {
-    /// Durable: committed with fsync.
-    case kept(ReceiptStatus, of: ReceiptStatus? = nil)
-    case refused(RefusalCode, message: String = "", retryAfter: Int? = nil)
-}
-
 /// Decides when a batch of a stream is large enough for the store.
 struct BatchPace {
     /// The size of a batch, in hexes, from which hexes count as a stream.
@@ -49,7 +42,7 @@ struct InboundNumbers: Sendable {
     private var inFlightWeight = 0
     /// The size of the last batch, and the instant at which the store had finished it.
     private var lastBatch: (count: Int, completedAt: ContinuousClock.Instant)?
-    private var refusals = RefusalOrder<InboundResult>()
+    private var refusals = RefusalOrder<DeliveryResult>()
 
     private var last: Int64 { through + Int64(entries.count - head) }
     /// The frames that wait for the store, or for a receipt that the peer does not read. Neither may grow beyond the window.
@@ -137,7 +130,7 @@ struct InboundNumbers: Sendable {
     }
 
     /// Takes the results of the batch, in its order, after it was committed or refused.
-    mutating func completed(_ results: [InboundResult], now: ContinuousClock.Instant) {
+    mutating func completed(_ results: [DeliveryResult], now: ContinuousClock.Instant) {
         lastBatch = (inFlight.count, now)
         for (hex, result) in zip(inFlight, results) {
             settle(hex.sequence, result)
@@ -155,13 +148,14 @@ struct InboundNumbers: Sendable {
         waiting = []
     }
 
-    private mutating func settle(_ sequence: Int64?, _ result: InboundResult) {
+    private mutating func settle(_ sequence: Int64?, _ result: DeliveryResult) {
         guard let sequence else { return }
         let index = head + Int(sequence - through - 1)
         guard entries.indices.contains(index) else { return }
         switch result {
-        case .kept(let status, let of):
-            entries[index] = .kept(status, of: of)
+        case .stored: entries[index] = .kept(.stored, of: nil)
+        case .held: entries[index] = .kept(.held, of: nil)
+        case .duplicate(let of): entries[index] = .kept(.duplicate, of: of)
         case .refused(let code, let message, let retryAfter):
             entries[index] = .refused(Rejection(sequence: sequence, code: code, message: message, retryAfter: retryAfter))
         }
@@ -242,8 +236,8 @@ extension Session {
         return due
     }
 
-    /// Takes the store's results for the batch, one per hex, in its order. `kept` only after the transaction is durable.
-    public mutating func batchCompleted(_ results: [InboundResult], now: Instant) { inbound.completed(results, now: now) }
+    /// Takes the store's results for the batch, one per hex, in its order. One that kept a hex only after the transaction is durable.
+    public mutating func batchCompleted(_ results: [DeliveryResult], now: Instant) { inbound.completed(results, now: now) }
 
     public var hasBatchInFlight: Bool { inbound.hasBatchInFlight }
 }

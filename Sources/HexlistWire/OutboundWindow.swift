@@ -40,7 +40,7 @@ struct OutboundWindow: Sendable {
     }
 
     /// - Returns: the results of the rows it covers, in order; `nil` for a receipt that cannot be true (`receiptFault`).
-    mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [Session.Settled]? {
+    mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [RowResult]? {
         let through = nextSequence - 1 - Int64(unacknowledgedFrames)
         guard receipt.through > through, receipt.through < nextSequence else { return nil }
         var rejections: [Int64: Rejection] = [:]
@@ -51,7 +51,7 @@ struct OutboundWindow: Sendable {
         }
         // Everything is checked before anything is taken: a false receipt settles nothing.
         let count = Int(receipt.through - through)
-        var settled: [Session.Settled] = []
+        var settled: [RowResult] = []
         settled.reserveCapacity(count)
         var bytes = 0
         for offset in 0..<count {
@@ -60,10 +60,10 @@ struct OutboundWindow: Sendable {
             guard let tag = frame.tag else { continue }
             if !rejections.isEmpty, let rejection = rejections[through + 1 + Int64(offset)] {
                 settled.append(
-                    .init(tag: tag, result: .refused(rejection.code, message: rejection.message, retryAfter: rejection.retryAfter)))
+                    RowResult(id: tag, .refused(rejection.code, message: rejection.message, retryAfter: rejection.retryAfter)))
             } else {
                 guard let status = receipt.status else { return nil }
-                settled.append(.init(tag: tag, result: .kept(status, of: receipt.of)))
+                settled.append(RowResult(id: tag, DeliveryResult(status, of: receipt.of)))
             }
         }
         head += count

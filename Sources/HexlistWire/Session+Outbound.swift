@@ -39,15 +39,17 @@ extension Session {
 
     // MARK: This side's Stores
 
-    /// Whether one more Store of `bytes` bytes fits the peer's window (`window` frames, 8 MiB; one longer frame may be sent alone).
-    public func hasRoom(forBytes bytes: Int, windowFrames: Int, windowBytes: Int) -> Bool {
-        guard state == .open, let peerHello else { return false }
-        guard outbound.unacknowledgedFrames > 0 else { return true }
-        return outbound.unacknowledgedFrames < min(peerHello.window, windowFrames)
-            && outbound.unacknowledgedBytes + bytes <= min(windowBytes, ProtocolLimits.windowBytes)
+    /// The Stores, and bytes of them, that fit the peer's window; `nil` unless the session is open. While nothing is unacknowledged, one
+    /// longer Store may be sent alone.
+    public func room(windowFrames: Int, windowBytes: Int) -> (frames: Int, bytes: Int, isIdle: Bool)? {
+        guard state == .open, let peerHello else { return nil }
+        let isIdle = outbound.unacknowledgedFrames == 0
+        let frames = min(peerHello.window, windowFrames) - outbound.unacknowledgedFrames
+        let bytes = min(windowBytes, ProtocolLimits.windowBytes) - outbound.unacknowledgedBytes
+        return (isIdle ? max(1, frames) : frames, bytes, isIdle)
     }
 
-    /// Numbers one Store. Called only if `hasRoom` allows it.
+    /// Numbers one Store. Called only if `room` allows it.
     /// - Parameter tag: the row of the outbox, which comes back in `Action.settled`.
     public mutating func numberStore(tag: Int64, bytes: Int, now: Instant) -> Int64 {
         lastActivity = now

@@ -106,7 +106,7 @@ public struct Session: Sendable {
         /// A `Pair` came, over TLS and after Hello. A shell that does not take it calls `refusePairing`.
         case pairing(Pairing)
         /// The peer has answered for own rows, in order.
-        case settled([Settled])
+        case settled([RowResult])
         /// The Ping with this message was answered in time; `challengeFailed`: it was not.
         case challengeAnswered(String)
         case challengeFailed(String)
@@ -118,22 +118,6 @@ public struct Session: Sendable {
         case fileDial(DialBack)
         /// Flush everything sent before, then close the connection.
         case close(End)
-    }
-
-    /// The peer's answer for one Store of this side.
-    public struct Settled: Sendable, Equatable {
-        public enum Result: Sendable, Equatable {
-            case kept(ReceiptStatus, of: ReceiptStatus?)
-            case refused(RefusalCode, message: String, retryAfter: Int?)
-        }
-        /// The row of the outbox.
-        public var tag: Int64
-        public var result: Result
-
-        public init(tag: Int64, result: Result) {
-            self.tag = tag
-            self.result = result
-        }
     }
 
     enum State: Sendable, Equatable { case awaitingHello, open, legacy, closed }

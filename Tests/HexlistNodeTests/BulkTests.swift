@@ -13,7 +13,7 @@ struct BulkTests {
     static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws
         -> [PreparedHexes]
     {
-        var preparer = await node.node.preparer()
+        var preparer = await node.node.outbox.preparer()
         var hexes = PreparedHexes()
         for line in lines {
             var hex = HexContent()
@@ -24,9 +24,9 @@ struct BulkTests {
     }
 
     /// Waits for its end as the local API does.
-    static func untilOver(_ bulk: TrackedSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
+    static func untilOver(_ bulk: OutgoingSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
         try await node.until { await $0.isOver(bulk, timeout: timeout) }
-        return try await node.node.summary(of: bulk)
+        return try await node.node.outbox.summary(of: bulk)
     }
 
     static func inbox(of node: TestNode) async throws -> [String] {
@@ -46,21 +46,21 @@ struct BulkTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
             let changes = Mutex(0)
-            let bulk = try await one.node.beginBulk(to: [two.id], force: false) { changes.withLock { $0 += 1 } }
-            await one.node.follow(bulk)
+            let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) { changes.withLock { $0 += 1 } }
+            await one.node.outbox.follow(bulk)
             for start in stride(from: 1, through: 3_000, by: 250) {
-                let (refused, _) = try await one.node.enqueue(Self.hexes(start...start + 249, from: one), for: bulk, timeout: 5)
+                let (refused, _) = try await one.node.outbox.enqueue(Self.hexes(start...start + 249, from: one), for: bulk, timeout: 5)
                 #expect(refused.isEmpty)
             }
             let counts = try await Self.untilOver(bulk, on: one)
             #expect(counts.stored == 3_000)
             #expect(counts.accepted == 3_000)
-            let progress = await one.node.progress(of: bulk)
+            let progress = await one.node.outbox.progress(of: bulk)
             #expect(progress == counts)
             #expect(changes.withLock { $0 } > 0)
             let inbox = try await Self.inbox(of: two)
             #expect(inbox == (1...3_000).map { "hex \($0)" })
-            await one.node.unfollow(bulk)
+            await one.node.outbox.unfollow(bulk)
         }
     }
 
@@ -71,11 +71,11 @@ struct BulkTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for stream in 0..<2 {
                     group.addTask {
-                        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
-                        await one.node.follow(bulk)
+                        let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
+                        await one.node.outbox.follow(bulk)
                         for start in stride(from: 1, through: 600, by: 20) {
                             let hexes = try await Self.hexes(start...start + 19, from: one, text: "stream \(stream)")
-                            _ = await one.node.enqueue(hexes, for: bulk, timeout: 5)
+                            _ = await one.node.outbox.enqueue(hexes, for: bulk, timeout: 5)
                         }
                         let counts = try await Self.untilOver(bulk, on: one)
                         #expect(counts.stored == 600)
@@ -106,9 +106,9 @@ struct BulkTests {
     func bound() async throws {
         let link = InMemoryLink()
         let (one, two) = try await trustingNodes(on: link) { $0.outbox.rows = 60 }
-        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
-        await one.node.follow(bulk)
-        let (refused, _) = try await one.node.enqueue(Self.hexes(1...1_000, from: one), for: bulk, timeout: 20)
+        let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
+        await one.node.outbox.follow(bulk)
+        let (refused, _) = try await one.node.outbox.enqueue(Self.hexes(1...1_000, from: one), for: bulk, timeout: 20)
         #expect(refused.isEmpty)
         let counts = try await Self.untilOver(bulk, on: one)
         #expect(counts.stored == 1_000)
@@ -122,13 +122,13 @@ struct BulkTests {
     func nothingDrains() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodesApart(on: link) { $0.outbox.rows = 60 }
-        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
-        await one.node.follow(bulk)
-        let (_, failure) = try await one.node.enqueue(Self.hexes(1...100, from: one), for: bulk, timeout: 0.1)
+        let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
+        await one.node.outbox.follow(bulk)
+        let (_, failure) = try await one.node.outbox.enqueue(Self.hexes(1...100, from: one), for: bulk, timeout: 0.1)
         #expect(failure?.code == .outboxFull)
-        let counts = try await one.node.summary(of: bulk)
+        let counts = try await one.node.outbox.summary(of: bulk)
         #expect(counts.queued == 60)
-        let isOver = await one.node.isOver(bulk, timeout: 60)
+        let isOver = await one.node.outbox.isOver(bulk, timeout: 60)
         #expect(isOver)  // the peer is away: nothing to wait for
         let again = try await TestNode("two", on: link, folder: two.folder)
         try await one.until { try await $0.store.read { try $0.counts() }.outbox.stored == 60 }
@@ -143,17 +143,17 @@ struct BulkTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
             for _ in 0..<2 {
-                let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
-                await one.node.follow(bulk)
-                let (refused, _) = try await one.node.enqueue(Self.hexes(1...200, from: one, key: "k"), for: bulk, timeout: 5)
+                let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
+                await one.node.outbox.follow(bulk)
+                let (refused, _) = try await one.node.outbox.enqueue(Self.hexes(1...200, from: one, key: "k"), for: bulk, timeout: 5)
                 #expect(refused.isEmpty)
                 #expect(try await Self.untilOver(bulk, on: one).stored == 200)
-                await one.node.unfollow(bulk)
+                await one.node.outbox.unfollow(bulk)
             }
-            let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
-            await one.node.follow(bulk)
+            let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
+            await one.node.outbox.follow(bulk)
             let mixed = try await Self.hexes(200...200, from: one, key: "k", text: "other") + Self.hexes(201...201, from: one, key: "k")
-            let (refused, _) = await one.node.enqueue(mixed, for: bulk, timeout: 5)
+            let (refused, _) = await one.node.outbox.enqueue(mixed, for: bulk, timeout: 5)
             #expect(refused.map(\.line) == [200])
             #expect(refused.map(\.error.code) == [.keyConflict])
             #expect(try await Self.untilOver(bulk, on: one).stored == 1)
@@ -172,9 +172,9 @@ struct BulkTests {
         _ = try await one.node.setTrust(two.id, .trusted)
         try await two.stop(removing: false)
         try await one.until { try await !$0.peers().contains { $0.state == .verified } }
-        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
-        await one.node.follow(bulk)
-        let (refused, _) = try await one.node.enqueue(
+        let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
+        await one.node.outbox.follow(bulk)
+        let (refused, _) = try await one.node.outbox.enqueue(
             Self.hexes(11...13, from: one) + Self.hexes(20...20, from: one), for: bulk, timeout: 5)
         #expect(refused.isEmpty)
         // It blocks one while one does not see it.
@@ -185,7 +185,7 @@ struct BulkTests {
         try store.close()
         let again = try await TestNode("two", on: link, folder: two.folder)
         try await one.until { try await $0.summary(of: bulk).rejected == 4 }
-        let ends = try await one.node.takeEnds(of: bulk)
+        let ends = try await one.node.outbox.takeEnds(of: bulk)
         #expect(ends.map(\.line) == [11, 12, 13, 20])
         #expect(ends.map(\.outcome.code) == Array(repeating: "blocked", count: 4))
         try await one.stop()
@@ -195,7 +195,7 @@ struct BulkTests {
     @Test("what is signed once and what is encoded anew are the same, and a claim of another sender stays")
     func preparing() async throws {
         let one = try await TestNode("one \"quoted\" ☀", on: nil)
-        var preparer = await one.node.preparer()
+        var preparer = await one.node.outbox.preparer()
         var anonymous = HexContent()
         anonymous.hexDescription = anonymous.add("d")
         var signed = anonymous

@@ -43,12 +43,12 @@ struct ConflictTests {
         let counts = try await (one.inbox(), two.inbox())
         let after = try await third.send(to: one, description: "after")
         #expect(after.state == .queued)
-        #expect(try await third.node.outboxRow(after.outboxID).waitingFor?.known == .conflict)
+        #expect(try await third.node.outbox.row(after.outboxID).waitingFor?.known == .conflict)
         // Nor does either of them send.
         for node in [one, two] {
-            let outcome = try await node.send(to: third, description: "mine")
+            let outcome = try await node.outbox.send(to: third, description: "mine")
             #expect(outcome.state == .queued)
-            #expect(try await node.node.outboxRow(outcome.outboxID).waitingFor?.known == .conflict)
+            #expect(try await node.node.outbox.row(outcome.outboxID).waitingFor?.known == .conflict)
         }
         #expect(try await third.inbox() == 0)
         let now = try await (one.inbox(), two.inbox())
@@ -135,10 +135,10 @@ struct ConflictTests {
             await one.node.apply(.ownIdentityElsewhere(BootNonce(9)))
             let sent = try await one.send(to: two, description: "mine")
             #expect(sent.state == .queued)
-            #expect(try await one.node.outboxRow(sent.outboxID).waitingFor?.known == .conflict)
+            #expect(try await one.node.outbox.row(sent.outboxID).waitingFor?.known == .conflict)
             let taken = try await two.send(to: one, description: "theirs")
             #expect(taken.state == .queued)
-            try await eventually { try await two.node.outboxRow(taken.outboxID).lastError?.contains("identity") == true }
+            try await eventually { try await two.node.outbox.row(taken.outboxID).lastError?.contains("identity") == true }
             #expect(try await one.inbox() == 0)
             #expect(try await two.inbox() == 1)
         }
@@ -155,7 +155,7 @@ struct ConflictTests {
             await two.node.endSessions(with: .conflict)
             let sent = try await one.send(to: two, description: "mine")
             #expect(sent.state == .queued)
-            try await eventually { try await one.node.outboxRow(sent.outboxID).lastError?.contains("identity") == true }
+            try await eventually { try await one.node.outbox.row(sent.outboxID).lastError?.contains("identity") == true }
             #expect(await one.node.transferFailures(to: two.id) == 0)
             #expect(try await two.inbox() == 0)
         }

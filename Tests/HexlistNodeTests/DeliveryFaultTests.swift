@@ -7,15 +7,16 @@ import Logging
 import NIOCore
 import Testing
 
+@testable import HexlistDelivery
 @testable import HexlistNode
 @testable import HexlistStore
 
 extension Node {
     var linkCount: Int { links.count }
     var sessionCount: Int { sessions.values.count }
-    func setTurns(_ turns: TransferTurns) { deliveries.turns = turns }
+    func setSlots(_ slots: SendSlots) { deliver { deliveries, _ in deliveries.slots = slots } }
     var fingerprintCount: Int { known.keys.count }
-    var isWaitingToDrain: Bool { deliveries.isWaitingToDrain }
+    var isWaitingToDrain: Bool { deliver { deliveries, _ in deliveries.isWaitingToDrain } }
 }
 
 @Suite("Delivery when something goes wrong", .serialized, .timeLimit(.minutes(5)))
@@ -30,7 +31,7 @@ struct DeliveryFaultTests {
         let link = InMemoryLink()
         let (one, two) = try await nodesApart(on: link)
         let first = try await one.send(to: two, description: "taken back", key: "k")
-        _ = try await one.node.cancel(first.outboxID)
+        _ = try await one.node.outbox.cancel(first.outboxID)
 
         let back = try await TestNode("two", on: link, folder: two.folder)
         try await one.untilListed(back)
@@ -74,7 +75,7 @@ struct DeliveryFaultTests {
             let stuck = try await one.send(to: two, description: "a", wait: .milliseconds(500))
             #expect(stuck.state == .stored)
             try await eventually { try await two.node.store.read { try $0.counts() }.inbox == 1 }
-            let row = try await one.node.outboxRow(stuck.outboxID)
+            let row = try await one.node.outbox.row(stuck.outboxID)
             #expect(row.state == .queued || row.state == .sending)
             try await one.node.store.write { _ = try $0.run("DROP TRIGGER broken") }
             // Nobody helps.
@@ -103,7 +104,7 @@ struct DeliveryFaultTests {
                 let url = hex.add("https://example.org/" + String(repeating: "x", count: 60_000))
                 hex.links.append(LinkContent(url: url, linkDescription: .empty, service: hex.add("Unknown")))
             }
-            rows += try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id, three.id])).map(\.outboxID)
+            rows += try await one.node.outbox.send(SendRequest(content: .hex(hex), peers: [two.id, three.id])).map(\.outboxID)
         }
         #expect(try await one.ends(of: rows).allSatisfy { $0 == .stored })
         for other in [two, three] { #expect(try await Self.descriptions(other) == (1...14).map { "\($0)" }) }

@@ -1,3 +1,4 @@
+import HexlistModel
 import Testing
 
 @testable import HexlistNode
@@ -30,5 +31,19 @@ struct DuplicateSessionsTests {
     func thirdStart() {
         #expect(DuplicateSessions.surplus([Self.other, Self.other]) == ([], true))
         #expect(DuplicateSessions.surplus([Self.other, Self.asked, Self.other]) == ([1], true))
+    }
+
+    @Test("both sides of a duplicate come to the same end")
+    func duplicates() {
+        let (low, high) = (PeerID(UUIDBytes(high: 1, low: 0)), PeerID(UUIDBytes(high: 2, low: 0)))
+        // Older dialled by low, newer by high: the one the greater dialled stays.
+        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
+        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
+        // The other way round.
+        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
+        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
+        // One dialler: it says Bye to the older.
+        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
+        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
     }
 }

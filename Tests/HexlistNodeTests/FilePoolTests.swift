@@ -286,7 +286,7 @@ import Testing
         let offer = try await one.node.offer(paths, to: [two.id], protecting: []) { _ in }
         var decoder = WrapperDecoder()
         let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
-        return try await one.node.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now + .seconds(60))[0]
+        return try await one.node.outbox.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now + .seconds(60))[0]
     }
 
     private func peer(_ one: TestNode, at two: TestNode) async throws -> PeerView? {
@@ -332,7 +332,8 @@ import Testing
                         extra: hex.add(#"{"size":3,"sha256":"\#(String(repeating: "cd", count: 32))"}"#)))
             }
             #expect(
-                try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id], key: nil), until: .now + .seconds(60))[0].state
+                try await one.node.outbox.send(SendRequest(content: .hex(hex), peers: [two.id], key: nil), until: .now + .seconds(60))[0]
+                    .state
                     == .stored)
             #expect(try await send(["g"], one, two).state == .stored)
             try await untilLooked(atHexesOf: one, by: two)
@@ -426,7 +427,7 @@ import Testing
                 var decoder = WrapperDecoder()
                 let content = try decoder.decodeHex(Array(made.hex.text.utf8), acceptsLocalNames: false).get().content
                 rows.append(
-                    try await one.node.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now)[0].outboxID)
+                    try await one.node.outbox.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now)[0].outboxID)
             }
             let peers = { try await one.node.store.read { try $0.all("SELECT offer FROM offerPeer") { $0.bytes(0) } }.count }
             #expect(try await peers() == 2)
@@ -447,8 +448,8 @@ import Testing
             let row = sent.outboxID
             // Written behind the receipt.
             try await one.until { try await $0.outboxRow(row).state == .stored }
-            #expect(try await one.node.outboxRow(row).offers?.map(\.name) == ["a"])
-            let after = try await one.node.cancel(row)
+            #expect(try await one.node.outbox.row(row).offers?.map(\.name) == ["a"])
+            let after = try await one.node.outbox.cancel(row)
             #expect(after.state == .stored && after.offers == nil)
             #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer") { $0.bytes(0) } }.isEmpty)
         }
@@ -478,20 +479,20 @@ import Testing
             try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
             let made = try await one.node.offer([try write("a", in: one.folder)], to: [two.id], copying: true, protecting: []) { _ in }
             let request = SendRequest(content: .hex(try content(made)), peers: [two.id], key: nil)
-            let row = try await one.node.send(request, until: .now)[0].outboxID
-            let offers = { try await one.node.outboxRow(row).offers?.map(\.name) }
+            let row = try await one.node.outbox.send(request, until: .now)[0].outboxID
+            let offers = { try await one.node.outbox.row(row).offers?.map(\.name) }
             let copies = { try FileManager.default.contentsOfDirectory(atPath: one.folder.appending(path: "offers").path).count }
             #expect(try await offers() == ["a"])
-            #expect(try await one.node.outboxRow(row).offers?.first?.size == Int64(Self.piece))
+            #expect(try await one.node.outbox.row(row).offers?.first?.size == Int64(Self.piece))
             try one.node.store.writeSync { [id = two.id] writer in
                 _ = try writer.settle([Settlement(id: row, state: .failed, code: "retryLimit", message: nil)], of: id, at: start)
             }
             // It may be tried again: what it offered is there for that, and for nobody until then.
             #expect(try await offers() == nil && copies() == 1)
-            _ = try await one.node.retry(row)
+            _ = try await one.node.outbox.retry(row)
             #expect(try await offers() == ["a"])
             _ = try one.node.store.writeSync { try $0.maintain(after: 40 * 86_400_000) }
-            #expect(try await one.node.outboxRow(row).state == .expired)
+            #expect(try await one.node.outbox.row(row).state == .expired)
             #expect(try await offers() == nil)
             #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer") { $0.bytes(0) } }.isEmpty)
             try await tidy(one)

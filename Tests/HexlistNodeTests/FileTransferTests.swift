@@ -231,7 +231,7 @@ import Testing
             let offer = try await one.node.offer([file.path], to: [two.id], protecting: []) { _ in }
             let hex = try await send(offer, from: one, to: two)
             let request = SendRequest(content: .hex(try content(offer.hex.text)), peers: [two.id], key: nil)
-            let row = try await one.node.send(request, until: .now + .seconds(60))[0].outboxID
+            let row = try await one.node.outbox.send(request, until: .now + .seconds(60))[0].outboxID
             switch what {
             case "changed": try bytes(100_000, seed: 6).write(to: file)
             case "deleted": try FileManager.default.removeItem(at: file)
@@ -241,7 +241,7 @@ import Testing
             }
             // The sender can see that before a peer asks for the file.
             let problem: OfferProblem = what == "deleted" ? .missing : .changed
-            #expect(try await one.node.outboxRow(row).offers?.map { $0.problem?.known } == [problem])
+            #expect(try await one.node.outbox.row(row).offers?.map { $0.problem?.known } == [problem])
             let rows = try await fetch(hex, into: to, at: two)
             #expect(rows.map(\.reason) == ["changed"] && rows[0].state.known == .failed)
             // Each cause has the same status.

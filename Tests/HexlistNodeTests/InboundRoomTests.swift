@@ -69,7 +69,7 @@ struct InboundWeightTests {
         let gate = DispatchSemaphore(value: 0)
         defer { gate.signal() }  // the store's writer goes on, however the test ends
         two.node.store.submit({ _ in try gate.take() }, completion: { _ in })
-        func send() async throws { _ = try await one.node.send(SendRequest(content: .hex(HexContent()), peers: [two.id])) }
+        func send() async throws { _ = try await one.node.outbox.send(SendRequest(content: .hex(HexContent()), peers: [two.id])) }
         try await send()
         try await eventually("the first hex waits for the store") { await two.node.waiting.all > 0 }
         // The others weigh as much, or a byte more where their number has two digits.

@@ -10,7 +10,7 @@ import NIOPosix
 @testable import HexlistNode
 
 /// A host that dials nobody: it remembers whom it was asked to dial.
-actor StandIn: DeliveryHost, InvitationsHost {
+actor StandIn: InvitationsHost {
     nonisolated let store: HexStore
     nonisolated let eventLoop: any EventLoop
     nonisolated let clocks = Clocks.system
@@ -20,10 +20,8 @@ actor StandIn: DeliveryHost, InvitationsHost {
     private nonisolated let executor: any SerialExecutor
     let configuration = NodeConfiguration(name: "test")
     let isStopping = false
-    let deliveries: DeliveryScheduler
     let invitations = Invitations()
     let known: KnownPeers
-    var sends = SendTracker()
     var here: Set<PeerID> = []
     var inConflict: Set<PeerID> = []
     private(set) var dialled: [PeerID] = []
@@ -36,19 +34,14 @@ actor StandIn: DeliveryHost, InvitationsHost {
         self.eventLoop = eventLoop
         executor = eventLoop.executor
         known = KnownPeers(on: eventLoop, .system)
-        deliveries = DeliveryScheduler(NodeConfiguration(name: "test").send, on: eventLoop, .system)
     }
 
-    func isInConflict(with peer: PeerID) -> Bool { inConflict.contains(peer) }
-    func isUndecided(_ peer: PeerID) -> Bool { false }
     func isQuarantined(_ peer: PeerID) -> Bool { inConflict.contains(peer) }
     func isVerified(_ peer: PeerID) -> Bool { here.contains(peer) }
     func endpoints(of peer: PeerID) -> [Endpoint] { [Endpoint(host: "192.0.2.1", port: 1, via: .static)] }
     func sessions(with peer: PeerID) -> [PeerSession] { [] }
     func isDialling(_ peer: PeerID) -> Bool { false }
     func tellHello(_ session: PeerSession, always: Bool) {}
-    func hadRows(for peer: PeerID) -> Bool { false }
-    func wakeWaiters() {}
 
     func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated StandIn, Bool) -> Void) {
         dialled.append(peer)

@@ -315,11 +315,11 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    /// With less patience than the minute a node has, so that nobody waits for it; `TransferTurnsTests` has the minute.
+    /// With less patience than the minute a node has, so that nobody waits for it; `SendSlotsTests` has the minute.
     @Test("a peer that keeps its turn without an end gives it up while another waits")
     func turns() async throws {
         let one = try await TestNode("one", on: nil)
-        await one.node.setTurns(TransferTurns(limit: 1, patience: .init(inAll: .milliseconds(300), withoutProgress: .seconds(3_600))))
+        await one.node.setSlots(SendSlots(limit: 1, patience: .init(inAll: .milliseconds(300), withoutProgress: .seconds(3_600))))
         let (slow, other) = (try Guest(one), try Guest(one))
         var hex = HexContent()
         hex.hexDescription = hex.add("on its way")
@@ -330,7 +330,7 @@ struct StrangerTests {
             let count = visits.count + 1
             try await eventually { if visit.operations.contains(.hello) { await one.node.linkCount == count } else { false } }
             visits.append(visit)
-            _ = try await one.node.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
+            _ = try await one.node.outbox.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
             if visits.count == 1 { try await eventually { visit.operations.contains(.store) } }
         }
         try await eventually { visits[1].operations.contains(.store) }
@@ -397,14 +397,14 @@ struct StrangerTests {
         try await eventually { if visit.operations.contains(.hello) { await one.node.linkCount == 1 } else { false } }
         var hex = HexContent()
         hex.hexDescription = hex.add("on its way")
-        _ = try await one.node.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
+        _ = try await one.node.outbox.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
         try await eventually { visit.operations.contains(.store) }
         // A newer session owes nothing.
         let newer = try await guest.visit(one)
         try await newer.hello()
         try await eventually { newer.operations.contains(.hello) }
 
-        async let drained: Void = one.node.drain(for: .hours(1))
+        async let drained: Void = one.node.outbox.drain(for: .hours(1))
         try await eventually { await one.node.isWaitingToDrain }
         if isAnswered {
             try await visit.write { WrapperEncoder.ack(Receipt(through: 1, status: .stored), into: &$0) }

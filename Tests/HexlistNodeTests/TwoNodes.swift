@@ -96,7 +96,7 @@ struct TestNode {
             hex.links.append(
                 LinkContent(url: hex.add("https://example.org/\(number)"), linkDescription: .empty, service: hex.add("Unknown")))
         }
-        return try await node.send(SendRequest(content: .hex(hex), peers: [other.id], key: key), until: .now + wait)[0]
+        return try await node.outbox.send(SendRequest(content: .hex(hex), peers: [other.id], key: key), until: .now + wait)[0]
     }
 }
 

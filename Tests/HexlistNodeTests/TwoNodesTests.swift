@@ -80,10 +80,10 @@ struct TwoNodesTests {
             #expect(outcome.state == .queued)
             rows.append(outcome.outboxID)
         }
-        #expect(try await one.node.outboxRow(rows[0]).waitingFor?.known == .peer)
+        #expect(try await one.node.outbox.row(rows[0]).waitingFor?.known == .peer)
         // A pause after a transfer that failed while it went says nothing of when the next one is: that is when it is back.
         await one.node.pause(for: two.id)
-        let waiting = try await one.node.outboxRow(rows[0])
+        let waiting = try await one.node.outbox.row(rows[0])
         #expect(waiting.waitingFor?.known == .peer && waiting.nextAttemptAt == nil)
 
         let back = try await TestNode("two", on: link, folder: two.folder)
@@ -103,7 +103,7 @@ struct TwoNodesTests {
             for number in 1...3_000 {
                 var hex = HexContent()
                 hex.hexDescription = hex.add("\(number)")
-                rows += try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id])).map(\.outboxID)
+                rows += try await one.node.outbox.send(SendRequest(content: .hex(hex), peers: [two.id])).map(\.outboxID)
             }
             let ends = Dictionary(grouping: try await one.ends(of: rows), by: \.self).mapValues(\.count)
             #expect(ends == [.stored: 3_000])

@@ -58,7 +58,7 @@ import Testing
                 let path = one.folder.appending(path: "offers").appending(path: name).path
                 #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
             }
-            _ = try await one.node.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now)
+            _ = try await one.node.outbox.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now)
             try maintain(one, hours: 2)
             try await tidy(one)
             #expect(copies(one).count == 1)

@@ -103,13 +103,13 @@ import Testing
         let answered = Mutex<[OutboxMove]>([])
         try together {
             enqueueAhead(1)
-            let settlements = (1...Int64(others)).map { Settlement(id: $0, state: .stored) }
-            test.store.settle(settlements, of: peer.id, at: start, isAwaited: isAwaited) { result in
+            let results = (1...Int64(others)).map { RowResult(id: $0, .stored) }
+            test.store.settle(results, of: peer.id, next: nil, at: start, isAwaited: isAwaited) { result in
                 if let moves = try? result.get() { answered.withLock { $0 += moves } }
             }
         }
         try await called { done in test.store.finishWriting { done(()) } }
-        #expect(answered.withLock { $0 } == [OutboxMove(ids: 1...1, from: .queued, to: .stored)])
+        #expect(answered.withLock { $0 } == [OutboxMove(ids: 1...1, peer: peer.id, from: .queued, to: .stored)])
         #expect(try test.read { try $0.outboxRow(1) }?.state == .stored)
     }
 

@@ -54,7 +54,7 @@ private enum Rounds {
             #expect(try test.read { try $0.counts() }.outboxBytes == 100)
             let settlements = (1...5).map { Settlement(id: Int64(index * 5 + $0), state: .stored) }
             let moves = try test.write { try $0.settle(settlements, of: peer.id, at: start) }
-            #expect(moves == [OutboxMove(ids: Int64(index * 5 + 1)...Int64(index * 5 + 5), from: .queued, to: .stored)])
+            #expect(moves == [OutboxMove(ids: Int64(index * 5 + 1)...Int64(index * 5 + 5), peer: peer.id, from: .queued, to: .stored)])
             #expect(try test.countersAreRight())
         }
         #expect(try test.read { try $0.counts() }.outboxBytes == 0)

@@ -224,7 +224,8 @@ import Testing
         try enqueue(test, 1...2, to: two)
         var rounds: [Int] = []
         repeat {
-            rounds.append(try test.write { try $0.rejectQueued(one.id, code: "blocked", message: nil, limit: 4, at: start).count })
+            let moves = try test.write { try $0.rejectQueued(one.id, code: "blocked", message: nil, limit: 4, at: start) }
+            rounds.append(moves.reduce(0) { $0 + $1.ids.count })
         } while rounds.last == 4
         #expect(rounds == [4, 4, 2])
         #expect(try test.read { reader in try [one.id, two.id].map { try reader.peer($0)?.queued } } == [0, 2])

@@ -149,7 +149,7 @@ struct FrameSequenceTests {
             send(kind, to: &fixture, next: before.next)
             fixture.session.takeOwed(&fixture.actions)
             let hexes = fixture.session.takeBatch(limit: 100)
-            fixture.session.batchCompleted(hexes.map { _ in .kept(.stored) }, now: fixture.now)
+            fixture.session.batchCompleted(hexes.map { _ in .stored }, now: fixture.now)
             let actions = fixture.take()
             var seen = hexes.map { _ in "hex" }
             var said: [Session.OutFrame] = []
@@ -173,9 +173,9 @@ struct FrameSequenceTests {
             if model.knownPeer == nil, said.contains(where: { !mayBeSaidBeforeHello($0, opening) }) { return fault("said before Hello") }
             // A row of one's own is on its way as soon as there is somebody to send it to.
             if before.knownPeer == nil, model.knownPeer != nil {
-                guard fixture.session.hasRoom(forBytes: 10, windowFrames: 10, windowBytes: 1_000) else { return fault("no room") }
+                guard fixture.session.takes(10, windowFrames: 10, windowBytes: 1_000) else { return fault("no room") }
                 _ = fixture.session.numberStore(tag: 7, bytes: 10, now: fixture.now)
-            } else if model.knownPeer == nil, fixture.session.hasRoom(forBytes: 10, windowFrames: 10, windowBytes: 1_000) {
+            } else if model.knownPeer == nil, fixture.session.takes(10, windowFrames: 10, windowBytes: 1_000) {
                 return fault("hexes could be sent to nobody knows whom")
             }
         }

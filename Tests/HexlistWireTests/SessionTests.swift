@@ -62,7 +62,7 @@ struct SessionFixture {
     mutating func receive(_ refusal: Refusal) { session.received(.refused(refusal), bytes: 10, now: now, &actions) }
 
     /// The store takes everything that waits and answers the same for each.
-    mutating func keepAll(_ result: InboundResult = .kept(.stored)) {
+    mutating func keepAll(_ result: DeliveryResult = .stored) {
         let batch = session.takeBatch(limit: 1_000)
         session.batchCompleted(batch.map { _ in result }, now: now)
     }
@@ -222,7 +222,7 @@ struct SessionOpeningTests {
         fixture.store(1, id: SessionFixture.id(1))
         let batch = fixture.session.takeBatch(limit: 10)
         #expect(batch.map(\.messageID) == [nil])  // nothing proves whose it is, so it does not deduplicate
-        fixture.session.batchCompleted([.kept(.held)], now: fixture.now)
+        fixture.session.batchCompleted([.held], now: fixture.now)
         #expect(fixture.owed() == [.ack(Receipt(through: 1, status: .held))])
         fixture.receive(.ping, message: "x")
         #expect(fixture.owed().isEmpty)
@@ -310,7 +310,7 @@ struct SessionReceivingTests {
         _ = fixture.session.takeBatch(limit: 100)
         fixture.session.batchCompleted(
             [
-                .kept(.stored), .kept(.stored), .kept(.duplicate, of: .stored), .kept(.duplicate, of: .held), .kept(.held),
+                .stored, .stored, .duplicate(of: .stored), .duplicate(of: .held), .held,
                 .refused(.tooLarge, message: "m"),
             ], now: fixture.now)
         #expect(
@@ -328,7 +328,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.takeBatch(limit: 10).count == 1)
         fixture.store(2)
         #expect(fixture.session.takeBatch(limit: 10).isEmpty)
-        fixture.session.batchCompleted([.kept(.stored)], now: fixture.now)
+        fixture.session.batchCompleted([.stored], now: fixture.now)
         #expect(fixture.owed() == [.ack(Receipt(through: 1, status: .stored))])
         #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2])
     }
@@ -443,7 +443,7 @@ struct SessionReceivingTests {
         #expect(!fixture.session.mayRead(now: fixture.now))
         fixture.keepAll()
         _ = fixture.session.takeBatch(limit: 1_000)
-        fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 24), now: fixture.now)
+        fixture.session.batchCompleted(Array(repeating: .stored, count: 24), now: fixture.now)
         _ = fixture.owed()
         #expect(fixture.session.mayRead(now: fixture.now))
     }
@@ -488,7 +488,7 @@ struct SessionReceivingTests {
         // Hexes with the store still count. Once some are refused there, later ones are refused without asking it.
         #expect(fixture.session.takeBatch(limit: 2).count == 2)
         #expect(fixture.session.waitingWeight == 6 * one)
-        fixture.session.batchCompleted([.kept(.stored), .refused(.storageFull)], now: fixture.now)
+        fixture.session.batchCompleted([.stored, .refused(.storageFull)], now: fixture.now)
         #expect(fixture.session.waitingWeight == 4 * one)
         #expect(fixture.session.takeBatch(limit: 10).isEmpty)
         #expect(fixture.session.waitingWeight == 0)
@@ -517,7 +517,7 @@ struct SessionReceivingTests {
             let batch = fixture.session.takeBatch(limit: 1_000)
             guard !batch.isEmpty else { break }
             batches.append(batch.map(\.sequence))
-            fixture.session.batchCompleted(batch.map { _ in .kept(.stored) }, now: fixture.now)
+            fixture.session.batchCompleted(batch.map { _ in .stored }, now: fixture.now)
         }
         #expect(batches == [[1], [2], [3, 4, 5, 6]])
     }
@@ -623,9 +623,9 @@ struct SessionReceivingTests {
             fixture.store(3)
             ends(&fixture)
             #expect(fixture.session.isClosed)
-            fixture.session.batchCompleted([.kept(.stored)], now: fixture.now)
+            fixture.session.batchCompleted([.stored], now: fixture.now)
             #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2, 3])
-            fixture.session.batchCompleted([.kept(.stored), .kept(.stored)], now: fixture.now)
+            fixture.session.batchCompleted([.stored, .stored], now: fixture.now)
             #expect(fixture.owed().isEmpty)  // nobody is there to be told
         }
     }
@@ -663,23 +663,31 @@ struct SessionReceivingTests {
     }
 }
 
+extension Session {
+    /// Whether one more Store of `bytes` bytes may be sent.
+    func takes(_ bytes: Int, windowFrames: Int, windowBytes: Int) -> Bool {
+        guard let room = room(windowFrames: windowFrames, windowBytes: windowBytes) else { return false }
+        return room.frames > 0 && (room.isIdle || bytes <= room.bytes)
+    }
+}
+
 @Suite("Session: sending and time")
 struct SessionSendingTests {
     @Test("the window is the smaller of both sides', and one long frame may go alone")
     func window() {
         var fixture = SessionFixture.opened(window: 2)
-        #expect(fixture.session.hasRoom(forBytes: 100 << 20, windowFrames: 1_024, windowBytes: 8 << 20))
+        #expect(fixture.session.takes(100 << 20, windowFrames: 1_024, windowBytes: 8 << 20))
         #expect(fixture.session.numberStore(tag: 11, bytes: 10, now: fixture.now) == 1)
-        #expect(!fixture.session.hasRoom(forBytes: 8 << 20, windowFrames: 1_024, windowBytes: 8 << 20))
+        #expect(!fixture.session.takes(8 << 20, windowFrames: 1_024, windowBytes: 8 << 20))
         #expect(fixture.session.numberStore(tag: 12, bytes: 10, now: fixture.now) == 2)
-        #expect(!fixture.session.hasRoom(forBytes: 1, windowFrames: 1_024, windowBytes: 8 << 20))
+        #expect(!fixture.session.takes(1, windowFrames: 1_024, windowBytes: 8 << 20))
     }
 
     @Test("the window and its bytes hold Stores back and nothing else: the numbered Ping passes both")
     func numberedPingPassesTheWindow() {
         var fixture = SessionFixture.opened(window: 1)
         _ = fixture.session.numberStore(tag: 11, bytes: 9 << 20, now: fixture.now)
-        #expect(!fixture.session.hasRoom(forBytes: 1, windowFrames: 1_024, windowBytes: 8 << 20))
+        #expect(!fixture.session.takes(1, windowFrames: 1_024, windowBytes: 8 << 20))
         #expect(fixture.tick(after: .seconds(7)).frames == [.ping(message: "", sequence: 2)])
         fixture.receive(.ack, .receipt(Receipt(through: 2, status: .stored)))
         #expect(fixture.take().end == nil)
@@ -703,9 +711,9 @@ struct SessionSendingTests {
         #expect(
             fixture.take() == [
                 .settled([
-                    .init(tag: 11, result: .kept(.stored, of: nil)),
-                    .init(tag: 12, result: .refused(.tooLarge, message: "", retryAfter: nil)),
-                    .init(tag: 13, result: .kept(.stored, of: nil)),
+                    RowResult(id: 11, .stored),
+                    RowResult(id: 12, .refused(.tooLarge, message: "", retryAfter: nil)),
+                    RowResult(id: 13, .stored),
                 ])
             ])
         #expect(fixture.session.unacknowledgedFrames == 1)
@@ -841,7 +849,7 @@ struct SessionSendingTests {
         fixture.session.pausedReading(now: fixture.now)
         #expect(fixture.tick(after: .seconds(60)).end == nil)  // the store is what one waits for
         while !fixture.session.takeBatch(limit: 1_000).isEmpty {
-            fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 1_000), now: fixture.now)
+            fixture.session.batchCompleted(Array(repeating: .stored, count: 1_000), now: fixture.now)
         }
         #expect(fixture.session.owesAnything)
         #expect(fixture.tick(after: .seconds(61)).end == .own(.silent))

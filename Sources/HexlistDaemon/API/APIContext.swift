@@ -61,7 +61,7 @@ struct APIContext: Sendable {
     ) async throws -> Value {
         let result: Result<Value, any Error>
         do { result = .success(try await CallerConnection.whileOpen(work)) } catch { result = .failure(error) }
-        await node.finishWriting()  // the store lets go of the hexes after it has reported them
+        await node.outbox.finishWriting()  // the store lets go of the hexes after it has reported them
         ProcessMemory.returnFreePages()
         withExtendedLifetime(slot) {}
         return try result.get()
@@ -77,7 +77,7 @@ struct APIContext: Sendable {
     }
 
     func status() async throws -> StatusShape {
-        await node.finishWriting()
+        await node.outbox.finishWriting()
         let node = await node.status()
         let (counts, bytes) = try await store.read { (try $0.counts(), $0.storeBytes()) }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }

@@ -32,7 +32,7 @@ final class BulkIntake: Sendable {
     private static let refusalLimit = 20_000
 
     private let node: Node
-    private let bulk: TrackedSend
+    private let bulk: OutgoingSend
     private let allowsEmpty: Bool
     /// The longest wait for room in the outbox, in seconds.
     private let timeout: Double
@@ -41,7 +41,7 @@ final class BulkIntake: Sendable {
     private let changed: @Sendable () -> Void
 
     /// - Parameter changed: called whenever the state changed.
-    init(node: Node, bulk: TrackedSend, wishes: BulkReply.Wishes, changed: @escaping @Sendable () -> Void) {
+    init(node: Node, bulk: OutgoingSend, wishes: BulkReply.Wishes, changed: @escaping @Sendable () -> Void) {
         self.node = node
         self.bulk = bulk
         allowsEmpty = wishes.allowsEmpty
@@ -66,7 +66,7 @@ final class BulkIntake: Sendable {
     func read(_ body: RequestBody) async {
         defer { queue.end() }
         do {
-            var preparer = await node.preparer()
+            var preparer = try await node.outbox.preparer()
             var decoder = BulkLineDecoder(allowsEmpty: allowsEmpty)
             var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
             var hints = MemberHints()
@@ -125,7 +125,7 @@ final class BulkIntake: Sendable {
     /// Puts what is in the queue into the outbox, batch by batch, until `read` has ended and all is there.
     func accept() async {
         while let batch = await queue.take() {
-            let (refused, failure) = await node.enqueue(batch, for: bulk, timeout: timeout)
+            let (refused, failure) = await node.outbox.enqueue(batch, for: bulk, timeout: timeout)
             for hex in refused {
                 state.withLock { $0.progress.lines -= 1 }  // it was counted when it was read
                 refuse(BulkRefusal(line: hex.line, code: hex.error.code.rawValue, message: hex.error.message))

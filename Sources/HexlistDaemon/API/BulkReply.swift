@@ -24,7 +24,7 @@ struct BulkReply: Sendable {
 
     private let node: Node
     private let eventLoop: any EventLoop
-    private let bulk: TrackedSend
+    private let bulk: OutgoingSend
     private let wakeups: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
     private let intake: BulkIntake
@@ -37,7 +37,7 @@ struct BulkReply: Sendable {
         let (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.wakeups, self.wake) = (wakeups, wake)
         let labels = await node.labels(of: peers)
-        bulk = try await node.beginBulk(to: peers, force: force, tellsAll: wishes.reportsAll) { wake.yield(()) }
+        bulk = try await node.outbox.beginBulk(to: peers, force: force, tellsAll: wishes.reportsAll) { wake.yield(()) }
         intake = BulkIntake(node: node, bulk: bulk, wishes: wishes) { wake.yield(()) }
         writer = BulkReplyWriter(node: node, bulk: bulk, labels: labels, wishes: wishes, intake: intake)
     }
@@ -47,7 +47,7 @@ struct BulkReply: Sendable {
         return Response(
             status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"],
             body: ResponseBody { writer in
-                try await node.following(bulk) { try await run(body, &writer) }
+                try await node.outbox.following(bulk) { try await run(body, &writer) }
                 try await writer.finish(nil)
             })
     }

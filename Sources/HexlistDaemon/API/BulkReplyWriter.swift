@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistDelivery
 import HexlistModel
 import HexlistNode
 import Hummingbird
@@ -9,14 +10,14 @@ struct BulkReplyWriter: Sendable {
     static let progressInterval = Duration.milliseconds(500)
 
     let node: Node
-    let bulk: TrackedSend
+    let bulk: OutgoingSend
     /// The labels of the receivers, as they were when the stream began.
     let labels: [PeerID: PeerLabel]
     let wishes: BulkReply.Wishes
     let intake: BulkIntake
     private let startedAt = ContinuousClock.now
 
-    init(node: Node, bulk: TrackedSend, labels: [PeerID: PeerLabel], wishes: BulkReply.Wishes, intake: BulkIntake) {
+    init(node: Node, bulk: OutgoingSend, labels: [PeerID: PeerLabel], wishes: BulkReply.Wishes, intake: BulkIntake) {
         self.node = node
         self.bulk = bulk
         self.labels = labels
@@ -34,13 +35,13 @@ struct BulkReplyWriter: Sendable {
             bytes += try await ends(all: false)
             if wishes.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
                 progressAt = .now + Self.progressInterval
-                bytes += BulkLine.progress(summary(await node.progress(of: bulk), ended: isAccepted)).lineBytes
+                bytes += BulkLine.progress(summary(await node.outbox.progress(of: bulk), ended: isAccepted)).lineBytes
             }
             if isAccepted { hasToldEnd = true }
             if !bytes.isEmpty { try await writer.write(ByteBuffer(bytes: bytes)) }
             guard isAccepted else { continue }
             if wishes.wait == .queued || intake.progress.error != nil { break }
-            if await node.isOver(bulk, timeout: wishes.seconds) { break }
+            if await node.outbox.isOver(bulk, timeout: wishes.seconds) { break }
         }
         while true {
             let bytes = try await ends(all: true)
@@ -51,7 +52,7 @@ struct BulkReplyWriter: Sendable {
         if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
         var bytes = told()
         if let error { bytes += BulkLine.error(ErrorShape(error)).lineBytes }
-        bytes += BulkLine.summary(summary(try await node.summary(of: bulk))).lineBytes
+        bytes += BulkLine.summary(summary(try await node.outbox.summary(of: bulk))).lineBytes
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
@@ -65,11 +66,11 @@ struct BulkReplyWriter: Sendable {
     private func ends(all: Bool) async throws -> [UInt8] {
         guard wishes.reportsAll else {
             guard wishes.wait == .stored else { return [] }
-            return try await node.takeEnds(of: bulk).flatMap { line($0.line, $0.outcome) }
+            return try await node.outbox.takeEnds(of: bulk).flatMap { line($0.line, $0.outcome) }
         }
         var bytes: [UInt8] = []
         while bytes.count < 1 << 20 {
-            let rows = try await node.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
+            let rows = try await node.outbox.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
             guard !rows.isEmpty else { break }
             for (line, outcome) in rows { bytes += self.line(line, outcome) }
         }

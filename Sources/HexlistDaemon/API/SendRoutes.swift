@@ -14,23 +14,23 @@ struct SendRoutes: Sendable {
         router.get("/v1/outbox", use: list)
         router.get("/v1/outbox/:id") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.outboxRow(try APIInput.id(context)))
+            return APIReply.json(try await api.node.outbox.row(try APIInput.id(context)))
         }
         router.post("/v1/outbox/retry") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(OutboxChange(try await api.node.retry(try await rows(request))))
+            return APIReply.json(OutboxChange(try await api.node.outbox.retry(try await rows(request))))
         }
         router.post("/v1/outbox/cancel") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(OutboxChange(try await api.node.cancel(try await rows(request))))
+            return APIReply.json(OutboxChange(try await api.node.outbox.cancel(try await rows(request))))
         }
         router.post("/v1/outbox/:id/retry") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.retry(try APIInput.id(context)))
+            return APIReply.json(try await api.node.outbox.retry(try APIInput.id(context)))
         }
         router.post("/v1/outbox/:id/cancel") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.cancel(try APIInput.id(context)))
+            return APIReply.json(try await api.node.outbox.cancel(try APIInput.id(context)))
         }
     }
 
@@ -46,7 +46,7 @@ struct SendRoutes: Sendable {
         let wanted = SendRequest(
             content: content, peers: try await targets(query), key: try query.text("key") ?? ownKey, force: try query.flag("force"))
         let deadline = ContinuousClock.now + .seconds(seconds)
-        return APIReply.json(Page(items: try await api.node.send(wanted, until: wait == .stored ? deadline : nil)))
+        return APIReply.json(Page(items: try await api.node.outbox.send(wanted, until: wait == .stored ? deadline : nil)))
     }
 
     /// A stream of hexes, one a line; the reply is a stream too.
@@ -109,7 +109,7 @@ struct SendRoutes: Sendable {
             peer = try await api.node.resolve(text).uuid
         }
         let limit = try query.limit()
-        let page = try await api.node.outbox(
+        let page = try await api.node.outbox.rows(
             peer: peer, states: states.isEmpty ? nil : Set(states), after: try query.cursor(), limit: limit)
         return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { $0 }
     }
@@ -134,7 +134,7 @@ struct SendRoutes: Sendable {
 }
 
 extension OutboxChange {
-    init(_ change: Node.OutboxChange) {
+    init(_ change: Outbox.OutboxChange) {
         self.init(
             changed: change.changed, mayHaveArrived: change.mayHaveArrived, passedOver: change.passedOver, next: change.next.map { "\($0)" }
         )

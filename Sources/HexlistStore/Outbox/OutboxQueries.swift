@@ -91,8 +91,8 @@ extension StoreReader {
     ///   - longest: the length above which a body is skipped, because the peer does not take it yet.
     public func outboxBatch(
         _ peer: PeerID, after id: Int64, limit: Int, maxBytes: Int, longest: Int = .max
-    ) throws -> OutboxBatch {
-        var batch = OutboxBatch(items: [], hasMore: false)
+    ) throws -> OutgoingBatch {
+        var batch = OutgoingBatch(items: [], hasMore: false)
         guard let row = try peerRow(peer), limit > 0 else { return batch }
         let statement = try SQLStatement(
             """
@@ -117,7 +117,7 @@ extension StoreReader {
                 // Where long ones are passed over, not all of a run are wanted.
                 guard let body = reading.body(of: hex, in: longest == .max ? run : nil, statement, from: 5) else { continue }
                 bytes += body.count
-                batch.items.append(OutboxItem(id: row, messageID: MessageID(hex.messageID), body: body))
+                batch.items.append(OutgoingHex(id: row, messageID: MessageID(hex.messageID), body: body))
             }
         }
         return batch

@@ -134,21 +134,6 @@ public struct OutboxRow: Sendable, Equatable {
     public var subject: String?
 }
 
-/// A row of the outbox that is about to be sent.
-public struct OutboxItem: Sendable, Equatable {
-    public var id: Int64
-    public var messageID: MessageID
-    /// The HexJM in JSON, in a buffer with those of its pack.
-    public var body: ArraySlice<UInt8>
-}
-
-/// The next rows of the outbox for one peer.
-public struct OutboxBatch: Sendable, Equatable {
-    public var items: [OutboxItem]
-    /// Whether a bound was reached, so that there may be more rows after the last one.
-    public var hasMore: Bool
-}
-
 /// The rows of the outbox that a list shows.
 public struct OutboxFilter: Sendable, Equatable {
     /// The peer whose rows are shown; `nil` for all peers.
@@ -181,63 +166,6 @@ public struct ChangedRows: Sendable {
     public var passedOver = 0
     /// The id to continue after in the rows of a peer; `nil` if there are no more.
     public var next: Int64?
-}
-
-/// The final state of rows of the outbox that follow one another.
-public struct Settlement: Sendable, Equatable {
-    public var ids: ClosedRange<Int64>
-    /// The state: `.stored`, `.held`, `.rejected` or `.failed`.
-    public var state: OutboxState
-    public var code: String?
-    public var message: String?
-
-    public init(id: Int64, state: OutboxState, code: String? = nil, message: String? = nil) {
-        ids = id...id
-        self.state = state
-        self.code = code
-        self.message = message
-    }
-}
-
-/// Rows of the outbox that follow one another and changed their state.
-public struct OutboxMove: Sendable, Equatable {
-    public var ids: ClosedRange<Int64>
-    public var from: OutboxState
-    public var to: OutboxState
-
-    public init(ids: ClosedRange<Int64>, from: OutboxState, to: OutboxState) {
-        self.ids = ids
-        self.from = from
-        self.to = to
-    }
-}
-
-/// An update of a row that still waits.
-public struct AttemptNote: Sendable, Equatable {
-    public var id: Int64
-    /// The number to add to `attempts`.
-    public var attempts: Int
-    /// The number to add to `failures`.
-    public var failures: Int
-    /// Milliseconds since 1970.
-    public var nextAttemptAt: Int64?
-    public var waitingFor: String?
-    public var lastError: String?
-
-    /// The failures of one row, with nothing delivered in between, after which it is given up.
-    static let failureLimit = 5
-
-    public init(
-        id: Int64, attempts: Int = 0, failures: Int = 0, nextAttemptAt: Int64? = nil, waitingFor: String? = nil,
-        lastError: String? = nil
-    ) {
-        self.id = id
-        self.attempts = attempts
-        self.failures = failures
-        self.nextAttemptAt = nextAttemptAt
-        self.waitingFor = waitingFor
-        self.lastError = lastError
-    }
 }
 
 /// The number of outbox rows in each state.

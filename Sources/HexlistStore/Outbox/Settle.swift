@@ -13,16 +13,18 @@ extension HexStore {
     /// A crash before it is written forgets it; then the rows are sent again, and their peer recognises them.
     ///
     /// - Parameters:
+    ///   - next: the time of the next attempt of rows that were refused for now, in milliseconds since 1970.
     ///   - isAwaited: whether somebody waits for it. Otherwise it waits for a transaction to share, 20 ms at most (`WaitingPieces`).
     ///   - completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
     public func settle(
-        _ settlements: [Settlement], noting notes: [AttemptNote] = [], of peer: PeerID, at now: Int64, isAwaited: Bool,
+        _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
     ) {
         submit(
-            rows: settlements.reduce(notes.count) { $0 + $1.ids.count }, waitsForOthers: !isAwaited,
+            rows: results.count, waitsForOthers: !isAwaited,
             { writer in
-                let moves = try writer.settle(settlements, of: peer, at: now)
+                let moves = try writer.settle(results.compactMap(Settlement.init), of: peer, at: now)
+                let notes = results.compactMap { AttemptNote($0, nextAttemptAt: next) }
                 try writer.note(notes)
                 return moves + (try writer.giveUp(notes, of: peer, at: now))
             }, completion: completion)
@@ -53,9 +55,10 @@ extension HexStore {
 
     /// Rejects the oldest rows waiting for a peer that blocked this node, up to `outboxRejectLimit`, in one transaction.
     ///
-    /// - Parameter completion: called on the writer's thread with the ids of the rejected rows; reject again while there are as many.
+    /// - Parameter completion: called on the writer's thread with the rejected rows; reject again while there are as many.
     public func rejectQueued(
-        of peer: PeerID, code: String, message: String, at now: Int64, completion: @escaping @Sendable (Result<[Int64], any Error>) -> Void
+        of peer: PeerID, code: String, message: String, at now: Int64,
+        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
     ) {
         submit(
             { try $0.rejectQueued(peer, code: code, message: message, limit: HexStore.outboxRejectLimit, at: now) }, completion: completion)
@@ -105,15 +108,14 @@ extension StoreWriter {
         try outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id
     }
 
-    /// - Returns: the ids of the rejected rows.
-    func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [Int64] {
+    /// - Returns: the rejected rows.
+    func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
         let runs = try all(
             "SELECT \(OutboxRun.columns) FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit,
             read: OutboxRun.init)
         let ids = Array(runs.compactMap(\.self).lazy.flatMap(\.ids).prefix(limit))
-        try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
-        return ids
+        return try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
     }
 
     // MARK: - Inside `change`
@@ -142,7 +144,7 @@ extension StoreWriter {
             } else {
                 try endOffers(with: run.ids, of: peer.id, forGood: false)
             }
-            moves.append(OutboxMove(ids: run.ids, from: run.state, to: end.state))
+            moves.append(OutboxMove(ids: run.ids, peer: PeerID(peer.uuid), from: run.state, to: end.state))
         }
         for run in ConsecutiveRuns(moves.flatMap(\.ids)) {
             let (type, data) = event(of: end)
@@ -166,15 +168,5 @@ extension StoreWriter {
         case .rejected, .queued, .sending, .expired, .cancelled:
             (.hexRejected, JSONText.object([("code", end.code), ("message", end.message)]))
         }
-    }
-}
-
-extension Settlement {
-    /// Appends it, or has the last one settle its rows too, where these follow those of that and have the same result.
-    public func add(to settlements: inout [Settlement]) {
-        guard let last = settlements.last, ids.lowerBound > last.ids.upperBound, ids.lowerBound &- last.ids.upperBound == 1,
-            state == last.state, PeerText.areEqual(code, last.code), PeerText.areEqual(message, last.message)
-        else { return settlements.append(self) }
-        settlements[settlements.count - 1].ids = last.ids.lowerBound...ids.upperBound
     }
 }

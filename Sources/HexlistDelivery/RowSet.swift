@@ -1,6 +1,6 @@
 /// A set of outbox rows by id: one bit each, in pieces of 65 536, so that a bulk send of a million hexes takes 128 KiB, in whatever order
 /// its rows come.
-struct RowSet: Sendable {
+public struct RowSet: Sendable {
     private static let pieceBits = 16
     private var pieces: [Int64: [UInt64]] = [:]
     private(set) var count = 0
@@ -45,7 +45,7 @@ struct RowSet: Sendable {
     }
 
     /// The ids as ranges in ascending order, as few as possible.
-    var ranges: [ClosedRange<Int64>] {
+    public var ranges: [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         for (piece, words) in pieces.sorted(by: { $0.key < $1.key }) {
             for (index, word) in words.enumerated() where word != 0 {

@@ -1,25 +1,22 @@
-import HexlistAPI
 import HexlistModel
-import HexlistStore
 import Synchronization
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistDelivery
 
 @Suite("Who waits for rows")
 struct SendTrackerTests {
     static let peers = (1...3).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
     static func send(_ kind: TrackedSend.Kind, onChange: @escaping @Sendable () -> Void = {}) -> TrackedSend {
-        let recipients = peers.map { PeerSighting(peer: $0, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: 0) }
-        return TrackedSend(to: recipients, warns: false, kind, .system, onChange: onChange)
+        TrackedSend(to: peers, kind, .system, onChange: onChange)
     }
 
     /// Rows 1, 2 and 3, one a peer, of line 7.
     static func followed(_ kind: TrackedSend.Kind, by tracker: inout SendTracker, onChange: @escaping @Sendable () -> Void = {})
         -> TrackedSend
     {
-        let send = send(kind, .system, onChange: onChange)
+        let send = send(kind, onChange: onChange)
         tracker.follow(send)
         for (row, peer) in zip(Int64(1)..., peers) {
             send.accepted(row, for: peer, .queued, line: 7)
@@ -27,8 +24,8 @@ struct SendTrackerTests {
         return send
     }
 
-    static func move(_ row: Int64, _ from: OutboxState = .queued, to state: OutboxState) -> RowMove {
-        RowMove(id: row, peer: peers[Int(row) - 1], from: from, to: state)
+    static func move(_ row: Int64, _ from: OutboxState = .queued, to state: OutboxState) -> OutboxMove {
+        OutboxMove(id: row, peer: peers[Int(row) - 1], from: from, to: state)
     }
 
     @Test("a single hex's rows end with their receipts, and once")
@@ -43,7 +40,7 @@ struct SendTrackerTests {
         #expect(looks.withLock { $0 } == 1)
         // In the store a moment later; of others it is not heard.
         tracker.moved([Self.move(1, to: .stored), Self.move(2, to: .held)])
-        tracker.moved([RowMove(id: 9, peer: Self.peers[0], from: .queued, to: .failed)])
+        tracker.moved([OutboxMove(id: 9, peer: Self.peers[0], from: .queued, to: .failed)])
         #expect(looks.withLock { $0 } == 1)
         tracker.moved([Self.move(3, to: .rejected)])
         #expect(send.pending.isEmpty)
@@ -76,10 +73,10 @@ struct SendTrackerTests {
         let stream = Self.send(.stream(tellsAll: false))
         tracker.follow(stream)
         for row in 4...70 as ClosedRange<Int64> { stream.accepted(row, for: Self.peers[0], .queued, line: Int(row)) }
-        tracker.received([RowMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
+        tracker.received([OutboxMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
         #expect(single.delivered.count == 3 && single.counts.stored == 3 && stream.counts.stored == 0)
-        tracker.moved([RowMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
-        tracker.moved([RowMove(ids: 69...90, peer: Self.peers[0], from: .queued, to: .rejected)])
+        tracker.moved([OutboxMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
+        tracker.moved([OutboxMove(ids: 69...90, peer: Self.peers[0], from: .queued, to: .rejected)])
         #expect(single.counts.stored == 3 && single.counts.queued == 0)
         #expect(stream.counts.stored == 37 && stream.counts.rejected == 2 && stream.counts.queued == 28)
         #expect(stream.pending == [Self.peers[0]: 28])

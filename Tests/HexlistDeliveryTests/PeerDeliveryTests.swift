@@ -1,9 +1,7 @@
 import HexlistModel
-import HexlistStore
-import HexlistWire
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistDelivery
 
 @Suite("Delivery of one peer's rows")
 struct PeerDeliveryTests {
@@ -27,14 +25,14 @@ struct PeerDeliveryTests {
                 delivery.loaded(outbox.filter { $0.id > after }, hasMore: false, epoch: epoch)
                 continue
             case .send: sent += 1
-            case .reject, .endSession: break
+            case .reject, .end: break
             }
             steps.append(step)
-            if step == .endSession { return steps }
+            if step == .end { return steps }
         }
     }
 
-    static func kept(_ ids: [Int64]) -> [Session.Settled] { ids.map { .init(tag: $0, result: .kept(.stored, of: nil)) } }
+    static func kept(_ ids: [Int64]) -> [RowResult] { ids.map { RowResult(id: $0, .stored) } }
 
     static func connected(limit: Int = 1 << 20) -> PeerDelivery {
         var delivery = PeerDelivery()
@@ -49,8 +47,8 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: rows, now: start, room: 3) == rows[0..<3].map { .send($0) })
         #expect(Self.drain(&delivery, outbox: rows, now: start) == rows[3...].map { .send($0) })
         #expect(delivery.hasWork)
-        let verdicts = delivery.settled(Self.kept([1, 2, 3, 4, 5]), isCurrent: true, now: start)
-        #expect(verdicts.map(\.state) == Array(repeating: .stored, count: 5))
+        let results = delivery.settled(Self.kept([1, 2, 3, 4, 5]), isCurrent: true, now: start)
+        #expect(results.map(\.result) == Array(repeating: .stored, count: 5))
         delivery.written()
         #expect(!delivery.hasWork)
         #expect(Self.drain(&delivery, outbox: rows, now: start).isEmpty)
@@ -83,7 +81,7 @@ struct PeerDeliveryTests {
         #expect(!delivery.knowsOfRows)
         delivery.appended([Self.row(1)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(1))])
-        _ = delivery.settled([Session.Settled(tag: 1, result: .kept(.stored, of: nil))], isCurrent: true, now: start)
+        _ = delivery.settled([RowResult(id: 1, .stored)], isCurrent: true, now: start)
         delivery.written()
         delivery.appended([Self.row(1)], isDurable: true)
         #expect(!delivery.knowsOfRows && !delivery.hasWork)
@@ -238,7 +236,7 @@ struct PeerDeliveryTests {
         let rows = (1...3).map { Self.row($0) }
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: rows, now: start)
-        let refusals = [2, 3].map { Session.Settled(tag: $0, result: .refused(.storageFull, message: "full", retryAfter: 60)) }
+        let refusals = [2, 3].map { RowResult(id: $0, .refused(.storageFull, message: "full", retryAfter: 60)) }
         _ = delivery.settled(Self.kept([1]) + refusals, isCurrent: true, now: start)
         delivery.written()
         #expect(Self.drain(&delivery, outbox: Array(rows[1...]), now: start + .seconds(59)).isEmpty)
@@ -255,7 +253,7 @@ struct PeerDeliveryTests {
         delivery.pause(until: start + .seconds(200))
         delivery.peerIsBack()
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start) == [.send(Self.row(1))])
-        _ = delivery.settled([.init(tag: 1, result: .refused(.internal, message: "", retryAfter: 60))], isCurrent: true, now: start)
+        _ = delivery.settled([RowResult(id: 1, .refused(.internal, message: "", retryAfter: 60))], isCurrent: true, now: start)
         delivery.written()
         delivery.pause(until: start + .seconds(200))
         delivery.peerIsBack()
@@ -288,16 +286,16 @@ struct PeerDeliveryTests {
     func refusedAndCancelled() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
-        _ = delivery.settled([.init(tag: 1, result: .refused(.internal, message: "", retryAfter: nil))], isCurrent: true, now: start)
+        _ = delivery.settled([RowResult(id: 1, .refused(.internal, message: "", retryAfter: nil))], isCurrent: true, now: start)
         delivery.written()
-        #expect(Self.drain(&delivery, outbox: [Self.row(2)], now: start + .seconds(61)) == [.endSession])
+        #expect(Self.drain(&delivery, outbox: [Self.row(2)], now: start + .seconds(61)) == [.end])
     }
 
     @Test("retryAfter is taken as 5 … 3600 s and outlives the session", arguments: [(0, 5), (7, 7), (1_000_000, 3_600)])
     func retryAfter(told: Int, taken: Int) {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
-        _ = delivery.settled([.init(tag: 1, result: .refused(.internal, message: "", retryAfter: told))], isCurrent: true, now: start)
+        _ = delivery.settled([RowResult(id: 1, .refused(.internal, message: "", retryAfter: told))], isCurrent: true, now: start)
         delivery.written()
         delivery.disconnected()
         delivery.connected(frameLimit: 1 << 20)
@@ -315,7 +313,7 @@ struct PeerDeliveryTests {
     }
 
     private func refuse(_ delivery: inout PeerDelivery, at now: ContinuousClock.Instant) {
-        _ = delivery.settled([.init(tag: 1, result: .refused(.notAccepting, message: "", retryAfter: 3_600))], isCurrent: true, now: now)
+        _ = delivery.settled([RowResult(id: 1, .refused(.notAccepting, message: "", retryAfter: 3_600))], isCurrent: true, now: now)
         delivery.written()
     }
 
@@ -369,26 +367,26 @@ struct PeerDeliveryTests {
         let rows = (1...2).map { Self.row($0) }
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: rows, now: start)
-        let refusal = Session.Settled.Result.refused(.internal, message: "", retryAfter: 5)
+        let refusal = DeliveryResult.refused(.internal, message: "", retryAfter: 5)
         _ = delivery.settled(rows.map { .init(tag: $0.id, result: refusal) }, isCurrent: true, now: start)
         delivery.written()
         #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
-        _ = delivery.settled([.init(tag: 1, result: refusal)], isCurrent: true, now: start + .seconds(6))
+        _ = delivery.settled([RowResult(id: 1, refusal)], isCurrent: true, now: start + .seconds(6))
         delivery.written()
         // Row 1 was cancelled: row 2 was refused before, and not since.
-        #expect(Self.drain(&delivery, outbox: [rows[1]], now: start + .seconds(12)) == [.endSession])
+        #expect(Self.drain(&delivery, outbox: [rows[1]], now: start + .seconds(12)) == [.end])
     }
 
     @Test("a refusal without retryAfter is one of 60 s; a duplicate that says no more is stored")
     func defaults() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1), Self.row(2)], now: start)
-        let verdicts = delivery.settled(
+        let results = delivery.settled(
             [
-                .init(tag: 1, result: .kept(.duplicate, of: nil)),
-                .init(tag: 2, result: .refused(.internal, message: "", retryAfter: nil)),
+                RowResult(id: 1, .duplicate(of: .stored)),
+                RowResult(id: 2, .refused(.internal, message: "", retryAfter: nil)),
             ], isCurrent: true, now: start)
-        #expect(verdicts.first?.state == .stored)
+        #expect(results.first?.result.state == .stored)
         #expect(delivery.pausedUntil == start + .seconds(60))
     }
 
@@ -415,8 +413,8 @@ struct PeerDeliveryTests {
         delivery.connected(frameLimit: 1 << 20)
         _ = Self.drain(&delivery, outbox: rows, now: start)
         #expect(delivery.inFlight == 2)
-        let verdicts = delivery.settled(Self.kept([1]), isCurrent: false, now: start)
-        #expect(verdicts.count == 1)
+        let results = delivery.settled(Self.kept([1]), isCurrent: false, now: start)
+        #expect(results.count == 1)
         #expect(delivery.inFlight == 2)
     }
 
@@ -425,59 +423,33 @@ struct PeerDeliveryTests {
         let rows = (1...3).map { Self.row($0) }
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: rows, now: start)
-        func refuse(_ id: Int64) -> [Session.Settled] {
-            [.init(tag: id, result: .refused(.internal, message: "", retryAfter: 5))]
+        func refuse(_ id: Int64) -> [RowResult] {
+            [RowResult(id: id, .refused(.internal, message: "", retryAfter: 5))]
         }
         // In one receipt and in one after the other.
         let first = delivery.settled(refuse(1) + refuse(2), isCurrent: true, now: start)
         let second = delivery.settled(refuse(3), isCurrent: true, now: start)
-        #expect((first + second).map(\.leads) == [true, false, false])
-        #expect(AttemptNote.refusals(in: first, nextAttemptAt: nil).map(\.failures) == [1, 0])
-        #expect(AttemptNote.refusals(in: second, nextAttemptAt: nil).map(\.failures) == [0])
+        #expect((first + second).map(\.isFirstRefused) == [true, false, false])
         delivery.written()
         delivery.written()
         #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
         let again = delivery.settled(refuse(1), isCurrent: true, now: start + .seconds(6))
-        #expect(again.map(\.leads) == [true])
+        #expect(again.map(\.isFirstRefused) == [true])
     }
 
     @Test("what a session that is not sent on refuses counts against no hex")
     func olderRefusals() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
-        let verdicts = delivery.settled(
-            [.init(tag: 1, result: .refused(.internal, message: "", retryAfter: 5))], isCurrent: false, now: start)
-        #expect(verdicts.map(\.leads) == [false])
-    }
-
-    @Test("of the temporary refusals only internal counts", arguments: [RefusalCode.internal, .storageFull, .quotaExceeded, .notAccepting])
-    func counting(code: RefusalCode) {
-        let verdict = PeerDelivery.Verdict(id: 1, state: .refusedForNow(code, "m"), leads: true)
-        let notes = AttemptNote.refusals(in: [verdict], nextAttemptAt: 7)
-        #expect(notes.map(\.failures) == [code == .internal ? 1 : 0])
-        #expect(notes.map(\.attempts) == [1])
-        #expect(notes.map(\.nextAttemptAt) == [7])
-        #expect(Settlement.all(in: [verdict]).isEmpty)
-    }
-
-    @Test("answers of rows that follow one another are settled together, where they are the same")
-    func settledTogether() {
-        func verdict(_ id: Int64, _ state: PeerDelivery.Verdict.State) -> PeerDelivery.Verdict { .init(id: id, state: state) }
-        let refused = PeerDelivery.Verdict.State.refusedForNow(.internal, "m")
-        let rejected = PeerDelivery.Verdict.State.rejected(.tooLarge, "n")
-        let settlements = Settlement.all(in: [
-            verdict(1, .stored), verdict(2, .stored), verdict(4, .stored), verdict(5, .held), verdict(6, refused), verdict(7, refused),
-            verdict(8, .held), verdict(9, rejected), verdict(10, rejected), verdict(11, .rejected(.tooLarge, "o")), verdict(3, .stored),
-        ])
-        #expect(settlements.map(\.ids) == [1...2, 4...4, 5...5, 8...8, 9...10, 11...11, 3...3])
-        #expect(settlements.map(\.state) == [.stored, .stored, .held, .held, .rejected, .rejected, .stored])
-        #expect(settlements.map(\.message) == [nil, nil, nil, nil, "n", "o", nil])
+        let results = delivery.settled(
+            [RowResult(id: 1, .refused(.internal, message: "", retryAfter: 5))], isCurrent: false, now: start)
+        #expect(results.map(\.isFirstRefused) == [false])
     }
 
     @Test("a refusal of what was on its way when the peer said that it may take more starts no long wait")
     func refusedOnItsWay() {
         func refuse(_ row: Int64, at now: ContinuousClock.Instant) {
-            let refusal = Session.Settled(tag: row, result: .refused(.quotaExceeded, message: "", retryAfter: 3_600))
+            let refusal = RowResult(id: row, .refused(.quotaExceeded, message: "", retryAfter: 3_600))
             _ = delivery.settled([refusal], isCurrent: true, now: now)
             delivery.written()
         }
@@ -516,7 +488,7 @@ struct PeerDeliveryTests {
     @Test("what is refused on another session was sent before this one began: it is asked again on this one soon")
     func refusedElsewhere() {
         var delivery = Self.connected()
-        let refusals = (1...80).map { Session.Settled(tag: $0, result: .refused(.quotaExceeded, message: "", retryAfter: 3_600)) }
+        let refusals = (1...80).map { RowResult(id: $0, .refused(.quotaExceeded, message: "", retryAfter: 3_600)) }
         _ = delivery.settled(refusals, isCurrent: false, now: start)
         delivery.written()
         #expect(delivery.pausedUntil == start + .seconds(5))
@@ -526,7 +498,7 @@ struct PeerDeliveryTests {
     func pauses() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
-        _ = delivery.settled([.init(tag: 1, result: .refused(.storageFull, message: "", retryAfter: 60))], isCurrent: true, now: start)
+        _ = delivery.settled([RowResult(id: 1, .refused(.storageFull, message: "", retryAfter: 60))], isCurrent: true, now: start)
         delivery.written()
         delivery.disconnected()
         delivery.pause(until: start + .seconds(2))
@@ -586,21 +558,21 @@ struct PeerDeliveryTests {
     @Test("bytes of a turn count from its beginning")
     func bytesOfATurn() {
         var delivery = Self.connected()
-        delivery.turnBegan()
+        delivery.slotBegan()
         _ = Self.drain(&delivery, outbox: [Self.row(1, bytes: 1_000), Self.row(2, bytes: 1_000)], now: start)
-        #expect(delivery.bytesThisTurn == 2 * (1_000 + PeerDelivery.frameOverhead))
-        delivery.turnBegan()
-        #expect(delivery.bytesThisTurn == 0)
+        #expect(delivery.bytesThisSlot == 2 * (1_000 + ProtocolLimits.wrapperBytes))
+        delivery.slotBegan()
+        #expect(delivery.bytesThisSlot == 0)
     }
 }
 
-@Suite("Turns, duplicates")
-struct SmallMachinesTests {
+@Suite("Send slots")
+struct SlotTests {
     static let peers = (1...6).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
     @Test("four have a turn, the rest stand in line in order")
     func turns() {
-        var turns = TransferTurns(limit: 4)
+        var turns = SendSlots(limit: 4)
         let asked = Self.peers.map { turns.request($0, now: .now) }
         #expect(asked == [true, true, true, true, false, false])
         let next = turns.release(Self.peers[1])
@@ -612,19 +584,5 @@ struct SmallMachinesTests {
         #expect(front && !again)
         let after = turns.release(Self.peers[0])
         #expect(after == Self.peers[5])
-    }
-
-    @Test("both sides of a duplicate come to the same end")
-    func duplicates() {
-        let (low, high) = (Self.peers[0], Self.peers[1])
-        // Older dialled by low, newer by high: the one the greater dialled stays.
-        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
-        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
-        // The other way round.
-        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
-        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
-        // One dialler: it says Bye to the older.
-        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
-        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
     }
 }

@@ -39,7 +39,7 @@ public struct HexPreparer: Sendable {
             HexEncoder.append(withSender(hex), to: &hexes.bodies)
         }
         let count = hexes.bodies.count - start
-        guard count + PeerDelivery.frameOverhead <= ProtocolLimits.largestFrameBytes else {
+        guard count + ProtocolLimits.wrapperBytes <= ProtocolLimits.largestFrameBytes else {
             hexes.bodies.removeLast(count)
             throw HexlistError(
                 .badRequest, "The hex is \(count) bytes long; no peer takes more than 16 MiB.", hint: "Send its links in several hexes.")

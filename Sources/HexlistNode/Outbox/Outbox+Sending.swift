@@ -2,11 +2,12 @@ public import HexlistAPI
 import HexlistEventLoop
 import HexlistModel
 import HexlistStore
+import HexlistDelivery
 import HexlistWire
 import NIOCore
 
-/// A send is a row of the outbox first, and a promise only then.
-extension Node {
+// A send is a row of the outbox first, and a promise only then.
+extension Outbox {
     /// One hex to one or more peers: a durable row for each, in the order of `request.peers`.
     /// - Parameter deadline: waits until each row has an end, cannot have one for now (its peer is away, or it waits for
     ///   trust), or this time; `nil` waits for none of it.
@@ -18,30 +19,32 @@ extension Node {
         let bytes = hex.bodies.count
         let recipients = try recipients(request.peers)
         let wakeup = Wakeup()
-        let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: bytes), clocks) { wakeup.wake() }
-        defer { sends.unfollow(send) }
-        let taken: Taken
+        let tracked = TrackedSend(to: request.peers, .single(bytes: bytes), clocks) { wakeup.wake() }
+        let send = OutgoingSend(tracked: tracked, recipients: recipients, warns: !request.force)
+        defer { deliveries.sends.unfollow(tracked) }
+        let taken: EnqueuedHexes
         do {
             let ahead = deadline != nil && !hex.hasKey(0) && hex.offers(0).isEmpty
-            taken = try await enqueue([hex], terms(for: send, at: now), ahead: ahead) { node, taken in
-                if deadline != nil { node.sends.follow(send) }  // from the moment it is queued, so that no end is missed
-                node.enqueued(taken, for: send)
+            taken = try await enqueue([hex], terms(for: send, at: now), ahead: ahead) { outbox, taken in
+                if deadline != nil { outbox.deliveries.sends.follow(tracked) }  // from the moment it is queued, so that no end is missed
+                outbox.enqueued(taken, for: send)
             }
             if let error = taken.report.full { throw error }
-        } catch var error as HexlistError where send.counts.accepted > 0 {
+        } catch var error as HexlistError where tracked.counts.accepted > 0 {
             error.message += " The hex may have arrived all the same."
             throw error
         }
         let rows = try taken.outcomes()
         guard let deadline else { return tagged(rows) }
-        while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop, clocks) }
-        return tagged(try await outcomes(of: rows, send, bytes: bytes))
+        while !isOver(tracked, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop, clocks) }
+        return tagged(try await outcomes(of: rows, tracked, bytes: bytes))
     }
 
     /// The outcomes with what their peers are called now.
     private func tagged(_ outcomes: [SendOutcome]) -> [SendOutcome] {
         var tagged = outcomes
-        for index in tagged.indices { tagged[index].tag = label(of: tagged[index].peer).map { PeerTag($0) } }
+        let labels = labels(of: outcomes.map(\.peer))
+        for index in tagged.indices { tagged[index].tag = labels[tagged[index].peer].map { PeerTag($0) } }
         return tagged
     }
 
@@ -59,24 +62,24 @@ extension Node {
     ///   - start: the number of hexes at the beginning that are passed over.
     ///   - ahead: whether the rows, of one hex, may leave while the disk makes them durable (decision 21). Should it fail then, the peer has a hex
     ///     of which nothing is known here, so nothing may depend on the row: no key, no offer of a file.
-    ///   - then: is called twice where rows go ahead, the second time once they are durable (`Taken.isDurable`).
+    ///   - then: is called twice where rows go ahead, the second time once they are durable (`EnqueuedHexes.isDurable`).
     func enqueue(
         _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, ahead: Bool = false,
-        then: @escaping @Sendable (isolated Node, Taken) -> Void
-    ) async throws -> Taken {
+        then: @escaping @Sendable (isolated Outbox, EnqueuedHexes) -> Void
+    ) async throws -> EnqueuedHexes {
         let peers = terms.recipients.map(\.peer)
         return try await withCheckedThrowingContinuation { continuation in
-            @Sendable func taken(_ report: EnqueueReport, isDurable: Bool) -> Taken {
-                Taken(report: report, hexes: hexes, start: start, recipients: terms.recipients, isDurable: isDurable)
+            @Sendable func taken(_ report: EnqueueReport, isDurable: Bool) -> EnqueuedHexes {
+                EnqueuedHexes(report: report, hexes: hexes, start: start, recipients: terms.recipients, isDurable: isDurable)
             }
             @Sendable func written(_ result: Result<EnqueueReport, any Error>, aheadTo last: Int64? = nil) {
                 let result = result.map { taken($0, isDurable: true) }
-                onLoop { node in
+                onLoop { outbox in
                     switch result {
-                    case .success(let taken): then(node, taken)
-                    case .failure: if let last { node.deliveries.lostAhead(last, to: peers, node) }
+                    case .success(let taken): then(outbox, taken)
+                    case .failure: if let last { outbox.deliveries.lostAhead(last, to: peers, outbox) }
                     }
-                    if last == nil { node.deliveries.rowsCame(for: peers, node) }
+                    if last == nil { outbox.deliveries.rowsCame(for: peers, outbox) }
                     continuation.resume(with: result)
                 }
             }
@@ -93,28 +96,16 @@ extension Node {
         }
     }
 
-    func recipients(_ peers: [PeerID]) throws -> [PeerSighting] {
-        guard !peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
-        guard !peers.contains(id) else { throw HexlistError(.badRequest, "That is this machine itself.") }
-        return try peers.map(recipient)
-    }
+    /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
+    func recipients(_ peers: [PeerID]) throws -> [PeerSighting] { try withNode { try $0.recipients(peers) } }
 
-    private func recipient(_ peer: PeerID) throws -> PeerSighting {
-        guard let view = view(of: peer, comparing: false) else { throw Node.unknown(peer) }
-        guard view.trust != .blocked else {
-            throw HexlistError(
-                .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
-        }
-        return sighting(peer, view)
-    }
-
-    /// Makes hexes of this node's ready to travel; it has the name as it is now.
-    public func preparer() -> HexPreparer { HexPreparer(own: id, name: configuration.name) }
+    /// Makes hexes of this machine ready to travel, with its present name.
+    public func preparer() throws -> HexPreparer { try withNode { HexPreparer(own: $0.id, name: $0.configuration.name) } }
 
     /// The one hex of a request.
     private func prepare(_ request: SendRequest, at now: Int64) async throws -> PreparedHexes {
         var prepared = PreparedHexes()
-        var preparer = preparer()
+        var preparer = try preparer()
         switch request.content {
         case .forward(let hexID):
             guard let hex = try await store.read({ try $0.hex(hexID) }) else {
@@ -155,7 +146,4 @@ extension Node {
         guard !isStopping, clocks.now < deadline else { return true }
         return !send.pending.contains { $1 > 0 && deliveries.isWorthWaiting(for: $0, bytes: send.bytes, until: deadline, self) }
     }
-
-    /// Something changed about what rows wait for: everyone looks again.
-    func wakeWaiters() { sends.lookAgain(isStopping: isStopping) }
 }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistDelivery
 
 @Suite("A set of rows")
 struct RowSetTests {

@@ -1,17 +1,17 @@
 import HexlistModel
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistDelivery
 
 @Suite("Turns of transfers")
-struct TransferTurnsTests {
+struct SendSlotsTests {
     static let peers = (1...8).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
     static let start = ContinuousClock.Instant.now
 
     /// Four have a turn, the others ask in vain, in order.
-    static func full() -> TransferTurns {
-        var turns = TransferTurns(limit: 4)
+    static func full() -> SendSlots {
+        var turns = SendSlots(limit: 4)
         for peer in peers { _ = turns.request(peer, now: Self.start) }
         return turns
     }
@@ -59,7 +59,7 @@ struct TransferTurnsTests {
 
     @Test("alone, one keeps its turn however often it asks")
     func alone() {
-        var turns = TransferTurns(limit: 1)
+        var turns = SendSlots(limit: 1)
         for _ in 0..<3 {
             let granted = turns.request(Self.peers[0], now: Self.start)
             #expect(granted)
@@ -80,7 +80,7 @@ struct TransferTurnsTests {
 
     @Test("who has not come forward for 30 s while others wait is overdue, and nobody else")
     func overdue() {
-        var turns = TransferTurns(limit: 2)
+        var turns = SendSlots(limit: 2)
         for peer in Self.peers.prefix(2) { _ = turns.request(peer, now: Self.start) }
         #expect(turns.deadline == nil)
         #expect(turns.overdue(now: Self.start + .seconds(100)).isEmpty)  // nobody waits
@@ -123,7 +123,7 @@ struct TransferTurnsTests {
 
     @Test("a limit of none is one")
     func atLeastOne() {
-        var turns = TransferTurns(limit: 0)
+        var turns = SendSlots(limit: 0)
         let granted = turns.request(Self.peers[0], now: Self.start)
         #expect(granted)
     }

@@ -1,18 +1,18 @@
 import HexlistModel
 
-/// The peers that are sent to: so many at once at most, the others in the order in which they asked (Docs/Protocol.md, "Delivery").
-struct TransferTurns: Sendable {
+/// The limit on peers that are sent to at once; the others wait in the order in which they asked (Docs/Protocol.md, "Delivery").
+struct SendSlots: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// How long a turn is kept where others wait.
+    /// How long a slot is kept while others wait.
     struct Patience: Sendable {
-        /// However the peer answers.
+        /// The most time in all, whatever the peer answers.
         var inAll = Duration.seconds(60)
-        /// Without an answer.
+        /// The most time without an answer.
         var withoutProgress = Duration.seconds(30)
     }
 
-    private struct Turn: Sendable {
+    private struct Slot: Sendable {
         let began: Instant
         /// When it was given, or something was last answered.
         var progressed: Instant
@@ -20,7 +20,7 @@ struct TransferTurns: Sendable {
         func end(_ patience: Patience) -> Instant { min(began + patience.inAll, progressed + patience.withoutProgress) }
     }
 
-    private var granted: [PeerID: Turn] = [:]
+    private var granted: [PeerID: Slot] = [:]
     private var waiting: [PeerID] = []
     private let patience: Patience
     var limit: Int
@@ -34,22 +34,22 @@ struct TransferTurns: Sendable {
 
     var othersWait: Bool { !waiting.isEmpty }
 
-    /// The first in line, which may ask again; `nil` while no turn is free.
+    /// The first in line, which may ask again; `nil` while no slot is free.
     var next: PeerID? { granted.count < limit ? waiting.first : nil }
 
     /// When `overdue` may name somebody; `nil` where nobody waits.
     var deadline: Instant? { othersWait ? granted.values.lazy.map { $0.end(patience) }.min() : nil }
 
-    func hasTurn(_ peer: PeerID) -> Bool { granted[peer] != nil }
+    func hasSlot(_ peer: PeerID) -> Bool { granted[peer] != nil }
 
     func isWaiting(_ peer: PeerID) -> Bool { waiting.contains(peer) }
 
-    /// - Returns: whether the peer has a turn now; otherwise it stands in the queue.
+    /// - Returns: whether the peer has a slot now; otherwise it stands in the queue.
     mutating func request(_ peer: PeerID, now: Instant) -> Bool {
-        if hasTurn(peer) { return true }
+        if hasSlot(peer) { return true }
         if granted.count < limit, waiting.isEmpty || waiting.first == peer {
             waiting.removeAll { $0 == peer }
-            granted[peer] = Turn(began: now, progressed: now)
+            granted[peer] = Slot(began: now, progressed: now)
             return true
         }
         if !waiting.contains(peer) { waiting.append(peer) }
@@ -65,7 +65,7 @@ struct TransferTurns: Sendable {
         return granted.filter { now >= $0.value.end(patience) }.map(\.key)
     }
 
-    /// Gives the turn, or the place in the queue, back.
+    /// Gives the slot, or the place in the queue, back.
     /// - Returns: the peer that may ask again.
     mutating func release(_ peer: PeerID) -> PeerID? {
         waiting.removeAll { $0 == peer }

@@ -1,7 +1,5 @@
-import HexlistAPI
-import HexlistEventLoop
+public import HexlistEventLoop
 public import HexlistModel
-import HexlistStore
 
 /// Rows of one send by what became of them.
 public struct BulkCounts: Sendable, Equatable {
@@ -18,7 +16,7 @@ public struct BulkCounts: Sendable, Equatable {
 
     public init() {}
 
-    mutating func add(_ count: Int = 1, in state: OutboxState) {
+    public mutating func add(_ count: Int = 1, in state: OutboxState) {
         switch state {
         case .queued, .sending: queued += count
         case .stored: stored += count
@@ -29,30 +27,12 @@ public struct BulkCounts: Sendable, Equatable {
     }
 }
 
-/// A hex of a stream that was not taken into the outbox.
-public struct RefusedHex: Sendable {
-    public var line: Int
-    public var error: HexlistError
-}
-
-/// Rows of the outbox that follow one another changed their state.
-struct RowMove: Sendable {
-    var ids: ClosedRange<Int64>
-    var peer: PeerID
-    var from: OutboxState
-    var to: OutboxState
-}
-
-extension RowMove {
-    init(id: Int64, peer: PeerID, from: OutboxState, to: OutboxState) { self.init(ids: id...id, peer: peer, from: from, to: to) }
-}
-
 /// The rows of one send, from the first one queued to the last one's end: one hex to one or more peers, or a stream of hexes. Holds no hex:
 /// a bit for each row, counts, and what is still to be told, which has a bound.
 ///
 /// Everything but `init` runs on the node's loop; that is what makes it `Sendable`.
 public final class TrackedSend: @unchecked Sendable {
-    enum Kind: Sendable {
+    public enum Kind: Sendable {
         /// One hex of `bytes` bytes, with a row for each peer. A peer's receipt ends its row, whether written yet or not.
         case single(bytes: Int)
         /// Hexes as they come. Reports only bad ends, or each row, in the order they were taken in.
@@ -62,39 +42,35 @@ public final class TrackedSend: @unchecked Sendable {
     /// Ends that wait to be told, at most; those beyond are counted only.
     static let unreadLimit = 10_000
 
-    let recipients: [PeerSighting]
-    /// Whether what failed within the last 3 minutes is refused.
-    let warns: Bool
+    public let peers: [PeerID]
     let kind: Kind
     private let onChange: @Sendable () -> Void
-    private(set) var rows = RowSet()
-    private(set) var counts = BulkCounts()
+    public private(set) var rows = RowSet()
+    public private(set) var counts = BulkCounts()
     /// Rows without an end, by peer.
-    private(set) var pending: [PeerID: Int] = [:]
+    public private(set) var pending: [PeerID: Int] = [:]
     /// Rows of a single hex that their peers have.
-    private(set) var delivered: [Int64: OutboxState] = [:]
+    public private(set) var delivered: [Int64: OutboxState] = [:]
     /// Rows of a stream with a bad end that was not told yet.
     private var unread: [Int64] = []
     /// Lines of a stream; empty for a single hex.
     private var lines: RowLines
-    private(set) var lastProgress: ContinuousClock.Instant
+    public private(set) var lastProgress: ContinuousClock.Instant
     private let clocks: Clocks
 
     /// - Parameters:
-    ///   - warns: refuses what failed within the last 3 minutes.
     ///   - onChange: something is to be looked at again. On the node's loop.
-    init(to recipients: [PeerSighting], warns: Bool, _ kind: Kind, _ clocks: Clocks, onChange: @escaping @Sendable () -> Void) {
-        self.recipients = recipients
-        self.warns = warns
+    public init(to peers: [PeerID], _ kind: Kind, _ clocks: Clocks, onChange: @escaping @Sendable () -> Void) {
+        self.peers = peers
         self.kind = kind
         self.clocks = clocks
         lastProgress = clocks.now
         self.onChange = onChange
-        lines = RowLines(rowsPerLine: recipients.count)
+        lines = RowLines(rowsPerLine: peers.count)
     }
 
     /// Bytes of the one hex all rows are of; `nil` for a stream.
-    var bytes: Int? { if case .single(let bytes) = kind { bytes } else { nil } }
+    public var bytes: Int? { if case .single(let bytes) = kind { bytes } else { nil } }
 
     var followsReceipts: Bool { bytes != nil }
 
@@ -107,7 +83,7 @@ public final class TrackedSend: @unchecked Sendable {
     /// - Parameters:
     ///   - isEarlier: whether an earlier send with the same key had queued it.
     ///   - line: of the stream.
-    func accepted(_ row: Int64, for peer: PeerID, _ state: OutboxState, isEarlier: Bool = false, line: Int) {
+    public func accepted(_ row: Int64, for peer: PeerID, _ state: OutboxState, isEarlier: Bool = false, line: Int) {
         if tellsAll { lines.tell(row, line: line) }
         guard rows.insert(row) else { return }
         counts.add(in: state)
@@ -117,7 +93,7 @@ public final class TrackedSend: @unchecked Sendable {
     }
 
     /// Takes rows that changed, as the store has them now; others than its own are passed over.
-    func moved(_ moves: [RowMove]) {
+    func moved(_ moves: [OutboxMove]) {
         var isOwn = false
         for move in moves {
             let own = rows.count(in: move.ids) - (delivered.isEmpty ? 0 : move.ids.count { delivered[$0] != nil })
@@ -137,7 +113,7 @@ public final class TrackedSend: @unchecked Sendable {
     }
 
     /// Takes receipts that are not in the store yet.
-    func received(_ receipts: [RowMove]) {
+    func received(_ receipts: [OutboxMove]) {
         if followsReceipts { moved(receipts) }
     }
 
@@ -146,7 +122,7 @@ public final class TrackedSend: @unchecked Sendable {
         if change < 0, pending[peer] == 0 { pending[peer] = nil }
     }
 
-    func progressed() {
+    public func progressed() {
         lastProgress = clocks.now
         onChange()
     }
@@ -157,18 +133,18 @@ public final class TrackedSend: @unchecked Sendable {
     // MARK: Reports
 
     /// Rows with other ends than `stored` and `held` that nobody was told of yet.
-    func takeUnread() -> [Int64] {
+    public func takeUnread() -> [Int64] {
         defer { unread = [] }
         return unread
     }
 
     /// The next rows to be told, at most so many, of lines that follow each other.
-    func nextUntold(_ limit: Int) -> [Int64] { lines.nextUntold(limit) }
+    public func nextUntold(_ limit: Int) -> [Int64] { lines.nextUntold(limit) }
 
     /// - Parameter count: of the rows `nextUntold` gave, from the first.
     /// - Returns: their lines.
-    func told(_ count: Int) -> [Int] { lines.told(count) }
+    public func told(_ count: Int) -> [Int] { lines.told(count) }
 
     /// The line a new row came in.
-    func line(of row: Int64) -> Int? { lines.line(of: row) }
+    public func line(of row: Int64) -> Int? { lines.line(of: row) }
 }

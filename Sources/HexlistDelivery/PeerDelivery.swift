@@ -1,21 +1,11 @@
 import HexlistModel
-import HexlistWire
 import NIOCore
 
-/// One row of the outbox on its way.
-struct OutgoingHex: Sendable, Equatable {
-    /// The outbox row.
-    var id: Int64
-    var messageID: MessageID
-    /// The HexJM as it travels, in the buffer of those it was queued or read with.
-    var body: ArraySlice<UInt8>
-}
-
-/// The way of one peer's rows from the outbox onto its session, lowest row first (Docs/Protocol.md, "Delivery").
+/// The way of one peer's rows from the outbox to its courier, lowest row first (Docs/Protocol.md, "Delivery").
 ///
 /// Holds at most two loads of rows in memory, however long the queue is. Rows that are queued while it has caught up are
 /// handed over as they are; all others are read from the store. The shell asks for the next step until it says `wait`. Whatever makes the
-/// order doubtful (another session, a temporary refusal, a raised limit) rewinds: nothing is sent until all that is in
+/// order doubtful (another courier, a temporary refusal, a raised limit) rewinds: nothing is sent until all that is in
 /// flight is answered and written down, and then it goes on from the lowest row that still waits.
 struct PeerDelivery: Sendable {
     typealias Instant = ContinuousClock.Instant
@@ -26,38 +16,17 @@ struct PeerDelivery: Sendable {
         case send(OutgoingHex)
         /// The row is too long even for a peer that takes the longest frames: `tooLarge`.
         case reject(Int64)
-        /// The hex that the peer refused for now is no longer there to be sent first: end the session (`Bye` `idle`).
-        case endSession
+        /// The hex that the peer refused for now is no longer there to be sent first: end the courier.
+        case end
         /// Nothing to do until something happens.
         case wait
-    }
-
-    /// The result of one row.
-    struct Verdict: Sendable, Equatable {
-        enum State: Sendable, Equatable {
-            case stored, held, rejected(RefusalCode, String), refusedForNow(RefusalCode, String)
-
-            /// Whether the peer has the hex.
-            var isDelivered: Bool {
-                switch self {
-                case .stored, .held: true
-                case .rejected, .refusedForNow: false
-                }
-            }
-        }
-        var id: Int64
-        var state: State
-        /// The first row refused since the last one was sent: those behind it were refused because it was.
-        var leads = false
     }
 
     /// Rows, and bytes of them, that one load brings.
     static let loadRows = 512
     static let loadBytes = 4 << 20
-    /// Overhead of the wrapper around a body, at most.
-    static let frameOverhead = 256
 
-    /// The session that rows are sent on: the newest one.
+    /// The courier that rows are handed to: the newest one.
     private struct Channel {
         /// Bytes of one frame the peer takes.
         var frameLimit: Int
@@ -90,7 +59,7 @@ struct PeerDelivery: Sendable {
         var isDoubtful: Bool { if case .doubtful = self { true } else { false } }
     }
 
-    /// `nil` while there is no session.
+    /// `nil` while there is no courier.
     private var channel: Channel?
     private var reading = Reading.idle(mayHaveMore: true)
     /// Loaded or handed over, and not sent; empty while the order is doubtful.
@@ -110,14 +79,14 @@ struct PeerDelivery: Sendable {
     private(set) var knowsOfRows = false
     /// Rises whenever it hears of rows that were queued.
     private(set) var rowsNoted: UInt64 = 0
-    /// Verdicts on their way into the store.
+    /// Results on their way into the store.
     private var writing = 0
     /// Rows in flight at most, after a failure or a refusal: one, and twice as many with each receipt. So what the peer fails
     /// on is soon alone at the head, and no other is blamed for it; and a full disk is asked with one hex, not a window.
     private var allowance: Int?
     private var pauses = DeliveryPauses()
-    /// Bytes sent since the turn was given.
-    private(set) var bytesThisTurn = 0
+    /// Bytes sent since the slot was granted.
+    private(set) var bytesThisSlot = 0
 
     init() {}
 
@@ -133,9 +102,9 @@ struct PeerDelivery: Sendable {
     var frameLimit: Int { channel?.frameLimit ?? 0 }
 
     /// Bytes of the longest body that fits a frame the peer takes.
-    var longestBody: Int { frameLimit - Self.frameOverhead }
+    var longestBody: Int { frameLimit - ProtocolLimits.wrapperBytes }
 
-    /// Whether anything is to be done as far as is known, so that it is worth a turn, a dial, an open session.
+    /// Whether anything is to be done as far as is known, so that it is worth a slot, a dial, an open session.
     var hasWork: Bool {
         if case .idle(mayHaveMore: false) = reading { !rows.isEmpty || inFlight > 0 } else { true }
     }
@@ -155,7 +124,7 @@ struct PeerDelivery: Sendable {
     /// Whether a row of so many bytes waits for the peer's trust, which raises its limit.
     func waitsForTrust(bytes: Int) -> Bool {
         guard let frameLimit = channel?.frameLimit else { return false }
-        return frameLimit < ProtocolLimits.trustedFrameBytes && bytes + Self.frameOverhead > frameLimit
+        return frameLimit < ProtocolLimits.trustedFrameBytes && bytes + ProtocolLimits.wrapperBytes > frameLimit
     }
 
     // MARK: Rows
@@ -313,50 +282,38 @@ struct PeerDelivery: Sendable {
         pauses.greetedAgain(frameLimit: frameLimit, now: now)
     }
 
-    mutating func turnBegan() {
-        bytesThisTurn = 0
-    }
+    mutating func slotBegan() { bytesThisSlot = 0 }
 
     // MARK: Answers
 
-    /// Takes the peer's answers for rows. The verdicts go into the store; say `written` when they are there.
+    /// Takes the peer's results for rows, which go into the store; call `written` when they are there.
     /// - Parameter isCurrent: whether it came on the session one sends on.
-    mutating func settled(_ settled: [Session.Settled], isCurrent: Bool, now: Instant) -> [Verdict] {
-        var verdicts: [Verdict] = []
-        verdicts.reserveCapacity(settled.count)
-        for row in settled {
+    /// - Returns: the results, with the first refused row marked.
+    mutating func settled(_ rows: [RowResult], isCurrent: Bool, now: Instant) -> [RowResult] {
+        var results = rows
+        for (index, row) in rows.enumerated() {
             if isCurrent, inFlight > 0 { channel?.inFlight -= 1 }
-            // A hex sent on another session left before this session's Hello.
+            // A hex sent over another courier left before this session's Hello.
             let isUninvited = !isCurrent || channel?.sentUninvited ?? 0 > 0
             if isCurrent, isUninvited { channel?.sentUninvited -= 1 }
-            switch row.result {
-            case .kept(let status, let of):
-                let isHeld = status == .held || (status == .duplicate && of == .held)
-                verdicts.append(Verdict(id: row.tag, state: isHeld ? .held : .stored))
-            case .refused(let code, let message, let retryAfter):
-                guard code.isTemporary else {
-                    verdicts.append(Verdict(id: row.tag, state: .rejected(code, message)))
-                    continue
-                }
-                let leads = isCurrent && channel?.refused.isEmpty ?? false
-                verdicts.append(Verdict(id: row.tag, state: .refusedForNow(code, message), leads: leads))
-                if isUninvited {
-                    pauses.refusedUninvited(now: now)
-                } else {
-                    let range = ProtocolLimits.retryAfterRange
-                    pauses.refused(until: now + .seconds(min(max(retryAfter ?? 60, range.lowerBound), range.upperBound)))
-                }
-                allowance = 1
-                if isCurrent { channel?.refused.insert(row.tag) }
-                doubt()
+            guard case .refused(let code, _, let retryAfter) = row.result, code.isTemporary else { continue }
+            results[index].isFirstRefused = isCurrent && channel?.refused.isEmpty ?? false
+            if isUninvited {
+                pauses.refusedUninvited(now: now)
+            } else {
+                let range = ProtocolLimits.retryAfterRange
+                pauses.refused(until: now + .seconds(min(max(retryAfter ?? 60, range.lowerBound), range.upperBound)))
             }
+            allowance = 1
+            if isCurrent { channel?.refused.insert(row.id) }
+            doubt()
         }
-        if let allowance, verdicts.contains(where: { $0.state.isDelivered }), !reading.isDoubtful {
+        if let allowance, results.contains(where: \.result.isDelivered), !reading.isDoubtful {
             self.allowance = allowance < ProtocolLimits.windowFrames ? allowance * 2 : nil
         }
-        if !verdicts.isEmpty { writing += 1 }
+        if !results.isEmpty { writing += 1 }
         forgetRowsIfNone()
-        return verdicts
+        return results
     }
 
     mutating func written() { writing -= 1 }
@@ -391,24 +348,25 @@ struct PeerDelivery: Sendable {
             readAnew()
         }
         // A stranger's limit may be raised by trust: rows too long for it wait, and those behind them pass.
-        while frameLimit < ProtocolLimits.trustedFrameBytes, let row = rows.first, frameBytes(row) > frameLimit { popFirst() }
+        while frameLimit < ProtocolLimits.trustedFrameBytes, let row = rows.first, Self.frameBytes(row) > frameLimit { popFirst() }
         guard let row = rows.first else { return loadStep() }
-        let bytes = frameBytes(row)
+        let bytes = Self.frameBytes(row)
         if bytes > frameLimit {
             popFirst()
             return .reject(row.id)
         }
-        if let refused = channel?.refused, !refused.isEmpty, !refused.contains(row.id) { return .endSession }
+        if let refused = channel?.refused, !refused.isEmpty, !refused.contains(row.id) { return .end }
         guard inFlight < allowance ?? .max, hasRoom(bytes) else { return .wait }
         pauses.end()
         popFirst()
         channel?.refused = []
         channel?.inFlight += 1
-        bytesThisTurn += bytes
+        bytesThisSlot += bytes
         return .send(row)
     }
 
-    private func frameBytes(_ row: OutgoingHex) -> Int { row.body.count + Self.frameOverhead }
+    /// Bytes of a row in its wrapper, at most.
+    static func frameBytes(_ row: OutgoingHex) -> Int { row.body.count + ProtocolLimits.wrapperBytes }
 
     private mutating func loadStep() -> Step {
         guard case .idle(mayHaveMore: true) = reading else { return .wait }

@@ -1,0 +1,125 @@
+import HexlistAPI
+public import HexlistDelivery
+public import HexlistEventLoop
+public import HexlistModel
+import HexlistStore
+import HexlistTransport
+public import Logging
+public import NIOCore
+
+/// The outbox of a node as callers see it: they queue hexes, follow them, list, retry and cancel them. It owns the deliveries.
+///
+/// Its executor is the event loop of the node, so that calls between the two need no hop.
+public actor Outbox {
+    nonisolated let store: HexStore
+    public nonisolated let eventLoop: any EventLoop
+    public nonisolated let clocks: Clocks
+    public nonisolated let logger: Logger
+    private nonisolated let metrics: NodeMetrics
+    private nonisolated let watchers: Watchers
+    private nonisolated let executor: any SerialExecutor
+    nonisolated let fileThreads: FileThreads
+    let limits: NodeConfiguration.Outbox
+    public internal(set) var isStopping = false
+    public let deliveries: DeliveryScheduler
+    /// `nil` before the node is there and once it is gone: then nothing is sent.
+    weak var node: Node?
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(
+        _ store: HexStore, _ configuration: NodeConfiguration, on eventLoop: any EventLoop, _ clocks: Clocks, fileThreads: FileThreads,
+        watchers: Watchers, metrics: NodeMetrics, logger: Logger
+    ) {
+        self.store = store
+        self.eventLoop = eventLoop
+        self.clocks = clocks
+        self.fileThreads = fileThreads
+        self.watchers = watchers
+        self.metrics = metrics
+        self.logger = logger
+        executor = eventLoop.executor
+        limits = configuration.outbox
+        let send = configuration.send
+        deliveries = DeliveryScheduler(
+            concurrentPeers: send.concurrentTransfers, CourierWindow(hexes: send.windowFrames, bytes: send.windowBytes), on: eventLoop,
+            clocks)
+    }
+
+    /// Begins to deliver for a node. On the event loop.
+    nonisolated func connect(to node: Node) { assumeIsolated { $0.node = node } }
+
+    /// Sends nothing from now on; callers that wait are woken by `wakeWaiters`.
+    func stop() { isStopping = true }
+
+    /// - Throws: `daemonUnreachable` once the node is gone.
+    func withNode<Value: Sendable>(_ body: (isolated Node) throws -> Value) throws -> Value {
+        guard let node else { throw HexlistError(.daemonUnreachable, "hexlistd is stopping.") }
+        return try node.assumeIsolated(body)
+    }
+
+    /// Removes copies of offered files that no row needs any more.
+    func tidyOfferCopies() { node?.assumeIsolated { $0.tidyOfferCopies() } }
+
+    func labels(of peers: [PeerID]) -> [PeerID: PeerLabel] { node?.assumeIsolated { $0.labels(of: peers) } ?? [:] }
+
+    /// The converter of instants of the monotonic clock, for display.
+    var times: WallTimes {
+        node?.assumeIsolated { $0.times() } ?? WallTimes(wall: clocks.milliseconds, steady: clocks.now)
+    }
+
+    // MARK: While another identity takes this one's place
+
+    /// Sends nothing new, and waits for the results of what is in flight, so that no hex is sent once under the old identity and again under
+    /// the new one.
+    public func drain(for patience: TimeAmount = .seconds(5)) async {
+        _ = await eventLoop.within(patience, otherwise: false) { done in deliveries.drain { done(true) } }
+        deliveries.stopWaitingToDrain()
+    }
+
+    /// Ends `drain`: rows are sent again.
+    public func resume() { deliveries.resume(self) }
+}
+
+extension Outbox: DeliveryHost {
+    public nonisolated var outbox: any OutboxStore { store }
+
+    public func isVerified(_ peer: PeerID) -> Bool { node?.assumeIsolated { $0.isVerified(peer) } ?? false }
+
+    public func isInConflict(with peer: PeerID) -> Bool { node?.assumeIsolated { $0.isInConflict(with: peer) } ?? true }
+
+    public func isUndecided(_ peer: PeerID) -> Bool { node?.assumeIsolated { $0.isUndecided(peer) } ?? true }
+
+    public func hadRows(for peer: PeerID) -> Bool { node?.assumeIsolated { $0.known[peer]?.queued ?? 0 > 0 } ?? false }
+
+    public func reach(_ peer: PeerID, then completion: @escaping @Sendable (isolated Outbox, _ isReached: Bool) -> Void) -> Bool {
+        node?.assumeIsolated { node in
+            let endpoints = node.endpoints(of: peer)
+            guard !endpoints.isEmpty else { return false }
+            node.dial(peer, endpoints) { _, isReached in self.assumeIsolated { completion($0, isReached) } }
+            return true
+        } ?? false
+    }
+
+    public nonisolated func answered(_ results: [RowResult]) { metrics.sent(results) }
+
+    public nonisolated func measured(_ time: Duration) { metrics.send.recordNanoseconds(time.nanoseconds) }
+
+    public nonisolated func outboxChanged() { watchers.notify() }
+
+    public func deliveryEnded(with peer: PeerID) { node?.assumeIsolated { $0.deliveryEnded(with: peer) } }
+}
+
+/// Hexes on their way to recipients that were named once: a single one or a stream.
+public struct OutgoingSend: Sendable {
+    let tracked: TrackedSend
+    let recipients: [PeerSighting]
+    /// Whether a hex is refused that failed for a recipient within the last 3 minutes.
+    let warns: Bool
+}
+
+/// A hex of a stream that was not taken into the outbox.
+public struct RefusedHex: Sendable {
+    public var line: Int
+    public var error: HexlistError
+}

@@ -1,0 +1,51 @@
+import HexlistDelivery
+import HexlistModel
+import HexlistTransport
+import HexlistWire
+
+// A live session as the way to its peer: the peer itself confirms each hex once it is durable.
+extension PeerSession: Courier {
+    var promise: CourierPromise { .stored }
+
+    var isOpen: Bool { connection.isOpen && !machine.isClosed }
+
+    var frameLimit: Int { machine.peerHello?.maxFrameBytes ?? 0 }
+
+    var inFlight: Set<Int64> { machine.unacknowledgedTags }
+
+    /// The bytes that are handed over before the connection is asked again whether it takes more.
+    private static let batchBytes = 64 << 10
+
+    func capacity(of window: CourierWindow) -> CourierCapacity {
+        guard connection.isWritable, let room = machine.room(windowFrames: window.hexes, windowBytes: window.bytes) else { return .none }
+        return CourierCapacity(hexes: room.frames, bytes: min(room.bytes, Self.batchBytes), isIdle: room.isIdle)
+    }
+
+    func send(_ batch: [OutgoingHex]) {
+        for hex in batch { send(hex) }
+        settle()
+    }
+
+    func flush() { connection.flush() }
+
+    func close() { act { $0.end(.idle, &$1) } }
+}
+
+extension CourierEnd {
+    /// - Parameter closedByPeer: whether a connection without a Bye was closed by the other side.
+    init(_ end: Session.End, closedByPeer: Bool) {
+        let cause: Cause =
+            switch end {
+            case .lost: closedByPeer ? .failedOnHex : .lost
+            case .own: .lost
+            case .peer(let code, _):
+                switch code {
+                case .blocked: .blocked
+                case .conflict: .conflict
+                case .shutdown, .idle, .duplicateSession, .limit: .lost
+                default: .failedOnHex
+                }
+            }
+        self.init(cause, end.text)
+    }
+}
