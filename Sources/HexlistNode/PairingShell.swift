@@ -45,7 +45,7 @@ final class PairingShell {
     func received(_ frame: Pairing, _ session: PeerSession, _ host: isolated some PairingHost) {
         guard let peer = session.connection.peerFingerprint else { return }
         let actions = desk.received(
-            frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: Self.nonce(),
+            frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: .random(),
             now: host.clocks.now)
         if case .refuse? = actions.first {
             // Not through `carry`: there may be many refused frames, and they are answered together.
@@ -72,11 +72,6 @@ final class PairingShell {
         guard desk.hasExchange(on: ObjectIdentifier(session)) else { return false }
         endsAfterwards = session
         return true
-    }
-
-    private static func nonce() -> PairingNonce {
-        var random = SystemRandomNumberGenerator()
-        return PairingNonce(using: &random)
     }
 
     // MARK: Actions
@@ -118,7 +113,7 @@ final class PairingShell {
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }
-            return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: Self.nonce(), now: host.clocks.now), host)
+            return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: .random(), now: host.clocks.now), host)
         }
         let endpoints = host.endpoints(of: peer)
         guard !endpoints.isEmpty else { return carry(desk.notReached(peer), host) }

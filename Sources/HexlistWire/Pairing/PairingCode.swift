@@ -9,6 +9,12 @@ public struct PairingNonce: Sendable, Equatable {
         bytes = (0..<4).flatMap { _ in withUnsafeBytes(of: generator.next() as UInt64) { Array($0) } }
     }
 
+    /// A nonce of the system's random numbers.
+    public static func random() -> PairingNonce {
+        var generator = SystemRandomNumberGenerator()
+        return PairingNonce(using: &generator)
+    }
+
     /// Reads 32 bytes in base64; `nil` for anything else.
     init?(base64 text: String) {
         guard let bytes = Base64.decode32(text) else { return nil }

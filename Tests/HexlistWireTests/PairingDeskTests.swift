@@ -1,8 +1,7 @@
 import HexlistModel
-import HexlistWire
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistWire
 
 /// A desk, a clock, and as many peers as are wanted; each peer's side of an exchange is a machine of its own.
 private struct Stage {

@@ -1,10 +1,9 @@
 import Foundation
 import HexlistModel
-import HexlistWire
 import TestSupport
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistWire
 
 /// A machine in the middle of two people who pair: Alice asks a key of its own that she takes for Bob's, and Bob takes requests. It always
 /// knows the digits before the side that was asked does, and goes on only where they are those that the other side shows.

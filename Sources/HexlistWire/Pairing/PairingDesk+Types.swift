@@ -1,32 +1,31 @@
-import HexlistModel
-import HexlistWire
+public import HexlistModel
 
 // The inputs and outputs of the desk.
 extension PairingDesk {
-    struct Limits {
+    public struct Limits: Sendable {
         /// The time that the window for requests is open, and that an own request runs.
-        var on: Duration = .seconds(120)
+        public var on: Duration = .seconds(120)
         /// The exchanges, while pairing is on, in which this side's nonce is sent, whatever their outcome. A peer that has the nonce can
         /// know the digits and give up until they suit it. A machine in the middle has these guesses on both sides: nine of the ten.
-        var tries = 5
+        public var tries = 5
         /// The failures after which pairing is off until the user switches it on again.
-        var failures = 3
+        public var failures = 3
         /// The failures of one key within `memory`, including exchanges it gave up, after which its requests are no longer taken.
-        var failuresPerKey = 3
-        var memory: Duration = .seconds(600)
+        public var failuresPerKey = 3
+        public var memory: Duration = .seconds(600)
         /// The most keys that failed within `memory`. Beyond it no other key is taken until one is forgotten.
-        var keys = 256
+        public var keys = 256
         /// The time after a session was lost while its digits were shown in which no other peer's digits are shown: a peer that can cut a
         /// session must not get its own request under a finger that is about to say yes.
-        var reserved: Duration = .seconds(10)
+        public var reserved: Duration = .seconds(10)
         /// The time between two attempts of an own request.
-        var retry: Duration = .seconds(2)
+        public var retry: Duration = .seconds(2)
         /// The most outcomes that can still be asked for.
-        var outcomes = 8
-        var timing = PairingStateMachine.Timing()
+        public var outcomes = 8
+        public var timing = PairingStateMachine.Timing()
     }
 
-    enum Action: Equatable {
+    public enum Action: Sendable, Equatable {
         case send(Pairing, SessionKey)
         /// The peer's frame is refused.
         case refuse(SessionKey)
@@ -43,27 +42,27 @@ extension PairingDesk {
     }
 
     /// An exchange, or the user's request while it has none.
-    struct Item: Equatable {
+    public struct Item: Sendable, Equatable {
         /// A number that rises. A request that begins again has a new one, because it has new digits.
-        var number: Int
-        var peer: PeerID
+        public var number: Int
+        public var peer: PeerID
         /// Whether this side's user asked.
-        var isOwn: Bool
-        var stage: PairingStateMachine.Stage
+        public var isOwn: Bool
+        public var stage: PairingStateMachine.Stage
         /// The name the peer gave itself when the digits were shown; `nil` before.
-        var name: String?
-        var fingerprint: Fingerprint?
-        var until: Instant
+        public var name: String?
+        public var fingerprint: Fingerprint?
+        public var until: Instant
         /// The reason why an own request has no exchange yet.
-        var obstacle: Obstacle?
+        public var obstacle: Obstacle?
     }
 
-    enum Obstacle: Equatable {
+    public enum Obstacle: Sendable, Equatable {
         case notReached, notTaken, givenUp, lost
     }
 
-    struct Outcome: Equatable {
-        enum Result: Equatable {
+    public struct Outcome: Sendable, Equatable {
+        public enum Result: Sendable, Equatable {
             /// Both users said yes; the trust is being written to the store.
             case agreed(digits: String)
             case paired
@@ -73,19 +72,19 @@ extension PairingDesk {
             case expired(Obstacle?)
         }
 
-        var number: Int
-        var peer: PeerID
-        var isOwn: Bool
+        public var number: Int
+        public var peer: PeerID
+        public var isOwn: Bool
         /// The name that was shown with the digits; `nil` if there were none.
-        var name: String?
-        var result: Result
+        public var name: String?
+        public var result: Result
         /// Whether this outcome used up the tries or the failures, so that pairing was switched off.
-        var isLast = false
+        public var isLast = false
         /// The attempts that the key has left within `memory`; `nil` if this one did not count.
-        var triesLeft: Int?
+        public var triesLeft: Int?
     }
 
-    enum Answer: Equatable {
+    public enum Answer: Sendable, Equatable {
         case given
         /// No digits of this peer are shown, or they were answered already.
         case noDigits

@@ -1,14 +1,14 @@
-import HexlistModel
-import HexlistWire
+public import HexlistModel
 
 /// Decides who may pair, and when (Docs/Protocol.md, "Pairing"): one exchange at a time, only while the user has switched pairing on, with
 /// few tries. Performs no IO; nonces and time are passed in, and the actions are carried out in order.
 ///
 /// Pairing is on while the window is open (`open`) or an own request runs (`ask`). A stranger can make it hold at most one exchange, one
 /// number and the keys that failed.
-struct PairingDesk {
-    typealias Instant = ContinuousClock.Instant
-    typealias SessionKey = ObjectIdentifier
+public struct PairingDesk: Sendable {
+    public typealias Instant = ContinuousClock.Instant
+    /// The identity of the object that is the session.
+    public typealias SessionKey = ObjectIdentifier
 
     private struct Request {
         var number: Int
@@ -33,12 +33,14 @@ struct PairingDesk {
     }
 
     let own: Fingerprint
-    var limits = Limits()
-    private(set) var openUntil: Instant?
+    /// The limits; others than the protocol's are for tests.
+    public var limits = Limits()
+    /// The end of the window in which requests of others are taken; `nil` while it is closed.
+    public private(set) var openUntil: Instant?
     private var request: Request?
     private var exchange: Exchange?
-    /// The newest last.
-    var outcomes: [Outcome] = []
+    /// The latest pairings that ended, the newest last.
+    public internal(set) var outcomes: [Outcome] = []
     private(set) var failures = 0
     private var tries = 0
     private var failed: [Fingerprint: [Instant]] = [:]
@@ -46,11 +48,12 @@ struct PairingDesk {
     private var reserved: (key: Fingerprint, until: Instant)?
     var lastNumber = 0
 
-    init(own: Fingerprint) { self.own = own }
+    /// - Parameter own: the key of this side.
+    public init(own: Fingerprint) { self.own = own }
 
     // MARK: What is there to see
 
-    var items: [Item] {
+    public var items: [Item] {
         if let exchange, let until = exchange.machine.nextDeadline {
             return [
                 Item(
@@ -64,10 +67,10 @@ struct PairingDesk {
     }
 
     /// Whether a session with the peer is needed.
-    func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
+    public func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
     /// Whether a stranger may come, or stay, to pair: anybody while the window is open, else who was asked, and who is about to be trusted.
-    func invites(_ peer: PeerID, now: Instant) -> Bool {
+    public func invites(_ peer: PeerID, now: Instant) -> Bool {
         if concerns(peer) || openUntil.map({ now < $0 }) ?? false { return true }
         return outcomes.contains { outcome in
             if case .agreed = outcome.result { outcome.peer == peer } else { false }
@@ -75,37 +78,37 @@ struct PairingDesk {
     }
 
     /// Whether an exchange runs on this session. The person at the other side may compare its digits before they are shown here.
-    func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
+    public func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
 
-    var nextDeadline: Instant? {
+    public var nextDeadline: Instant? {
         let retry = exchange == nil ? request?.nextTry : nil
         return [openUntil, retry, exchange == nil ? request?.until : nil, exchange?.machine.nextDeadline].compactMap { $0 }.min()
     }
 
     /// The exchanges that may still fail before pairing is switched off.
-    var triesLeft: Int { max(0, min(limits.tries - tries, limits.failures - failures)) }
+    public var triesLeft: Int { max(0, min(limits.tries - tries, limits.failures - failures)) }
 
     /// The instant from which a key may try again; `nil` if it may now.
-    func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
+    public func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
         let recent = recent(failed[key], now: now)
         guard recent.count >= limits.failuresPerKey, let first = recent.dropLast(limits.failuresPerKey - 1).last else { return nil }
         return first + limits.memory
     }
 
     /// The name that is shown with the digits, from `.shown` on: whatever the peer calls itself later, the yes is to this one.
-    mutating func nameShown(_ name: String) { exchange?.name = name }
+    public mutating func nameShown(_ name: String) { exchange?.name = name }
 
     // MARK: The own person
 
     /// Takes requests from now on, for two minutes.
-    mutating func open(now: Instant) -> [Action] {
+    public mutating func open(now: Instant) -> [Action] {
         switchOn()
         openUntil = now + limits.on
         return [.changed]
     }
 
     /// Takes none any more. An exchange that came in by the window ends; an own request goes on.
-    mutating func close(now: Instant) -> [Action] {
+    public mutating func close(now: Instant) -> [Action] {
         openUntil = nil
         guard let exchange, !exchange.isOwn else { return [.changed] }
         return drive(now: now) { $0.reject() }
@@ -113,7 +116,7 @@ struct PairingDesk {
 
     /// Asks a peer, for two minutes. Where it has asked already, that exchange is the answer.
     /// - Returns: `nil` where another exchange or request runs.
-    mutating func ask(_ peer: PeerID, now: Instant) -> [Action]? {
+    public mutating func ask(_ peer: PeerID, now: Instant) -> [Action]? {
         guard request == nil || request?.peer == peer else { return nil }
         let actions = rejectUnseen(otherThan: peer, now: now)
         guard exchange == nil || exchange?.peer == peer else { return nil }
@@ -133,7 +136,7 @@ struct PairingDesk {
 
     /// The person says that these digits are on both screens.
     /// - Parameter number: the item the person looked at; `nil` for the one there is.
-    mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (Answer, [Action]) {
+    public mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (Answer, [Action]) {
         if let number, exchange.map({ $0.number != number || $0.peer != peer }) ?? true {
             return (outcomes.contains { $0.number == number } || number < lastNumber ? .outdated : .noDigits, [])
         }
@@ -143,7 +146,7 @@ struct PairingDesk {
 
     /// The person says no, or gives up.
     /// - Returns: `nil` where nothing is under way with the peer.
-    mutating func reject(_ peer: PeerID, now: Instant) -> [Action]? {
+    public mutating func reject(_ peer: PeerID, now: Instant) -> [Action]? {
         if exchange?.peer == peer {
             if request?.peer == peer { request = nil }
             return drive(now: now) { $0.reject() }
@@ -157,7 +160,7 @@ struct PairingDesk {
 
     /// A `Pair` came. Who is not taken costs a look at what is on.
     /// - Parameter canAnswer: whether the session takes writes; one that reads nothing is not given more to read.
-    mutating func received(
+    public mutating func received(
         _ pairing: Pairing, from peer: Fingerprint, on session: SessionKey, canAnswer: Bool, freshNonce: @autoclosure () -> PairingNonce,
         now: Instant
     ) -> [Action] {
@@ -184,7 +187,7 @@ struct PairingDesk {
     }
 
     /// The session an own request asked for by `reach`.
-    mutating func begin(on session: SessionKey, with peer: Fingerprint, nonce: PairingNonce, now: Instant) -> [Action] {
+    public mutating func begin(on session: SessionKey, with peer: Fingerprint, nonce: PairingNonce, now: Instant) -> [Action] {
         guard exchange == nil, let request, request.peer == peer.peerID, now < request.until, mayTry(peer, now: now) == nil else {
             return []
         }
@@ -193,26 +196,26 @@ struct PairingDesk {
     }
 
     /// `reach` found no session and made none.
-    mutating func notReached(_ peer: PeerID) -> [Action] {
+    public mutating func notReached(_ peer: PeerID) -> [Action] {
         guard exchange == nil, request?.peer == peer, request?.obstacle != .notReached else { return [] }
         request?.obstacle = .notReached
         return [.changed]
     }
 
     /// A session with the peer is there, or one of several is gone: a request that waits looks again.
-    mutating func sessionsChanged(of peer: PeerID, now: Instant) -> [Action] {
+    public mutating func sessionsChanged(of peer: PeerID, now: Instant) -> [Action] {
         guard exchange == nil, request?.peer == peer else { return [] }
         request?.nextTry = now
         return tick(now: now)
     }
 
-    mutating func sessionEnded(_ session: SessionKey, now: Instant) -> [Action] {
+    public mutating func sessionEnded(_ session: SessionKey, now: Instant) -> [Action] {
         guard exchange?.session == session else { return [] }
         return drive(now: now) { $0.sessionEnded() }
     }
 
     /// The trust asked for is in the store, or is not.
-    mutating func stored(_ number: Int, failure: String?) -> [Action] {
+    public mutating func stored(_ number: Int, failure: String?) -> [Action] {
         guard let index = outcomes.firstIndex(where: { $0.number == number }) else { return [] }
         outcomes[index].result = failure.map { .notStored($0) } ?? .paired
         return [.over(outcomes[index]), .changed]
@@ -220,7 +223,7 @@ struct PairingDesk {
 
     // MARK: Time
 
-    mutating func tick(now: Instant) -> [Action] {
+    public mutating func tick(now: Instant) -> [Action] {
         var actions: [Action] = []
         if let openUntil, now >= openUntil {
             self.openUntil = nil
