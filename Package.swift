@@ -17,6 +17,8 @@ let package = Package(
         .library(name: "HexlistModel", targets: ["HexlistModel"]),
         .library(name: "HexlistWire", targets: ["HexlistWire"]),
         .library(name: "HexlistDiscovery", targets: ["HexlistDiscovery"]),
+        // With the connections that a session runs on, and the identity that they prove.
+        .library(name: "HexlistSession", targets: ["HexlistSession", "HexlistTransport"]),
     ],
     dependencies: [
         // Exact, so that a build next year takes the same code; Docs/Operations.md, "Raising a dependency".
@@ -96,6 +98,11 @@ let package = Package(
         .target(
             name: "HexlistEventLoop", dependencies: [.product(name: "NIOCore", package: "swift-nio")],
             swiftSettings: settings),
+        .target(
+            name: "HexlistSession",
+            dependencies: [
+                "HexlistModel", "HexlistWire", "HexlistTransport", "HexlistEventLoop", .product(name: "NIOCore", package: "swift-nio"),
+            ], swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
             name: "HexlistDelivery",
@@ -115,7 +122,7 @@ let package = Package(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
-                "HexlistAPI", "HexlistEventLoop", "HexlistDelivery",
+                "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -238,12 +245,17 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(
+            name: "HexlistSessionTests",
+            dependencies: [
+                "HexlistSession", "HexlistTransport", "HexlistWire", "HexlistModel", "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+            ], swiftSettings: settings),
+        .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistDelivery",
-                "HexlistNode", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistStore", "HexlistTransport",
-                "HexlistWire",
-                "HexlistDiscovery", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistDelivery", "HexlistNode", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistSession", "HexlistStore",
+                "HexlistTransport",
+                "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),

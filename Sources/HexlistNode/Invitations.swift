@@ -1,5 +1,6 @@
 import HexlistDiscovery
 import HexlistModel
+import HexlistSession
 import HexlistTransport
 import HexlistWire
 import NIOCore

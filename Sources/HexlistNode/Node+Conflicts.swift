@@ -1,6 +1,7 @@
 import HexlistDelivery
 import HexlistDiscovery
 import HexlistModel
+import HexlistSession
 import HexlistWire
 import NIOCore
 

@@ -1,6 +1,7 @@
 import HexlistDelivery
 import HexlistEventLoop
 public import HexlistModel
+import HexlistSession
 import HexlistTransport
 import HexlistWire
 public import NIOCore

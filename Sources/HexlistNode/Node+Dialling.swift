@@ -2,6 +2,7 @@ import HexlistDelivery
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistTransport
 import NIOCore
 

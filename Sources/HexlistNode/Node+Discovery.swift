@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistDelivery
 import HexlistDiscovery
 import HexlistModel
+import HexlistSession
 
 // Events of discovery and their consequences.
 extension Node {

@@ -1,6 +1,7 @@
 import HexlistDiscovery
 import HexlistEventLoop
 public import HexlistModel
+import HexlistSession
 import HexlistStore
 import HexlistTransport
 import HexlistWire

@@ -3,6 +3,7 @@ import HexlistDelivery
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistStore
 import HexlistTransport
 

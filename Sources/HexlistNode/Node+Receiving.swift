@@ -2,13 +2,13 @@ import HexlistAPI
 import Crypto
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistStore
 import HexlistWire
 
 // The way of a hex from a session into the store, and the answer back. Nothing is answered before the transaction is durable.
 extension Node {
     func keep(_ batch: [IncomingHex], from session: PeerSession) {
-        sessions.noteKeeper(session)
         guard !finder.directory.isInConflict(id) else {
             // Which of the two machines its sender means, nobody can know.
             let refusal = DeliveryResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)

@@ -2,6 +2,7 @@ import HexlistDelivery
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistStore
 import HexlistTransport
 import HexlistWire
@@ -18,26 +19,13 @@ extension Node {
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession {
         let isTrusted = known.trust(of: connection.peerFingerprint) == .trusted
-        let machine = Session(
-            Session.Configuration(
-                own: id, role: connection.role == .dialer ? .dialer : .acceptor,
-                security: connection.peerFingerprint.map { .tls($0) } ?? .plain, expected: dialled?.expected,
-                hello: hello(trusted: isTrusted), strangerFrameBytes: configuration.limits.strangerFrameBytes,
-                isTrusted: isTrusted, strangerFramesPerSecond: configuration.limits.strangerFramesPerSecond,
-                connectedAt: connection.openedAt),
-            now: clocks.now)
-        let session = PeerSession(connection: connection, machine: machine, dialled: dialled, decoder: sessions.decoder, node: self)
-        sessions.add(session)
+        let session = PeerSession(
+            connection, hello: hello(trusted: isTrusted), expected: dialled?.expected, isTrusted: isTrusted, in: sessions,
+            delegate: NodeSession(self, dialled))
         if dialled == nil, isUninvited(session) {
-            session.refuse()
+            session.refuse(.idle, text: Node.hidingText)
         } else {
             session.start()
-        }
-        // A peer with which the user pairs gives way to nobody.
-        if !isTrusted {
-            sessions.admit(session, configuration.limits) { other in
-                other.peer.map(pairing.desk.concerns) ?? false || duplicates.isWitness(other)
-            }
         }
         return session
     }
@@ -134,7 +122,6 @@ extension Node {
 
     /// A foreign program that says no Hello: its frames count, nothing else of it does.
     func legacySender(_ session: PeerSession) {
-        session.connection.markIdentified()
         guard let fingerprint = session.connection.peerFingerprint else { return }
         guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         duplicates.endSurplus(of: fingerprint, newest: session, self)
@@ -166,19 +153,12 @@ extension Node {
     func tellHello(_ session: PeerSession, always: Bool = false) {
         guard session.peer != nil, session.connection.isTLS else { return }
         let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
-        let hello = hello(trusted: isTrusted)
-        session.act { machine, actions in
-            machine.setTrusted(isTrusted)
-            machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, always: always, &actions)
-        }
-        sessions.setStrangerRate(of: session)
-        sessions.shareAmongStrangers(configuration.limits)
+        session.sayHello(hello(trusted: isTrusted), isTrusted: isTrusted, always: always)
     }
 
     // MARK: Ended
 
     func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
-        sessions.remove(session, configuration.limits)
         duplicates.sessionEnded(session, end)
         finder.sessionEnded(session, end, self)
         if session.peer == nil, let wanted = session.machine.configuration.expected {

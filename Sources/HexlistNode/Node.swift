@@ -3,6 +3,7 @@ import HexlistDelivery
 public import HexlistDiscovery
 public import HexlistEventLoop
 public import HexlistModel
+import HexlistSession
 public import HexlistStore
 public import HexlistTransport
 public import Logging
@@ -79,8 +80,8 @@ public actor Node {
         self.logger = logger
         self.metrics = metrics
         executor = eventLoop.executor
-        sessions = SessionTable(on: eventLoop, clocks)
-        duplicates = DuplicateChallenges(clocks)
+        sessions = SessionTable(own: identity.peerID, limits: SessionLimits(configuration.limits), on: eventLoop, clocks: clocks)
+        duplicates = DuplicateChallenges(sessions)
         known = KnownPeers(on: eventLoop, clocks)
         events = EventRecorder(on: eventLoop, clocks)
         boot = .random
@@ -229,7 +230,7 @@ public actor Node {
         endUninvited()
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
         if takesOthers || configuration.limits != old.limits { invitations.mayTakeMore(self) }
-        sessions.shareAmongStrangers(configuration.limits)
+        sessions.limits = SessionLimits(configuration.limits)
         notifyWatchers()
     }
 
@@ -278,7 +279,7 @@ public actor Node {
 
 }
 
-extension Node: DuplicatesHost, InvitationsHost, MaintenanceHost, SessionTableHost {
+extension Node: InvitationsHost, MaintenanceHost, PairingHost {
     func session(_ key: ObjectIdentifier) -> PeerSession? { sessions[key] }
     func trust(_ peer: PeerID, by key: Fingerprint, name: String?) async throws {
         _ = try await setTrust(peer, .trusted, proven: key, name: name)

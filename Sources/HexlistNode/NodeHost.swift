@@ -1,6 +1,7 @@
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistStore
 import Logging
 import NIOCore

@@ -2,6 +2,7 @@ public import CoreMetrics
 public import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
+import HexlistSession
 import HexlistTransport
 import HexlistWire
 

@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistStore
 import HexlistTransport
 import HexlistWire
@@ -49,7 +50,7 @@ final class PairingShell {
             now: host.clocks.now)
         if case .refuse? = actions.first {
             // Not through `carry`: there may be many refused frames, and they are answered together.
-            session.machine.refusePairing(frame)
+            session.refuse(frame)
         } else {
             carry(actions, host)
         }

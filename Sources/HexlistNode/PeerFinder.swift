@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistTransport
 import HexlistWire
 import Logging

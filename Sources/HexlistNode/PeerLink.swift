@@ -1,4 +1,5 @@
 import HexlistModel
+import HexlistSession
 import HexlistWire
 
 /// The open sessions with one peer, and what this machine asked it for on them. Kept as long as there is a session, or the delivery knows the

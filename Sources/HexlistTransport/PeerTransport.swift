@@ -1,6 +1,7 @@
 public import HexlistModel
 public import Logging
 public import NIOCore
+import NIOPosix
 
 #if canImport(Darwin)
     import Darwin
@@ -44,6 +45,12 @@ public final class PeerTransport: Sendable {
             eventLoop: eventLoop, contexts: contexts, limits: limits, acceptsPlain: acceptsPlain, metrics: metrics, logger: logger)
         fileThreads = state.fileThreads
         self.state = .makeBoxSendingValue(state, eventLoop: eventLoop)
+    }
+
+    /// Does the same with the default limits, on an event loop of the process's shared threads.
+    public convenience init(identity: Identity) throws {
+        try self.init(
+            identity: identity, eventLoop: MultiThreadedEventLoopGroup.singleton.next(), logger: Logger(label: "hexlist.transport"))
     }
 
     /// Hands out files from now on: without a host every connection for files is closed after its handshake. Callable from any thread.

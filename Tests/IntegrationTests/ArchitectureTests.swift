@@ -216,7 +216,7 @@ import Testing
     }
 
     private static func imports(of target: String) throws -> Set<String> {
-        let pattern = /\s*(?:@\w+ +)*(?:public +|internal +)?import +(?:(?:struct|class|enum|protocol|func|var|typealias) +)?(\w+).*/
+        let pattern = /\s*(?:@\w+ +)*(?:public +|package +|internal +)?import +(?:(?:struct|class|enum|protocol|func|var|typealias) +)?(\w+).*/
         return Set(try lines(of: target, containing: "import ").compactMap { $0.line.wholeMatch(of: pattern).map { String($0.output.1) } })
     }
 

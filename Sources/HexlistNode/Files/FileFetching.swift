@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
+import HexlistSession
 import HexlistStore
 import HexlistTransport
 import HexlistWire

@@ -1,4 +1,5 @@
 import HexlistModel
+import HexlistSession
 import HexlistTransport
 
 /// The parts of the node that the owners of files use.

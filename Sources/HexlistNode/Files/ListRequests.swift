@@ -1,6 +1,7 @@
 import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
+import HexlistSession
 import HexlistTransport
 import NIOCore
 

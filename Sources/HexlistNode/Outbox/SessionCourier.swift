@@ -1,34 +1,35 @@
-import HexlistDelivery
-import HexlistModel
+public import HexlistDelivery
+public import HexlistModel
+public import HexlistSession
 import HexlistTransport
 import HexlistWire
 
 // A live session as the way to its peer: the peer itself confirms each hex once it is durable.
 extension PeerSession: Courier {
-    var promise: CourierPromise { .stored }
+    public var promise: CourierPromise { .stored }
 
-    var isOpen: Bool { connection.isOpen && !machine.isClosed }
+    public var isOpen: Bool { connection.isOpen && !machine.isClosed }
 
-    var frameLimit: Int { machine.peerHello?.maxFrameBytes ?? 0 }
+    public var frameLimit: Int { machine.peerHello?.maxFrameBytes ?? 0 }
 
-    var inFlight: Set<Int64> { machine.unacknowledgedTags }
+    public var inFlight: Set<Int64> { machine.unacknowledgedTags }
 
     /// The bytes that are handed over before the connection is asked again whether it takes more.
     private static let batchBytes = 64 << 10
 
-    func capacity(of window: CourierWindow) -> CourierCapacity {
+    public func capacity(of window: CourierWindow) -> CourierCapacity {
         guard connection.isWritable, let room = machine.room(windowFrames: window.hexes, windowBytes: window.bytes) else { return .none }
         return CourierCapacity(hexes: room.frames, bytes: min(room.bytes, Self.batchBytes), isIdle: room.isIdle)
     }
 
-    func send(_ batch: [OutgoingHex]) {
-        for hex in batch { send(hex) }
+    public func send(_ batch: [OutgoingHex]) {
+        for hex in batch { send(id: hex.id, messageID: hex.messageID, body: hex.body) }
         settle()
     }
 
-    func flush() { connection.flush() }
+    public func flush() { connection.flush() }
 
-    func close() { act { $0.end(.idle, &$1) } }
+    public func close() { act { $0.end(.idle, &$1) } }
 }
 
 extension CourierEnd {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistSession
 
 @Suite struct WholeSecondsTests {
     @Test("what may be late falls together, at most a second later") func rounding() {

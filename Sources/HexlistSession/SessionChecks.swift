@@ -1,13 +1,13 @@
-import HexlistModel
-import HexlistWire
+package import HexlistModel
+package import HexlistWire
 
 /// The callers that wait for something from one session, to examine it. Each is called once, at the latest when the session ends.
-struct SessionChecks {
-    var opened: ((Bool) -> Void)?
-    var ping: (message: String, done: (PingEnd) -> Void)?
-    var dialBack: (token: BootNonce, done: (DialBack.Result?) -> Void)?
+package struct SessionChecks {
+    package var opened: ((Bool) -> Void)?
+    package var ping: (message: String, done: (PingEnd) -> Void)?
+    package var dialBack: (token: BootNonce, done: (DialBack.Result?) -> Void)?
 
-    enum PingEnd {
+    package enum PingEnd {
         case answered
         case unanswered
         /// Another question took its place before it was answered; a session is asked one thing at a time.

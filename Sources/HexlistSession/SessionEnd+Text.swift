@@ -1,8 +1,8 @@
-import HexlistWire
+public import HexlistWire
 
 extension Session.End {
     /// One sentence for people. Contains peer text.
-    var text: String {
+    public var text: String {
         switch self {
         case .lost: "The connection was lost."
         case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."

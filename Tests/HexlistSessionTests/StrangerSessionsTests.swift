@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistSession
 
 struct StrangerSessionsTests {
     @Test(

@@ -1,10 +1,11 @@
 import HexlistModel
 import Testing
 
-@testable import HexlistNode
+@testable import HexlistSession
 
 @Suite("Sessions of one key")
 struct DuplicateSessionsTests {
+    private static let peers = [1, 2].map { PeerID(UUIDBytes(high: $0, low: 0)) }
     private static let answered = DuplicateSessions.Older(isAnswered: true)
     private static let asked = DuplicateSessions.Older(isAnswered: false)
     private static let pairing = DuplicateSessions.Older(isAnswered: false, isPairing: true)
@@ -35,7 +36,7 @@ struct DuplicateSessionsTests {
 
     @Test("both sides of a duplicate come to the same end")
     func duplicates() {
-        let (low, high) = (PeerID(UUIDBytes(high: 1, low: 0)), PeerID(UUIDBytes(high: 2, low: 0)))
+        let (low, high) = (Self.peers[0], Self.peers[1])
         // Older dialled by low, newer by high: the one the greater dialled stays.
         #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
         #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
@@ -45,5 +46,45 @@ struct DuplicateSessionsTests {
         // One dialler: it says Bye to the older.
         #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
         #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
+    }
+
+    /// As one side has them: the sessions in the order they opened there, and which of them it dialled.
+    private struct Side {
+        var own: PeerID
+        var peer: PeerID
+        var order: [Int]
+        var dialledHere: [Bool]
+
+        /// The one it ends; `nil` where it leaves that to the other side.
+        var ends: Int? {
+            let (older, newer) = (order[0], order[1])
+            switch DuplicateSessions.verdict(
+                own: own, peer: peer, olderDialledHere: dialledHere[older], newerDialledHere: dialledHere[newer])
+            {
+            case .endOlder: return older
+            case .endNewer: return newer
+            case .leaveToPeer: return nil
+            }
+        }
+    }
+
+    @Test("whoever dialled, and in whichever order either side has them: one goes, and the same one for both")
+    func verdicts() throws {
+        let peers = try ["00000000-0000-8000-8000-000000000001", "F0000000-0000-8000-8000-000000000001"].map {
+            try #require(PeerID($0))
+        }
+        let orders = [[0, 1], [1, 0]]
+        for own in peers {
+            let peer = own == peers[0] ? peers[1] : peers[0]
+            for dialledHere in [[true, true], [true, false], [false, true], [false, false]] {
+                for (here, there) in orders.flatMap({ here in orders.map { (here, $0) } }) {
+                    let ended = [
+                        Side(own: own, peer: peer, order: here, dialledHere: dialledHere).ends,
+                        Side(own: peer, peer: own, order: there, dialledHere: dialledHere.map { !$0 }).ends,
+                    ].compactMap(\.self)
+                    #expect(Set(ended).count == 1, "\(own) \(dialledHere) \(here) \(there): \(ended)")
+                }
+            }
+        }
     }
 }

@@ -1,64 +1,81 @@
-import HexlistEventLoop
-import HexlistModel
+public import HexlistEventLoop
+public import HexlistModel
 import HexlistTransport
 import HexlistWire
-import NIOCore
+public import NIOCore
 
-protocol SessionTableHost: NodeHost {
-    var sessions: SessionTable { get }
-}
-
-/// Every connection with a session, until it is closed, and what sessions share: the places and the rate of strangers, the room for what
-/// waits for the store, the whole seconds of their ticks, the decoder.
-final class SessionTable {
+/// The sessions of one identity, from their start until their connections are closed, and what they share: the places and the rate of
+/// strangers, the room for hexes that wait for the store, whole seconds for their ticks, the decoder.
+///
+/// Confined to its event loop: every member is used on that loop only. That makes it `Sendable`.
+public final class SessionTable: @unchecked Sendable {
+    let own: PeerID
+    /// The limits of strangers. New frame limits apply to sessions that begin later, the rest at once.
+    public var limits: SessionLimits {
+        didSet { shareAmongStrangers() }
+    }
     private var all: [ObjectIdentifier: PeerSession] = [:]
-    /// Frames a second a stranger is read at.
+    /// The frames per second at which each stranger is read.
     private(set) var strangerRate = 0.0
     private(set) var room = InboundRoom()
     /// The two trusted sessions whose hexes went to the store last, and when.
     private var keepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
     private var ticks = SharedTicks()
     private let tickTimer: DeadlineTimer
-    private let clocks: Clocks
+    private var isStopped = false
+    let clocks: Clocks
     let decoder = SharedDecoder()
 
-    init(on eventLoop: any EventLoop, _ clocks: Clocks) {
+    /// - Parameters:
+    ///   - own: the identity of this side.
+    ///   - eventLoop: the event loop of all connections.
+    ///   - clocks: other clocks than the system's are for tests.
+    public init(own: PeerID, limits: SessionLimits = SessionLimits(), on eventLoop: any EventLoop, clocks: Clocks = .system) {
+        self.own = own
+        self.limits = limits
         self.clocks = clocks
         tickTimer = DeadlineTimer(on: eventLoop, clocks)
     }
 
-    var values: Dictionary<ObjectIdentifier, PeerSession>.Values { all.values }
+    /// The sessions, in no order.
+    public var values: some Collection<PeerSession> { all.values }
 
-    subscript(key: ObjectIdentifier) -> PeerSession? { all[key] }
+    /// The session that `key` identifies.
+    public subscript(key: ObjectIdentifier) -> PeerSession? { all[key] }
 
-    /// Sessions of a key, with and without Hello, oldest first.
-    func sessions(of key: Fingerprint) -> [PeerSession] {
+    /// The open sessions of a key, with and without Hello, oldest first.
+    public func sessions(of key: Fingerprint) -> [PeerSession] {
         all.values.filter { $0.connection.peerFingerprint == key && !$0.machine.isClosed }.sorted { $0.connection.id < $1.connection.id }
     }
 
     func add(_ session: PeerSession) { all[ObjectIdentifier(session)] = session }
 
-    func remove(_ session: PeerSession, _ limits: NodeConfiguration.Limits) {
+    func remove(_ session: PeerSession) {
         all[ObjectIdentifier(session)] = nil
-        shareAmongStrangers(limits)
+        shareAmongStrangers()
     }
 
-    func stop() { tickTimer.cancel() }
+    /// Stops the timer that sessions share. Sessions that are left go on without ticks: the caller ends them.
+    public func stop() {
+        isStopped = true
+        tickTimer.cancel()
+    }
 
     // MARK: Strangers
 
     /// Sessions of strangers that came in; also those that have ended and whose connection is still there.
     private var strangers: [PeerSession] { all.values.filter { !$0.machine.isTrusted && $0.connection.role == .acceptor } }
 
-    /// Admits one more stranger's session; its frames are not delivered before this.
-    /// - Parameter stays: whether a session must not be ended. Nor is another session of the newcomer's key, which may show that two
-    ///   machines have that key; of those that said Hello a key has few (`DuplicateSessions.sessionsOfOneKey`).
-    func admit(_ session: PeerSession, _ limits: NodeConfiguration.Limits, stays: (PeerSession) -> Bool) {
+    /// Makes room for one more session if it is a stranger's; its frames are not delivered before this.
+    /// - Parameter mayGiveWay: whether a session may be ended. Another session of the newcomer's key is not ended either, because it may
+    ///   show that two machines have that key; of those that said Hello a key has few (`DuplicateSessions.sessionsOfOneKey`).
+    func admit(_ session: PeerSession, mayGiveWay: (PeerSession) -> Bool) {
+        guard !session.machine.configuration.isTrusted else { return }
         let oldestFirst = strangers.sorted { $0.connection.id < $1.connection.id }
         let key = session.connection.peerFingerprint
         let open = oldestFirst.filter { other in
             let isSameKey = other !== session && other.machine.isOpen && key != nil && other.connection.peerFingerprint == key
-            return !other.machine.isClosed && !isSameKey && !stays(other)
+            return !other.machine.isClosed && !isSameKey && mayGiveWay(other)
         }
         if let surplus = StrangerSessions.surplus(open.map(\.connection.remoteNetwork), limit: limits.strangerSessions) {
             open[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
@@ -66,12 +83,12 @@ final class SessionTable {
         // Sessions that have ended but are not closed by their peers are cut off.
         let leaving = oldestFirst.filter(\.machine.isClosed)
         if leaving.count > limits.strangerSessions { leaving.first?.connection.abort() }
-        shareAmongStrangers(limits)
+        shareAmongStrangers()
         setStrangerRate(of: session)
     }
 
     /// Divides the strangers' rate after their number, or the rate, has changed.
-    func shareAmongStrangers(_ limits: NodeConfiguration.Limits) {
+    func shareAmongStrangers() {
         let rate = StrangerSessions.rate(
             each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond,
             sessions: strangers.count { !$0.machine.isClosed })
@@ -84,9 +101,7 @@ final class SessionTable {
 
     // MARK: What waits for the store
 
-    func mayRead(_ owner: InboundRoom.Owner) -> Bool { room.mayRead(owner) }
-
-    /// Notes a change of what a session has waiting for the store; tells the sessions that may be read again, or no longer.
+    /// Notes a change of the weight that a session has waiting for the store; resumes or pauses reading of the sessions it affects.
     func waitingChanged(from before: (owner: InboundRoom.Owner, weight: Int), to now: (owner: InboundRoom.Owner, weight: Int)) {
         var changed = false
         if before.owner == now.owner {
@@ -105,7 +120,7 @@ final class SessionTable {
         return keepers.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }
     }
 
-    /// Hexes of a session go to the store.
+    /// Notes that hexes of a session go to the store.
     func noteKeeper(_ session: PeerSession) {
         guard session.machine.isTrusted else { return }
         let id = ObjectIdentifier(session)
@@ -117,16 +132,26 @@ final class SessionTable {
     // MARK: Time
 
     /// Calls the session at that whole second, together with the others.
-    func shareTick(_ session: PeerSession, at second: ContinuousClock.Instant, _ host: isolated some SessionTableHost) {
+    func shareTick(_ session: PeerSession, at second: ContinuousClock.Instant) {
         ticks.add(ObjectIdentifier(session), at: second)
-        scheduleTicks(host)
+        scheduleTicks()
     }
 
-    private func scheduleTicks(_ host: isolated some SessionTableHost) {
-        tickTimer.set(ticks.next, host) { host in
-            let table = host.sessions
-            for (session, second) in table.ticks.take(now: table.clocks.now) { table.all[session]?.sharedTick(at: second) }
-            table.scheduleTicks(host)
+    private func scheduleTicks() {
+        guard !isStopped, let next = ticks.next else { return }
+        tickTimer.set(next) { [weak self] in
+            guard let self else { return }
+            for (session, second) in ticks.take(now: clocks.now) { all[session]?.sharedTick(at: second) }
+            scheduleTicks()
         }
     }
+}
+
+/// The decoder of all sessions of a table: the memory that a long frame made it take is there once, however many sessions there are.
+///
+/// `@unchecked`: used on the table's event loop only.
+final class SharedDecoder: @unchecked Sendable {
+    private var decoder = WrapperDecoder()
+
+    func decode(_ frame: [UInt8]) -> DecodedFrame { decoder.decode(frame) }
 }

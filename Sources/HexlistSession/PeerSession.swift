@@ -1,0 +1,361 @@
+public import HexlistModel
+public import HexlistTransport
+public import HexlistWire
+import HexlistEventLoop
+import NIOCore
+
+/// One session with a peer: carries out the actions of a `Session` on a connection, and passes events to a `SessionDelegate`. Makes no
+/// decisions of its own.
+///
+/// Confined to the event loop of its connection and of its table: every member is used on that loop only. That makes it `Sendable`.
+public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
+    /// The most hexes of one batch for the store.
+    public static let batchLimit = 1_024
+    /// The most while another trusted peer's hexes are stored too, which wait as long as this batch takes.
+    static let sharedBatchLimit = 64
+    /// The time during which another session's hexes count.
+    private static let sharedTime = Duration.milliseconds(100)
+    /// The weight of hexes that may arrive in the middle of a burst before the table's room counts them.
+    private static let uncountedWeight = 64 << 10
+
+    public let connection: PeerConnection
+    public let delegate: any SessionDelegate
+    public internal(set) var machine: Session
+    /// The peer that a Hello on TLS proved, and the instant of that Hello.
+    package private(set) var greeting: (peer: PeerID, at: Session.Instant)?
+    /// The peer that a Hello on TLS proved; `nil` before, and on plain TCP.
+    public var peer: PeerID? { greeting?.peer }
+    /// The reason for the session's end; `nil` while it runs.
+    public private(set) var end: Session.End?
+    /// The callers that wait for something from this session, to examine it.
+    package var checks = SessionChecks()
+
+    private let table: SessionTable
+    /// The weight of this session that the table counts as waiting for the store.
+    private var counted: (owner: InboundRoom.Owner, weight: Int) = (.strangers, 0)
+    /// The next tick. Without a task of its own it is one of the table's shared ticks.
+    private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
+    private var readTimer: Scheduled<Void>?
+    private var batchTimer: Scheduled<Void>?
+    /// The time at the first frame of a burst: one reading of the clock for all of it.
+    private var burst: Session.Instant?
+
+    /// Begins nothing yet: `start` does.
+    /// - Parameters:
+    ///   - connection: a connection without a delegate, on the table's event loop.
+    ///   - hello: the own Hello. The peer is told its `maxFrameBytes`, which for a trusted peer is at least 1 MiB.
+    ///   - expected: the peer that was dialled: another one ends the session. `nil` for any, and for an accepted connection.
+    ///   - isTrusted: whether the key that the connection proved is trusted.
+    public init(
+        _ connection: PeerConnection, hello: Hello, expected: PeerID? = nil, isTrusted: Bool, in table: SessionTable,
+        delegate: any SessionDelegate
+    ) {
+        self.connection = connection
+        self.table = table
+        self.delegate = delegate
+        machine = Session(
+            Session.Configuration(
+                own: table.own, role: connection.role == .dialer ? .dialer : .acceptor,
+                security: connection.peerFingerprint.map { .tls($0) } ?? .plain, expected: expected, hello: hello,
+                strangerFrameBytes: table.limits.strangerFrameBytes, isTrusted: isTrusted,
+                strangerFramesPerSecond: table.limits.strangerFramesPerSecond, connectedAt: connection.openedAt),
+            now: table.clocks.now)
+    }
+
+    /// Begins the session, and takes the connection's frames from now on. If it is a stranger's, another stranger's may end for it.
+    public func start() {
+        table.add(self)
+        var actions: [Session.Action] = []
+        machine.start(&actions)
+        perform(actions)
+        connection.delegate = self
+        settle()
+        table.admit(self, mayGiveWay: delegate.mayGiveWay)
+    }
+
+    /// Ends the session in place of `start`, with a Bye and no Hello, so that the peer does not learn who is here.
+    /// - Parameter text: the reason, for the user there.
+    public func refuse(_ code: ByeCode, text: String) {
+        table.add(self)
+        connection.delegate = self
+        act { $0.end(code, text: text, &$1) }
+        table.admit(self, mayGiveWay: delegate.mayGiveWay)
+    }
+
+    private var now: Session.Instant { burst ?? table.clocks.now }
+
+    // MARK: From the connection, which calls these
+
+    public func received(frame: [UInt8], on connection: PeerConnection) {
+        let now = burst ?? table.clocks.now
+        burst = now
+        var actions: [Session.Action] = []
+        machine.received(table.decoder.decode(frame), bytes: frame.count, now: now, &actions)
+        if !actions.isEmpty { perform(actions) }
+        let (weight, mayRead) = Self.reading(&machine, at: now)
+        let isUncounted = weight >= counted.weight + Self.uncountedWeight
+        if isUncounted { count() }
+        if isUncounted || !mayRead { updateReading() }
+    }
+
+    /// The weight that waits for the store, and whether more may be read. The machine is `inout` because the compiler else copies it for each frame.
+    private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
+        (machine.waitingWeight, machine.mayRead(now: now))
+    }
+
+    public func readCompleted(on connection: PeerConnection) {
+        burst = nil
+        submitBatch()
+        settle()
+    }
+
+    public func frameFault(_ length: UInt32, on connection: PeerConnection) {
+        act { $0.frameFault(&$1) }
+    }
+
+    public func writabilityChanged(on connection: PeerConnection) {
+        settle()
+        delegate.writabilityChanged(on: self)
+    }
+
+    public func closed(on connection: PeerConnection, error: (any Error)?) {
+        tick?.task?.cancel()
+        tick = nil
+        readTimer?.cancel()
+        submitBatch(waits: false)  // received frames are still handled
+        machine.connectionClosed()
+        count()
+        let end = self.end ?? .lost
+        self.end = end
+        checks.ended()
+        // An error that is not the socket's came from the other side: FIN with or without TLS's close_notify, half a frame. A lost link is
+        // nobody's fault.
+        let closedByPeer = end == .lost && ((error as? IOError).map { $0.errnoCode == 104 /* ECONNRESET */ } ?? true)
+        table.remove(self)
+        delegate.ended(self, end: end, closedByPeer: closedByPeer)
+    }
+
+    // MARK: To the machine
+
+    /// Passes one event to the machine, and carries out its actions and what it owes.
+    public func act(_ event: (inout Session, inout [Session.Action]) -> Void) {
+        var actions: [Session.Action] = []
+        event(&machine, &actions)
+        perform(actions)
+        settle()
+    }
+
+    /// Whether a hex of `bytes` bytes may be sent now: the peer's window has room, and the connection takes writes.
+    /// - Parameters:
+    ///   - windowFrames: the most hexes without a receipt, if the peer's window is larger.
+    ///   - windowBytes: the most bytes of them.
+    public func canSend(
+        bytes: Int, windowFrames: Int = ProtocolLimits.windowFrames, windowBytes: Int = ProtocolLimits.windowBytes
+    ) -> Bool {
+        guard connection.isWritable, let room = machine.room(windowFrames: windowFrames, windowBytes: windowBytes) else { return false }
+        return room.frames > 0 && (room.isIdle || bytes <= room.bytes)
+    }
+
+    /// Sends one hex, if `canSend` allows it. The caller calls `settle` after the last one it has to send now.
+    /// - Parameters:
+    ///   - id: a number of the caller's for the hex, which comes back with the peer's answer (`SessionDelegate.settled`).
+    ///   - messageID: the same for every attempt, by which the peer recognises a hex it has.
+    ///   - body: the hex as HexJM, `HexEncoder`'s bytes.
+    public func send(id: Int64, messageID: MessageID, body: ArraySlice<UInt8>) {
+        let sequence = machine.numberStore(tag: id, bytes: body.count, now: now)
+        connection.write { buffer in
+            body.withUnsafeBytes { WrapperEncoder.store(hexJSON: $0, messageID: messageID, sequence: sequence, into: &buffer) }
+        }
+    }
+
+    /// Refuses a step of a pairing: a request is answered with one `cancel`, however many came.
+    public func refuse(_ pairing: Pairing) { machine.refusePairing(pairing) }
+
+    /// Applies a change of trust, and says Hello again if the own name or the peer's frame limit changed.
+    /// - Parameter always: whether to say it even without a change: a peer that was refused for now tries again after a Hello.
+    public func sayHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
+        act { machine, actions in
+            machine.setTrusted(isTrusted)
+            machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, always: always, &actions)
+        }
+        table.setStrangerRate(of: self)
+        table.shareAmongStrangers()
+    }
+
+    /// Writes owed receipts, updates reading and timers. Called after `send`; `act` calls it itself.
+    public func settle() {
+        count()
+        updateReading()  // also of a connection that has ended: what came before its end waits for it
+        guard connection.isOpen else { return }
+        if machine.owesAnything, connection.isWritable {
+            var actions: [Session.Action] = []
+            machine.takeOwed(&actions)
+            perform(actions)
+            updateReading()
+        }
+        scheduleTick()
+    }
+
+    private func perform(_ actions: [Session.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let frame): write(frame)
+            case .setFrameLimit(let limit): connection.frameLimit = limit
+            case .opened(let hello, let version):
+                connection.markIdentified()
+                if connection.isTLS, let peer = hello.uuid { greeting = (peer, now) }
+                delegate.opened(self, hello: hello, version: version)
+            case .updated(let hello):
+                delegate.updated(self, hello: hello)
+            case .legacy:
+                connection.markIdentified()
+                delegate.openedWithoutHello(self)
+            case .alert(let message):
+                delegate.received(alert: message, on: self)
+            case .pairing(let pairing):
+                delegate.received(pairing: pairing, on: self)
+            case .settled(let hexes):
+                delegate.settled(hexes, on: self)
+            case .challengeAnswered(let message):
+                challengeEnded(message, answered: true)
+            case .challengeFailed(let message):
+                challengeEnded(message, answered: false)
+            case .dialBack(let request):
+                delegate.received(dialBack: request, on: self)
+            case .dialedBack(let answer):
+                if checks.dialBack?.token == answer.token { checks.dialBack.take()?.done(answer.result) }
+            case .fileDial(let request):
+                delegate.received(fileDial: request, on: self)
+            case .close(let end):
+                self.end = end
+                connection.close()
+            }
+        }
+    }
+
+    private func challengeEnded(_ message: String, answered: Bool) {
+        if checks.ping?.message == message { return checks.ping.take()?.done(answered ? .answered : .unanswered) ?? () }
+        delegate.challengeEnded(message, answered: answered, on: self)
+    }
+
+    private func write(_ frame: Session.OutFrame) {
+        if case .ack(let receipt) = frame, !receipt.rejected.isEmpty { delegate.sending(refusals: receipt, on: self) }
+        connection.write { buffer in
+            switch frame {
+            case .hello(let hello): WrapperEncoder.hello(hello, into: &buffer)
+            case .ack(let receipt): WrapperEncoder.ack(receipt, into: &buffer)
+            case .alert(let message, let sequence): WrapperEncoder.alert(message: message, sequence: sequence, into: &buffer)
+            case .ping(let message, let sequence, let padding):
+                WrapperEncoder.ping(message: message, sequence: sequence, padding: padding, into: &buffer)
+            case .pong(let message): WrapperEncoder.pong(message: message, into: &buffer)
+            case .pair(let pairing): WrapperEncoder.pair(pairing, into: &buffer)
+            case .bye(let code, let text): WrapperEncoder.bye(code, text: text, into: &buffer)
+            case .dialBack(let request): WrapperEncoder.dialBack(request, into: &buffer)
+            case .dialedBack(let answer): WrapperEncoder.dialedBack(answer, into: &buffer)
+            case .fileDial(let request): WrapperEncoder.fileDial(request, into: &buffer)
+            }
+        }
+    }
+
+    // MARK: The store
+
+    /// Passes received hexes to the store, unless a batch is there already: then they follow that one.
+    /// - Parameter waits: whether a batch of a stream may wait to become larger.
+    private func submitBatch(waits: Bool = true) {
+        if waits, let due = machine.batchDue(now: table.clocks.now) {
+            guard batchTimer == nil else { return }
+            batchTimer = connection.eventLoop.schedule(at: due, table.clocks) { [self] in
+                batchTimer = nil
+                submitBatch()
+            }
+            return
+        }
+        batchTimer?.cancel()
+        batchTimer = nil
+        let isShared = table.storeIsShared(beside: self, within: Self.sharedTime)
+        let batch = machine.takeBatch(limit: isShared ? Self.sharedBatchLimit : Self.batchLimit)
+        guard !batch.isEmpty else { return }
+        table.noteKeeper(self)
+        delegate.received(hexes: batch, on: self)
+    }
+
+    /// Answers for the hexes of `SessionDelegate.received(hexes:on:)`, once they are durable or refused. Also after the session's end.
+    /// - Parameter results: one for each hex, in their order.
+    public func batchCompleted(_ results: [DeliveryResult]) {
+        machine.batchCompleted(results, now: table.clocks.now)
+        submitBatch()
+        settle()
+    }
+
+    // MARK: Reading and time
+
+    /// Counts the hexes that wait now in the table's room, by their difference to the last count, so that nothing is given back twice or
+    /// never: after the last answer of the store, which always comes, a session has nothing waiting.
+    private func count() {
+        let owner = machine.isTrusted ? connection.peerFingerprint.map { InboundRoom.Owner.peer($0.peerID) } ?? .strangers : .strangers
+        let weight = machine.waitingWeight
+        guard weight != counted.weight || owner != counted.owner else { return }
+        let before = counted
+        counted = (owner, weight)
+        table.waitingChanged(from: before, to: (owner, weight))
+    }
+
+    /// Called after anything that decides whether more is taken from the peer.
+    func updateReading() {
+        guard !machine.isClosed else { return }
+        let now = table.clocks.now
+        let mayRead = machine.mayRead(now: now) && table.room.mayRead(counted.owner)
+        // The share of a stranger may have become smaller since the timer was set.
+        if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
+            readTimer = connection.eventLoop.schedule(at: again, table.clocks) { [self] in
+                readTimer = nil
+                settle()
+            }
+        }
+        guard mayRead != connection.isReading else { return }
+        if mayRead {
+            machine.resumedReading(now: now)
+            readTimer?.cancel()
+            readTimer = nil
+        } else {
+            machine.pausedReading(now: now)
+        }
+        connection.isReading = mayRead
+    }
+
+    /// Notices time that passed without timers, as while the machine slept: a peer that gave up meanwhile is found to be silent now.
+    public func timePassed() { tickNow() }
+
+    private func tickNow() {
+        act { [hasMore = delegate.hasWork(for: self)] in $0.tick(now: table.clocks.now, hasMoreToSend: hasMore, &$1) }
+    }
+
+    private func scheduleTick() {
+        guard connection.isOpen, let deadline = machine.nextDeadline else { return }
+        if machine.mayTickLate {
+            let second = WholeSeconds.next(from: deadline)
+            guard needsTick(at: second) else { return }
+            tick = (nil, second)
+            table.shareTick(self, at: second)
+        } else if needsTick(at: deadline) {
+            let task = connection.eventLoop.schedule(at: deadline, table.clocks) { [self] in
+                tick = nil
+                tickNow()
+            }
+            tick = (task, deadline)
+        }
+    }
+
+    /// Whether nothing is going to happen before; what would be too late is taken back.
+    private func needsTick(at instant: Session.Instant) -> Bool {
+        if let tick, tick.at <= instant { return false }
+        tick?.task?.cancel()
+        return true
+    }
+
+    func sharedTick(at second: Session.Instant) {
+        guard let tick, tick.task == nil, tick.at == second else { return }
+        self.tick = nil
+        tickNow()
+    }
+}
