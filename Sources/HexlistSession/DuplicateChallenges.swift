@@ -2,7 +2,7 @@ package import HexlistModel
 import HexlistTransport
 package import HexlistWire
 
-/// The owner of the sessions, which decides what depends on more than the sessions of one peer.
+/// The owner of the sessions: it knows of pairings and of the other peers.
 package protocol DuplicatesHost: Actor {
     /// Whether two people compare the digits of a pairing on the session.
     func isPairing(on session: PeerSession) -> Bool
@@ -18,7 +18,7 @@ package protocol DuplicatesHost: Actor {
 /// to a Ping that was sent after the newer one's Hello tells which: a machine that restarted cannot give it. Until then nothing is sent
 /// to the peer.
 package final class DuplicateChallenges {
-    /// The Ping that one session was sent because a newer one came.
+    /// The Ping on one session, sent because a newer session came.
     private struct Challenge {
         let message: String
         let older: PeerSession

@@ -98,7 +98,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         if isUncounted || !mayRead { updateReading() }
     }
 
-    /// The weight that waits for the store, and whether more may be read. The machine is `inout` because the compiler else copies it for each frame.
+    /// The weight that waits for the store, and whether more may be read. The machine is `inout`: otherwise the compiler copies it for each
+    /// frame.
     private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
         (machine.waitingWeight, machine.mayRead(now: now))
     }
@@ -137,7 +138,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: To the machine
 
-    /// Passes one event to the machine, and carries out its actions and what it owes.
+    /// Passes one event to the machine, carries out its actions, and sends owed frames.
     public func act(_ event: (inout Session, inout [Session.Action]) -> Void) {
         var actions: [Session.Action] = []
         event(&machine, &actions)
@@ -300,7 +301,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.waitingChanged(from: before, to: (owner, weight))
     }
 
-    /// Called after anything that decides whether more is taken from the peer.
+    /// Pauses or resumes reading. Called after every change that decides about it.
     func updateReading() {
         guard !machine.isClosed else { return }
         let now = table.clocks.now
@@ -346,7 +347,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Whether nothing is going to happen before; what would be too late is taken back.
+    /// Whether no tick is set for this instant or an earlier one. A later one is cancelled.
     private func needsTick(at instant: Session.Instant) -> Bool {
         if let tick, tick.at <= instant { return false }
         tick?.task?.cancel()

@@ -4,8 +4,8 @@ import HexlistTransport
 import HexlistWire
 public import NIOCore
 
-/// The sessions of one identity, from their start until their connections are closed, and what they share: the places and the rate of
-/// strangers, the room for hexes that wait for the store, whole seconds for their ticks, the decoder.
+/// The sessions of one identity, from their start until their connections are closed, and their shared resources: the places and the rate
+/// of strangers, the room for hexes that wait for the store, whole seconds for ticks, the decoder.
 ///
 /// Confined to its event loop: every member is used on that loop only. That makes it `Sendable`.
 public final class SessionTable: @unchecked Sendable {

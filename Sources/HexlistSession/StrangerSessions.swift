@@ -1,7 +1,7 @@
-/// The limits that inbound sessions of strangers share (`limits.strangerSessions`, `limits.allStrangersFramesPerSecond`): a key costs
-/// nothing, so a limit per peer limits nobody.
+/// The limits that inbound sessions of strangers share (`SessionLimits`).
 enum StrangerSessions {
-    /// The session to end if there are too many: the oldest of the network with the most, so that whoever opens many loses its own.
+    /// The session to end if there are too many: the oldest of the network with the most, so that a peer that opens many
+    /// loses its own.
     /// - Parameter networks: the network of each session, oldest first, the newcomer's last.
     /// - Returns: the session's index; `nil` if none has to end.
     static func surplus(_ networks: [String], limit: Int) -> Int? {

@@ -11,8 +11,8 @@ enum WholeSeconds {
     }
 }
 
-/// The sessions that have work at each whole second, so that one timer serves them all: timers of their own would be most of what an idle
-/// session costs.
+/// The sessions that have work at each whole second, so that one timer serves them all: a timer of its own would be most of the memory of an
+/// idle session.
 ///
 /// Sessions are not removed: a session that is called decides whether it still has work.
 struct SharedTicks {

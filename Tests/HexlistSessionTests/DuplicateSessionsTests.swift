@@ -14,7 +14,7 @@ struct DuplicateSessionsTests {
 
     static let cases: [([DuplicateSessions.Older], [Int])] = [
         ([], []), ([asked], []), ([answered], []),
-        // The oldest that did not answer; where all did, the oldest.
+        // The oldest that did not answer; if all did, the oldest.
         ([asked, asked], [0]), ([answered, asked], [1]), ([asked, answered], [0]), ([answered, answered], [0]),
         ([answered, asked, asked, answered], [1, 2, 0]),
         // Not between the answers of two people.
@@ -55,7 +55,7 @@ struct DuplicateSessionsTests {
         var order: [Int]
         var dialledHere: [Bool]
 
-        /// The one it ends; `nil` where it leaves that to the other side.
+        /// The one it ends; `nil` if it leaves that to the other side.
         var ends: Int? {
             let (older, newer) = (order[0], order[1])
             switch DuplicateSessions.verdict(

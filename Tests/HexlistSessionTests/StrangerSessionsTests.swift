@@ -7,7 +7,7 @@ struct StrangerSessionsTests {
         "one too many: the oldest of the network with the most goes",
         arguments: [
             ([], 2, nil), (["a", "b"], 2, nil),
-            // The newcomer's own, where it has as many as any; of equals the one that is longest there.
+            // The newcomer's own, if it has as many as any; of equals the one that is longest there.
             (["a", "b", "a"], 2, 0), (["a", "b", "b"], 2, 1), (["a", "b", "c"], 2, 0),
             // A single guest stays, however long it is there.
             (["guest", "x", "x", "y", "y", "y"], 5, 3), (["guest", "x"], 0, 0), (["guest"], 0, nil),

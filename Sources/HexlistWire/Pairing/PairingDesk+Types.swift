@@ -5,7 +5,7 @@ extension PairingDesk {
     public struct Limits: Sendable {
         /// The time that the window for requests is open, and that an own request runs.
         public var on: Duration = .seconds(120)
-        /// The exchanges, while pairing is on, in which this side's nonce is sent, whatever their outcome. A peer that has the nonce can
+        /// The most exchanges, while pairing is on, in which this side's nonce is sent, with any outcome. A peer that has the nonce can
         /// know the digits and give up until they suit it. A machine in the middle has these guesses on both sides: nine of the ten.
         public var tries = 5
         /// The failures after which pairing is off until the user switches it on again.

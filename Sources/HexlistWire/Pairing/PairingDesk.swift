@@ -51,8 +51,9 @@ public struct PairingDesk: Sendable {
     /// - Parameter own: the key of this side.
     public init(own: Fingerprint) { self.own = own }
 
-    // MARK: What is there to see
+    // MARK: State
 
+    /// The exchange that runs, or the user's request while it has none.
     public var items: [Item] {
         if let exchange, let until = exchange.machine.nextDeadline {
             return [
@@ -69,7 +70,8 @@ public struct PairingDesk: Sendable {
     /// Whether a session with the peer is needed.
     public func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
-    /// Whether a stranger may come, or stay, to pair: anybody while the window is open, else who was asked, and who is about to be trusted.
+    /// Whether a stranger may have a session to pair: any peer while the window is open; otherwise the peer that was asked, and one that is
+    /// about to be trusted.
     public func invites(_ peer: PeerID, now: Instant) -> Bool {
         if concerns(peer) || openUntil.map({ now < $0 }) ?? false { return true }
         return outcomes.contains { outcome in
@@ -80,6 +82,7 @@ public struct PairingDesk: Sendable {
     /// Whether an exchange runs on this session. The person at the other side may compare its digits before they are shown here.
     public func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
 
+    /// The instant at which `tick` has something to do.
     public var nextDeadline: Instant? {
         let retry = exchange == nil ? request?.nextTry : nil
         return [openUntil, retry, exchange == nil ? request?.until : nil, exchange?.machine.nextDeadline].compactMap { $0 }.min()
@@ -95,27 +98,27 @@ public struct PairingDesk: Sendable {
         return first + limits.memory
     }
 
-    /// The name that is shown with the digits, from `.shown` on: whatever the peer calls itself later, the yes is to this one.
+    /// Sets the name that is shown with the digits, from `.shown` on. The user's yes is for this name, even if the peer changes it later.
     public mutating func nameShown(_ name: String) { exchange?.name = name }
 
-    // MARK: The own person
+    // MARK: The user
 
-    /// Takes requests from now on, for two minutes.
+    /// Opens the window: requests are taken for two minutes.
     public mutating func open(now: Instant) -> [Action] {
         switchOn()
         openUntil = now + limits.on
         return [.changed]
     }
 
-    /// Takes none any more. An exchange that came in by the window ends; an own request goes on.
+    /// Closes the window. An exchange that a peer began ends; an own request goes on.
     public mutating func close(now: Instant) -> [Action] {
         openUntil = nil
         guard let exchange, !exchange.isOwn else { return [.changed] }
         return drive(now: now) { $0.reject() }
     }
 
-    /// Asks a peer, for two minutes. Where it has asked already, that exchange is the answer.
-    /// - Returns: `nil` where another exchange or request runs.
+    /// Asks a peer, for two minutes. If the peer has asked already, that exchange is the answer.
+    /// - Returns: `nil` if another exchange or request runs.
     public mutating func ask(_ peer: PeerID, now: Instant) -> [Action]? {
         guard request == nil || request?.peer == peer else { return nil }
         let actions = rejectUnseen(otherThan: peer, now: now)
@@ -128,14 +131,14 @@ public struct PairingDesk: Sendable {
         return actions + [.changed] + tick(now: now)
     }
 
-    /// A request that came and has shown nobody any digits gives way to what a person wants.
+    /// Ends a peer's request for which no digits were shown, in favour of the user's own.
     private mutating func rejectUnseen(otherThan peer: PeerID?, now: Instant) -> [Action] {
         guard let exchange, !exchange.isOwn, exchange.digits == nil, exchange.peer != peer else { return [] }
         return drive(now: now) { $0.reject() }
     }
 
-    /// The person says that these digits are on both screens.
-    /// - Parameter number: the item the person looked at; `nil` for the one there is.
+    /// The user says that these digits are on both screens.
+    /// - Parameter number: the item that the user looked at; `nil` for the one that runs.
     public mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (Answer, [Action]) {
         if let number, exchange.map({ $0.number != number || $0.peer != peer }) ?? true {
             return (outcomes.contains { $0.number == number } || number < lastNumber ? .outdated : .noDigits, [])
@@ -144,8 +147,8 @@ public struct PairingDesk: Sendable {
         return (.given, drive(now: now) { $0.confirm(digits: digits) } + [.changed])
     }
 
-    /// The person says no, or gives up.
-    /// - Returns: `nil` where nothing is under way with the peer.
+    /// The user says no, or gives up.
+    /// - Returns: `nil` if nothing is under way with the peer.
     public mutating func reject(_ peer: PeerID, now: Instant) -> [Action]? {
         if exchange?.peer == peer {
             if request?.peer == peer { request = nil }
@@ -158,7 +161,7 @@ public struct PairingDesk: Sendable {
 
     // MARK: Sessions
 
-    /// A `Pair` came. Who is not taken costs a look at what is on.
+    /// Handles a `Pair` of a peer.
     /// - Parameter canAnswer: whether the session takes writes; one that reads nothing is not given more to read.
     public mutating func received(
         _ pairing: Pairing, from peer: Fingerprint, on session: SessionKey, canAnswer: Bool, freshNonce: @autoclosure () -> PairingNonce,
@@ -186,7 +189,7 @@ public struct PairingDesk: Sendable {
         return failed[key] != nil || failed.count < limits.keys || recentFailures(now: now).count < limits.keys
     }
 
-    /// The session an own request asked for by `reach`.
+    /// Begins the exchange of an own request on a session, after `.reach`.
     public mutating func begin(on session: SessionKey, with peer: Fingerprint, nonce: PairingNonce, now: Instant) -> [Action] {
         guard exchange == nil, let request, request.peer == peer.peerID, now < request.until, mayTry(peer, now: now) == nil else {
             return []
@@ -195,26 +198,28 @@ public struct PairingDesk: Sendable {
         return start(machine, on: session, isOwn: true, actions, now: now)
     }
 
-    /// `reach` found no session and made none.
+    /// No session with the peer could be made after `.reach`.
     public mutating func notReached(_ peer: PeerID) -> [Action] {
         guard exchange == nil, request?.peer == peer, request?.obstacle != .notReached else { return [] }
         request?.obstacle = .notReached
         return [.changed]
     }
 
-    /// A session with the peer is there, or one of several is gone: a request that waits looks again.
+    /// A session with the peer began, or one of several ended: a waiting request tries again.
     public mutating func sessionsChanged(of peer: PeerID, now: Instant) -> [Action] {
         guard exchange == nil, request?.peer == peer else { return [] }
         request?.nextTry = now
         return tick(now: now)
     }
 
+    /// A session ended, and its exchange with it.
     public mutating func sessionEnded(_ session: SessionKey, now: Instant) -> [Action] {
         guard exchange?.session == session else { return [] }
         return drive(now: now) { $0.sessionEnded() }
     }
 
-    /// The trust asked for is in the store, or is not.
+    /// The trust of `.trust` was stored.
+    /// - Parameter failure: a sentence for people if it was not.
     public mutating func stored(_ number: Int, failure: String?) -> [Action] {
         guard let index = outcomes.firstIndex(where: { $0.number == number }) else { return [] }
         outcomes[index].result = failure.map { .notStored($0) } ?? .paired
@@ -223,6 +228,7 @@ public struct PairingDesk: Sendable {
 
     // MARK: Time
 
+    /// Ends what took too long, and retries own requests. Call it at `nextDeadline`.
     public mutating func tick(now: Instant) -> [Action] {
         var actions: [Action] = []
         if let openUntil, now >= openUntil {
@@ -243,7 +249,7 @@ public struct PairingDesk: Sendable {
 
     // MARK: Inside
 
-    /// A new person's act: the counts begin again, unless pairing was on. An exchange that still runs is one of the new tries.
+    /// Begins the counts again, unless pairing was on. An exchange that still runs is one of the new tries.
     private mutating func switchOn() {
         guard openUntil == nil, request == nil else { return }
         failures = 0
