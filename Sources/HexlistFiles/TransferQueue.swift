@@ -115,22 +115,6 @@ public struct TransferQueue: Sendable {
         var rounds = 0
     }
 
-    /// A place in use, by so many runs of one peer.
-    private struct Taken: Sendable {
-        let peer: PeerID
-        let isShared: Bool
-        let resumes: Bool
-        /// The first run that took it.
-        let since: TransferRun
-        var runs = 1
-        /// Bytes that arrived since it was taken.
-        var arrived: Int64 = 0
-        /// The beginning of the measurement of its rate, and the bytes before; `nil` while no other peer waits.
-        var window: (began: Instant, arrived: Int64)?
-        /// Whether its runs were asked to give way.
-        var isLeaving = false
-    }
-
     /// The transfers of one peer that could run.
     private struct Lane: Sendable {
         /// In order; some may be there no more, or elsewhere.
@@ -163,9 +147,7 @@ public struct TransferQueue: Sendable {
 
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
-    /// The runs that have a place, with its number and the bytes that arrived in them.
-    private var runs: [TransferRun: (id: TransferID, place: Int, arrived: Int64)] = [:]
-    private var taken = [Taken?](repeating: nil, count: Self.places)
+    private var places = TransferPlaces()
     /// Runs without a place: all bytes are here, and the end is not told yet.
     private var received: [TransferRun: TransferID] = [:]
     private var lanes: [PeerID: Lane] = [:]
@@ -183,7 +165,7 @@ public struct TransferQueue: Sendable {
 
     /// Transfers in the queue, and those of them that run.
     public var count: Int { entries.count }
-    public var runningCount: Int { runs.count }
+    public var runningCount: Int { places.runs.count }
     /// Everything that is kept besides, for tests of its bound.
     var remembered: Int { lanes.values.reduce(lanes.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count }
 
@@ -249,7 +231,7 @@ public struct TransferQueue: Sendable {
     public mutating func cancel(_ id: TransferID, now: Instant) -> [Action] {
         guard let entry = entries[id] else { return [] }
         if case .running(let run) = entry.stage {
-            if leave(run) == nil { received[run] = nil }
+            if places.leave(run) == nil { received[run] = nil }
             actions.append(.stop(run))
         }
         remove(id, .cancelled)
@@ -279,21 +261,19 @@ public struct TransferQueue: Sendable {
     /// Bytes of a run arrived.
     /// - Parameter arrived: all of the run.
     public mutating func progressed(_ run: TransferRun, arrived: Int64) {
-        guard let known = runs[run], arrived > known.arrived else { return }
-        taken[known.place]?.arrived += arrived - known.arrived
-        runs[run]?.arrived = arrived
+        places.progressed(run, arrived: arrived)
     }
 
     /// All bytes of a run are here: its place is another's, and its end comes later.
     public mutating func received(_ run: TransferRun, now: Instant) -> [Action] {
-        guard let id = leave(run) else { return [] }
+        guard let id = places.leave(run) else { return [] }
         received[run] = id
         return settle(now)
     }
 
     /// A run ended.
     public mutating func ended(_ run: TransferRun, _ outcome: Outcome, now: Instant) -> [Action] {
-        guard let id = leave(run) ?? received.removeValue(forKey: run), var entry = entries[id] else { return [] }
+        guard let id = places.leave(run) ?? received.removeValue(forKey: run), var entry = entries[id] else { return [] }
         if outcome != .gaveWay { entry.isSmall = false }
         entries[id] = entry
         switch outcome {
@@ -430,7 +410,7 @@ public struct TransferQueue: Sendable {
             let run = TransferRun(lastRun + 1)
             guard let place = place(for: id, of: peer, run) else {
                 // Only a peer that has the most places lets others pass.
-                guard hasMost(peer) else { break }
+                guard places.hasMost(peer) else { break }
                 index += 1
                 continue
             }
@@ -439,12 +419,13 @@ public struct TransferQueue: Sendable {
             lanes[peer]?.ready.removeFirst()
             lastRun = run.value
             entries[id]?.stage = .running(run)
-            runs[run] = (id, place.number, 0)
             actions += [.changed(id, .running), .start(id, run: run, peer: peer, place: place)]
             enqueue(peer)
             index = ring.startIndex
         }
-        let measured = makeWay(now)
+        let waiting = received.count < Self.settling && places.areAllTaken ? waitingPeers() : []
+        let (leaving, measured) = places.makeWay(for: waiting, now: now)
+        actions += leaving.map { .giveWay($0) }
         tidy()
         while let next = deadlines.min, !isMeant(next) { deadlines.removeMin() }
         let due = [deadlines.min?.at, measured].compactMap(\.self).min()
@@ -456,49 +437,18 @@ public struct TransferQueue: Sendable {
         return actions
     }
 
-    /// Asks the runs of one place to give way if a peer waits for one: the newest place of a peer with too many, else the slowest of those below
-    /// `slowest`.
-    /// - Returns: the end of the first measurement of a rate; `nil` if no peer waits.
-    private mutating func makeWay(_ now: Instant) -> Instant? {
-        let isFull = received.count < Self.settling && taken.allSatisfy { $0 != nil }
-        var ends: Instant?
-        var slow: (number: Int, rate: Int64)?
-        var crowding: (number: Int, since: TransferRun)?
-        for number in taken.indices {
-            guard let place = taken[number] else { continue }
-            guard isFull, othersWait(than: place.peer) else {
-                taken[number]?.window = nil
-                continue
-            }
-            guard place.resumes, !place.isLeaving else { continue }
-            if places(of: place.peer) > Self.mostOfPeer, place.since.value > crowding?.since.value ?? 0 { crowding = (number, place.since) }
-            var window = place.window ?? (now, place.arrived)
-            let time = window.began.duration(to: now)
-            if time >= Self.window {
-                let rate = (place.arrived - window.arrived) / max(1, time.components.seconds)
-                if rate < Self.slowest, rate < slow?.rate ?? .max { slow = (number, rate) }
-                window = (now, place.arrived)
-            }
-            taken[number]?.window = window
-            let end = window.began + Self.window
-            ends = min(ends ?? end, end)
-        }
-        // One at a time: few transfers may be waiting.
-        guard let number = crowding?.number ?? slow?.number, !taken.contains(where: { $0?.isLeaving ?? false }) else { return ends }
-        taken[number]?.isLeaving = true
-        actions += runs.filter { $0.value.place == number }.keys.sorted { $0.value < $1.value }.map { .giveWay($0) }
-        return ends
+    /// The first two peers that wait for a place: enough to know whether another one than a certain peer waits.
+    private mutating func waitingPeers() -> [PeerID] {
+        var found: [PeerID] = []
+        for peer in ring where found.count < 2 && next(of: peer) != nil { found.append(peer) }
+        return found
     }
 
-    private func places(of peer: PeerID) -> Int { taken.count { $0?.peer == peer } }
-
-    /// Whether a peer may have no more places while another waits.
-    private func hasMost(_ peer: PeerID) -> Bool { places(of: peer) >= Self.mostOfPeer }
-
-    /// Whether a peer besides this one waits for a place.
-    private mutating func othersWait(than peer: PeerID) -> Bool {
-        for other in ring where other != peer && next(of: other) != nil { return true }
-        return false
+    /// Takes a place for a run of a peer in the ring; `nil` if it has to wait.
+    private mutating func place(for id: TransferID, of peer: PeerID, _ run: TransferRun) -> Place? {
+        guard let entry = entries[id] else { return nil }
+        return places.take(
+            for: id, of: peer, run, isSmall: entry.isSmall, resumes: entry.resumes, othersWait: waitingPeers().contains { $0 != peer })
     }
 
     /// The transfer of a peer that is to run next; the tickets before it that count no more are gone.
@@ -508,32 +458,6 @@ public struct TransferQueue: Sendable {
             lanes[peer]?.ready.removeFirst()
         }
         return nil
-    }
-
-    /// Takes a place for a run of a peer in the ring; `nil` if it has to wait.
-    private mutating func place(for id: TransferID, of peer: PeerID, _ run: TransferRun) -> Place? {
-        guard let entry = entries[id] else { return nil }
-        let free = taken.firstIndex { $0 == nil }
-        let othersWait = self.othersWait(than: peer)
-        if entry.isSmall, free != nil || !othersWait,
-            let number = taken.firstIndex(where: {
-                $0.map { $0.isShared && $0.peer == peer && $0.runs < Self.sharing && !$0.isLeaving } ?? false
-            })
-        {
-            taken[number]?.runs += 1
-            return Place(number: number, isShared: true)
-        }
-        guard let free, !othersWait || !hasMost(peer) else { return nil }
-        taken[free] = Taken(peer: peer, isShared: entry.isSmall, resumes: entry.resumes, since: run)
-        return Place(number: free, isShared: entry.isSmall)
-    }
-
-    /// Takes a run out of its place, which is free with the last one.
-    private mutating func leave(_ run: TransferRun) -> TransferID? {
-        guard let (id, place, _) = runs.removeValue(forKey: run) else { return nil }
-        taken[place]?.runs -= 1
-        if taken[place]?.runs == 0 { taken[place] = nil }
-        return id
     }
 
     /// Forgets places and deadlines that count no more, once they are the most.
