@@ -119,10 +119,19 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
             ], swiftSettings: settings),
         .target(
+            name: "HexlistTransfers",
+            dependencies: [
+                "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistStore", "HexlistTransport", "HexlistAPI",
+                "HexlistEventLoop",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: settings),
+        .target(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
-                "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery",
+                "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery", "HexlistTransfers",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -134,7 +143,7 @@ let package = Package(
             name: "HexlistDaemon",
             dependencies: [
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore",
-                "HexlistNode", "HexlistDelivery",
+                "HexlistTransfers", "HexlistNode", "HexlistDelivery",
                 "HexlistAPI",
                 "HexlistRclone", "HexlistPage",
                 "HexlistAvahi",
@@ -251,9 +260,17 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(
+            name: "HexlistTransfersTests",
+            dependencies: [
+                "HexlistTransfers", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistModel", "HexlistStore", "HexlistTransport",
+                "HexlistWire", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ], swiftSettings: settings),
+        .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistDelivery", "HexlistNode", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistSession", "HexlistStore",
+                "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistSession", "HexlistStore",
                 "HexlistTransport",
                 "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),

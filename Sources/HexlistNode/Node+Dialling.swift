@@ -11,8 +11,7 @@ extension Node: LinkHost {
     /// Whether a session with the peer has work, so that it is not ended as idle.
     func hasWork(for peer: PeerID?) -> Bool {
         guard let peer else { return false }
-        return deliver { deliveries, _ in deliveries.hasWork(for: peer) } || pairing.desk.concerns(peer) || fetching.wants(peer)
-            || serving.isBusy(with: peer)
+        return deliver { deliveries, _ in deliveries.hasWork(for: peer) } || pairing.desk.concerns(peer) || transfers.hasWork(for: peer)
     }
 
     func isInConflict(with peer: PeerID) -> Bool { finder.directory.isInConflict(peer) || finder.directory.isInConflict(id) }

@@ -23,7 +23,7 @@ extension Node {
         switch event {
         case .up(let peer):
             deliver { deliveries, _ in deliveries.peerIsBack(peer) }
-            fetching.kick(peer, self)
+            transfers.peerIsUp(peer)
             events.record(.peerUp, peer: peer, from: comings(of: peer), self)
         case .down(let peer):
             invitations.peerLeft(peer, self)

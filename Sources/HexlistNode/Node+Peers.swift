@@ -133,10 +133,7 @@ extension Node {
 
     /// Tells the sessions of that key of a change of trust, said Hello or not: by another Hello, or by ending them.
     func tellSessions(of peer: PeerID, _ trust: Trust) {
-        if trust != .trusted {
-            serving.trustEnded(peer)
-            fetching.trustEnded(peer)
-        }
+        if trust != .trusted { transfers.trustEnded(peer) }
         for session in sessions.values where session.connection.peerFingerprint?.peerID == peer {
             switch trust {
             case .blocked: endBlocked(session)

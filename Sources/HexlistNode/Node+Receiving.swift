@@ -35,7 +35,7 @@ extension Node {
             onLoop { node in
                 session.batchCompleted(results)
                 node.invitations.refused(results, of: session, decidedAt: takings, node)
-                if node.known[sender.peer]?.fetchLimit != nil { node.fetchByItself(sender.peer) }
+                if node.known[sender.peer]?.fetchLimit != nil { node.transfers.fetchAutomatically(from: sender.peer) }
             }
         }
     }

@@ -102,7 +102,7 @@ extension Node {
         for other in older where !other.machine.isClosed { duplicates.challenge(other, against: session) }
         guard !session.machine.isClosed else { return }
         deliver { $0.pump(session, to: peer, $1) }
-        if hello.servesFiles { fetching.peerCame(peer, self) }
+        if hello.servesFiles { transfers.peerCame(peer) }
         pairing.sessionsChanged(of: peer, self)
         if invitations.take(peer) { tellHello(session, always: true) }
     }
@@ -182,8 +182,7 @@ extension Node {
         let others = links[peer]?.sessions ?? []
         if others.isEmpty {
             links[peer]?.alertRecorded = false
-            fetching.peerWent(peer, self)
-            serving.sessionsEnded(self)
+            transfers.peerWent(peer)
             known.rememberSeen(peer, self)
         }
         duplicates.challengeAgain(others.filter { !$0.machine.isClosed })

@@ -5,6 +5,7 @@ public import HexlistEventLoop
 public import HexlistModel
 import HexlistSession
 public import HexlistStore
+public import HexlistTransfers
 public import HexlistTransport
 public import Logging
 public import NIOCore
@@ -47,13 +48,10 @@ public actor Node {
     var conflictWitnesses: Set<PeerID> = []
     var alerts = AlertRepetitions()
     public nonisolated let outbox: Outbox
-    let serving: FileServing
-    let fetching: FileFetching
-    nonisolated let pool: FilePool
-    nonisolated let uploads = Uploads()
+    /// Files between this machine and its peers.
+    public nonisolated let transfers: FileTransfers
     private var wallTimes: WallTimes
     nonisolated let watchers = Watchers()
-    nonisolated let remotes: (any ContentServices)?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     public nonisolated var id: PeerID { identity.peerID }
@@ -73,7 +71,6 @@ public actor Node {
         self.configuration = configuration
         self.identity = identity
         self.store = store
-        self.remotes = remotes
         self.eventLoop = eventLoop
         self.clocks = clocks
         wallTimes = WallTimes(wall: clocks.milliseconds, steady: clocks.now)
@@ -92,15 +89,17 @@ public actor Node {
             PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop, clocks
         )
         pairing = PairingShell(own: identity.fingerprint, on: eventLoop, clocks)
-        serving = FileServing(identity)
-        fetching = FileFetching(on: eventLoop, clocks)
-        pool = FilePool(store, cacheFolder: configuration.files.cacheFolder)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
         outbox = Outbox(
-            store, configuration, on: eventLoop, clocks, fileThreads: transport.fileThreads, watchers: watchers, metrics: metrics,
+            store, configuration, on: eventLoop, clocks, watchers: watchers, metrics: metrics,
             logger: logger)
+        let host = TransfersNode()
+        transfers = FileTransfers(
+            TransfersConfiguration(configuration), node: host, identity: identity, store: store, transport: transport, remotes: remotes,
+            on: eventLoop, clocks, logger: logger)
+        host.node = self
     }
 
     static func transportLimits(_ configuration: NodeConfiguration) -> TransportLimits {
@@ -123,7 +122,7 @@ public actor Node {
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         known.set(records, self)
-        serving.start(self)
+        await transfers.serve()
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
         if connections < configuration.limits.connections {
@@ -141,24 +140,8 @@ public actor Node {
 
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
-        fetching.start(self)
-        try await takeUpTransfers()
-        for record in records where record.fetchLimit != nil { fetchByItself(record.peer) }
+        try await transfers.start(fetchingFrom: records.filter { $0.fetchLimit != nil }.map(\.peer))
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
-    }
-
-    /// Puts the transfers that wait since before the start into the queue, page by page, so that they are not in memory together.
-    private func takeUpTransfers() async throws {
-        var pooled: Set<PooledOrigin>?
-        var after: Int64 = 0
-        while true {
-            let page = try await store.read { [after] in try $0.waitingTransfers(after: after) }
-            guard let last = page.items.last else { return }
-            let here = if let pooled { pooled } else { try await store.read { try $0.pooledOrigins() } }
-            pooled = here
-            fetching.add(page.items, here: here, force: true, self)
-            after = last.id
-        }
     }
 
     /// The configured port, or the one used before, or 24391, or one the system chooses; the choice is kept.
@@ -201,7 +184,7 @@ public actor Node {
         known.stop()
         await finder.stop(self)
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
-        for copying in fetching.stop(self) { await copying.value }
+        await transfers.stop()
         await transport.shutdown()
         events.stop(self)
         await outbox.finishWriting(within: .seconds(1))  // what it answers comes back to the loop
@@ -221,6 +204,7 @@ public actor Node {
         (self.configuration.files.cacheBytes, self.configuration.files.cacheDays) =
             (configuration.files.cacheBytes, configuration.files.cacheDays)
         transport.setLimits(Node.transportLimits(configuration))
+        transfers.reconfigure(TransfersConfiguration(self.configuration))
         if configuration.peers != old.peers {
             finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
         }
@@ -243,8 +227,7 @@ public actor Node {
     func maintained(_ report: MaintenanceReport) {
         if report.expired > 0 { deliver { deliveries, _ in deliveries.roomMade() } }
         guard !report.isPartial else { return }
-        tidyPool()
-        tidyOfferCopies()
+        transfers.tidy()
     }
 
     // MARK: Watching
@@ -262,11 +245,11 @@ public actor Node {
         onLoop { node in
             if change.contains(.peers) {
                 node.known.reloadSoon(node)
-                node.serving.sharesChanged(node)
+                node.transfers.sharesChanged()
             }
             if change.contains(.room) {
                 node.invitations.mayTakeMore(node)
-                if node.pool.keeps { node.settlePool() }
+                node.transfers.hexesDeleted()
             }
         }
     }

@@ -47,7 +47,8 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     func received(alert: String, on session: PeerSession) { node.assumeIsolated { $0.alertReceived(alert, session) } }
     func received(dialBack: DialBack, on session: PeerSession) { node.assumeIsolated { $0.dialBack(dialBack, session) } }
     func received(fileDial: DialBack, on session: PeerSession) {
-        node.assumeIsolated { $0.serving.dial(fileDial, for: session, $0) }
+        guard session.peer != nil, let key = session.connection.peerFingerprint else { return }
+        node.transfers.dial(fileDial, for: key, at: session.connection.remoteAddress)
     }
     func challengeEnded(_ message: String, answered: Bool, on session: PeerSession) {
         node.assumeIsolated { $0.duplicates.ended(session, message: message, answered: answered, $0) }

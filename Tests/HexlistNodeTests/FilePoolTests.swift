@@ -7,6 +7,7 @@ import Testing
 
 @testable import HexlistNode
 @testable import HexlistStore
+@testable import HexlistTransfers
 
 /// Files under their digest: real TLS over loopback, real SQLite, real files.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct FilePoolTests {
@@ -38,17 +39,17 @@ import Testing
             if !FileManager.default.fileExists(atPath: path.path) { try data(name, count).write(to: path) }
             return path.path
         }
-        let offer = try await one.node.offer(paths, to: [two.id], protecting: []) { _ in }
+        let offer = try await one.transfers.offers.offer(paths, to: [two.id], protecting: []) { _ in }
         var decoder = WrapperDecoder()
         let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
         return try await two.node.store.addMine(content, at: 1)
     }
 
     private func fetch(_ request: TransferRequest, _ two: TestNode) async throws -> [TransferView] {
-        let start = try await two.node.fetch(request)
+        let start = try await two.transfers.fetch(request)
         let ids = try #require(start.first)...(try #require(start.last))
-        try await two.until { try await $0.transferSummary(ids).isQuiet }
-        return try await two.node.transfers(nil, before: nil, limit: 1_000).rows.filter { ids.contains($0.id) }.reversed()
+        try await two.until { try await $0.transfers.summary(ids).isQuiet }
+        return try await two.transfers.page(nil, before: nil, limit: 1_000).rows.filter { ids.contains($0.id) }.reversed()
     }
 
     /// The names of files in the pool, or among the kept ones.
@@ -102,20 +103,20 @@ import Testing
             let open = try FileHandle(
                 forReadingFrom: two.folder.appending(path: "cache")
                     .appending(
-                        path: await two.node.cachedFiles(before: nil, limit: 9).rows.first { $0.file.file == "b" }?.file.sha256 ?? ""
+                        path: await two.transfers.cache.page(before: nil, limit: 9).rows.first { $0.file.file == "b" }?.file.sha256 ?? ""
                     )
                     .appending(path: "b"))
             // `a` was used again, `b` is open: `c` goes.
             _ = try await fetch(TransferRequest(hex: offer(["d"], one, two), cache: true), two)
             #expect(names("cache", two) == ["a", "b", "d"] && rows.count == 1)
-            let cleared = try await two.node.clearCache(olderThan: nil)
+            let cleared = try await two.transfers.cache.clear(olderThan: nil)
             #expect(cleared == CacheCleared(removed: 2, bytes: Int64(2 * Self.piece), inUse: 1))
             #expect(names("cache", two) == ["b"])
             try open.close()
-            #expect(try await two.node.clearCache(olderThan: 86_400).removed == 0)
+            #expect(try await two.transfers.cache.clear(olderThan: 86_400).removed == 0)
             // A program that another test is starting just now has every open file for a moment.
-            try await eventually { try await two.node.clearCache(olderThan: nil).removed == 1 }
-            #expect(try await two.node.cacheSummary().files == 0)
+            try await eventually { try await two.transfers.cache.clear(olderThan: nil).removed == 1 }
+            #expect(try await two.transfers.cache.summary().files == 0)
         }
     }
 
@@ -131,7 +132,7 @@ import Testing
                 // A program that another test is starting just now has every open file for a moment: then there is no room.
                 try await eventually {
                     do {
-                        begun = try await two.node.fetch(TransferRequest(hex: hex, cache: true))
+                        begun = try await two.transfers.fetch(TransferRequest(hex: hex, cache: true))
                     } catch let error as HexlistError where error.code == .storageFull && hex != hexes[0] {
                         return false
                     }
@@ -142,13 +143,13 @@ import Testing
                 try await two.until { node in
                     let there = self.bytesIn(two.folder.appending(path: "cache"))
                     #expect(there <= most, "\(there) bytes")
-                    return try await node.transferSummary(ids).isQuiet
+                    return try await node.transfers.summary(ids).isQuiet
                 }
-                #expect(try await two.node.transferSummary(ids).done == 4)
+                #expect(try await two.transfers.summary(ids).done == 4)
             }
             #expect(names("cache", two) == ["b0", "b1", "b2", "b3"])
             let large = try await offer(["large"], one, two, bytes: most + 1)
-            let error = await #expect(throws: HexlistError.self) { try await two.node.fetch(TransferRequest(hex: large, cache: true)) }
+            let error = await #expect(throws: HexlistError.self) { try await two.transfers.fetch(TransferRequest(hex: large, cache: true)) }
             #expect(error?.code == .tooLarge)
             #expect(names("cache", two).count == 4)
             // Kept ones do not count.
@@ -157,12 +158,12 @@ import Testing
             let other = try await offer(["c"], one, two, bytes: 2 << 20)
             await one.node.stop()
             try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
-            let start = try await two.node.fetch(TransferRequest(hex: hexes[0], cache: true))
-            #expect(try await two.node.cacheSummary().coming == Int64(4 * size))
-            let full = await #expect(throws: HexlistError.self) { try await two.node.fetch(TransferRequest(hex: other, cache: true)) }
+            let start = try await two.transfers.fetch(TransferRequest(hex: hexes[0], cache: true))
+            #expect(try await two.transfers.cache.summary().coming == Int64(4 * size))
+            let full = await #expect(throws: HexlistError.self) { try await two.transfers.fetch(TransferRequest(hex: other, cache: true)) }
             #expect(full?.code == .storageFull)
-            _ = try await two.node.cancelTransfer(try #require(start.first))
-            _ = try await two.node.fetch(TransferRequest(hex: other, cache: true))
+            _ = try await two.transfers.cancel(try #require(start.first))
+            _ = try await two.transfers.fetch(TransferRequest(hex: other, cache: true))
         }
     }
 
@@ -184,17 +185,17 @@ import Testing
             // What is kept is there for the pool too; what is in the pool can be kept.
             _ = try await fetch(TransferRequest(hex: second, cache: true), two)
             #expect(names("files", two) == ["a"] && names("cache", two) == ["b"])
-            _ = try await two.node.keepCached(["b"])
+            _ = try await two.transfers.cache.keep(["b"])
             #expect(names("files", two) == ["a", "b"] && names("cache", two) == [])
-            _ = try await two.node.clearCache(olderThan: nil)
+            _ = try await two.transfers.cache.clear(olderThan: nil)
             #expect(names("files", two) == ["a", "b"])
-            await #expect(throws: HexlistError.self) { try await two.node.keepCached(["c"]) }
+            await #expect(throws: HexlistError.self) { try await two.transfers.cache.keep(["c"]) }
             // Each goes with the hex it was kept for.
             try await delete(first, two)
             try await two.until { _ in names("files", two) == ["b"] }
             try await delete(second, two)
             try await two.until { _ in names("files", two) == [] }
-            try await two.until { try await $0.cacheSummary().kept == 0 }
+            try await two.until { try await $0.transfers.cache.summary().kept == 0 }
         }
     }
 
@@ -214,7 +215,7 @@ import Testing
         _ = try await fetch(TransferRequest(hex: hexes[0], keep: true), two)
         _ = try await fetch(TransferRequest(hex: hexes[1], cache: true), two)
         _ = try await fetch(TransferRequest(hex: hexes[2], cache: true), two)
-        let (folder, digests) = (two.folder, try await two.node.cachedFiles(before: nil, limit: 9).rows.map(\.file))
+        let (folder, digests) = (two.folder, try await two.transfers.cache.page(before: nil, limit: 9).rows.map(\.file))
         try await two.stop(removing: false)
         // As if it had been killed: after a hex was deleted, between the row of a kept file and its move, and before rows were written.
         let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
@@ -230,8 +231,8 @@ import Testing
         try Data("x".utf8).write(to: orphan.appending(path: "x"))
         two = try await TestNode("two", on: link, folder: folder)
         try await two.until { _ in names("cache", two) == ["d"] && names("files", two) == ["b"] }
-        try await two.until { try await $0.cachedFiles(before: nil, limit: 9).rows.map(\.file.file) == ["d", "b"] }
-        #expect(try await two.node.cachedFiles(before: nil, limit: 9).rows.last?.file.sha256 == b.sha256)
+        try await two.until { try await $0.transfers.cache.page(before: nil, limit: 9).rows.map(\.file.file) == ["d", "b"] }
+        #expect(try await two.transfers.cache.page(before: nil, limit: 9).rows.last?.file.sha256 == b.sha256)
         try await one.stop()
         try await two.stop()
     }
@@ -249,7 +250,7 @@ import Testing
             if seemsTheSame {
                 // With the time it had, so that only its digest tells.
                 try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
-                let identity = try #require(two.node.pool.folder(.pool).open(row.sha256, name: "a")?.identity.description)
+                let identity = try #require(two.transfers.pool.folder(.pool).open(row.sha256, name: "a")?.identity.description)
                 try two.node.store.placePooled(row.id, .pool, identity: identity)
             }
             let to = two.folder.appending(path: "to")
@@ -269,7 +270,7 @@ import Testing
                 TransferRequest(hex: hex), TransferRequest(hex: hex, to: "/tmp", cache: true),
                 TransferRequest(hex: hex, cache: true, keep: true),
             ] {
-                await #expect(throws: HexlistError.self) { try await two.node.fetch(request) }
+                await #expect(throws: HexlistError.self) { try await two.transfers.fetch(request) }
             }
         }
     }
@@ -283,7 +284,7 @@ import Testing
             try data(name).write(to: path)
             return path.path
         }
-        let offer = try await one.node.offer(paths, to: [two.id], protecting: []) { _ in }
+        let offer = try await one.transfers.offers.offer(paths, to: [two.id], protecting: []) { _ in }
         var decoder = WrapperDecoder()
         let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
         return try await one.node.outbox.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now + .seconds(60))[0]
@@ -315,9 +316,9 @@ import Testing
             // A hex of three files is too much, one of two is not; a third file is too much for the day.
             for names in [["a", "b", "c"], ["d", "e"], ["f"]] { #expect(try await send(names, one, two).state == .stored) }
             try await untilLooked(atHexesOf: one, by: two)
-            try await two.until { try await $0.transfers([.done], before: nil, limit: 9).rows.count == 2 }
+            try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
             #expect(names("cache", two) == ["d", "e"])
-            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.map(\.file).sorted() == ["d", "e"])
+            #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.map(\.file).sorted() == ["d", "e"])
             #expect(try await peer(one, at: two)?.fetchedToday == Int64(2 * Self.piece))
             // A link to what another peer offers is passed over, whoever sends it, and one into a share.
             let other = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
@@ -338,11 +339,11 @@ import Testing
             #expect(try await send(["g"], one, two).state == .stored)
             try await untilLooked(atHexesOf: one, by: two)
             try await two.until { _ in names("cache", two) == ["d", "e", "g"] }
-            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count == 3)
+            #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count == 3)
             _ = try await two.node.change(one.id, PeerChange(fetchLimit: 0))
             #expect(try await send(["h"], one, two).state == .stored)
             #expect(try await peer(one, at: two)?.fetchLimit == nil)
-            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count { $0.file != "f" } == 3)
+            #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count { $0.file != "f" } == 3)
         }
     }
 
@@ -363,13 +364,13 @@ import Testing
         // The same bytes, of another peer.
         #expect(try await send(["a"], three, two).state == .stored)
         try await three.until { _ in try await fetchedOf(three) == 1 }
-        try await two.until { try await $0.transfers([.done], before: nil, limit: 9).rows.count == 2 }
+        try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
         #expect(names("cache", two) == ["a"])
-        #expect(try await two.node.cacheSummary().files == 1)
+        #expect(try await two.transfers.cache.summary().files == 1)
         // It may learn that a file is here that it sent itself.
         #expect(try await send(["a"], three, two).state == .stored)
         try await untilLooked(atHexesOf: three, by: two)
-        #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count == 2)
+        #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count == 2)
         // A fetch by hand asks it, too.
         #expect(try await send(["b"], one, two).state == .stored)
         try await two.until { _ in names("cache", two) == ["a", "b"] }
@@ -423,7 +424,7 @@ import Testing
             for name in ["b", "b"] {
                 let path = one.folder.appending(path: name)
                 if !FileManager.default.fileExists(atPath: path.path) { try data(name).write(to: path) }
-                let made = try await one.node.offer([path.path], to: [two.id], protecting: []) { _ in }
+                let made = try await one.transfers.offers.offer([path.path], to: [two.id], protecting: []) { _ in }
                 var decoder = WrapperDecoder()
                 let content = try decoder.decodeHex(Array(made.hex.text.utf8), acceptsLocalNames: false).get().content
                 rows.append(
@@ -457,8 +458,8 @@ import Testing
 
     /// Deletes the copies whose offers ended, and waits for it.
     private func tidy(_ one: TestNode) async throws {
-        await one.node.tidyOfferCopies()
-        try await called { done in Node.offers.async { done(()) } }
+        one.transfers.offers.tidyCopies()
+        try await called { done in FileOffers.queue.async { done(()) } }
     }
 
     private func content(_ offer: OfferResult) throws -> HexContent {
@@ -477,7 +478,8 @@ import Testing
             let start = Timestamp.now.milliseconds
             await two.node.stop()
             try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
-            let made = try await one.node.offer([try write("a", in: one.folder)], to: [two.id], copying: true, protecting: []) { _ in }
+            let path = try write("a", in: one.folder)
+            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: true, protecting: []) { _ in }
             let request = SendRequest(content: .hex(try content(made)), peers: [two.id], key: nil)
             let row = try await one.node.outbox.send(request, until: .now)[0].outboxID
             let offers = { try await one.node.outbox.row(row).offers?.map(\.name) }
@@ -505,14 +507,14 @@ import Testing
             let to = two.folder.appending(path: "to")
             try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
             let path = try write("a", in: one.folder)
-            let made = try await one.node.offer([path], to: [two.id], copying: true, protecting: []) { _ in }
+            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: true, protecting: []) { _ in }
             try Data("other".utf8).write(to: URL(filePath: path))
             try FileManager.default.removeItem(atPath: path)
             let copies = one.folder.appending(path: "offers")
             let names = { try FileManager.default.contentsOfDirectory(atPath: copies.path) }
             #expect(try names().count == 1)
             #expect(try mode(copies.path + "/" + names()[0]) == 0o600)
-            let sums = try await one.node.cacheSummary()
+            let sums = try await one.transfers.cache.summary()
             #expect(sums.copies == 1 && sums.copyBytes == Int64(Self.piece) && sums.files == 0)
             let hex = try await two.node.store.addMine(content(made), at: 1)
             #expect(try await fetch(TransferRequest(hex: hex, to: to.path), two).map(\.state.known) == [.done])
@@ -525,14 +527,14 @@ import Testing
             _ = try one.node.store.writeSync { try $0.maintain(after: 61 * 86_400_000) }
             try await tidy(one)
             #expect(try names().isEmpty)
-            #expect(try await one.node.cacheSummary().copies == nil)
+            #expect(try await one.transfers.cache.summary().copies == nil)
             // Without room nothing is left, and nothing is offered.
             var tight = await one.node.configuration
             tight.limits.diskReserveBytes = .max / 2
             await one.node.reconfigure(tight)
             let again = try write("b", in: one.folder)
             let error = await #expect(throws: HexlistError.self) {
-                try await one.node.offer([again], to: [two.id], copying: true, protecting: []) { _ in }
+                try await one.transfers.offers.offer([again], to: [two.id], copying: true, protecting: []) { _ in }
             }
             #expect(try error?.code == .storageFull && names().isEmpty)
         }
@@ -544,14 +546,14 @@ import Testing
             for folder in [there, back] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
             let hex = try await offer(["a", "b", "c", "d"], one, two)
             let none = await #expect(throws: HexlistError.self) {
-                try await two.node.reoffer(hex, to: [one.id], protecting: []) { _ in }
+                try await two.transfers.offers.reoffer(hex, to: [one.id], protecting: []) { _ in }
             }
             #expect(none?.code == .badRequest && none?.hint?.contains("hexlist fetch \(hex)") == true)
             _ = try await fetch(TransferRequest(hex: hex, links: [1, 4], to: there.path), two)
             _ = try await fetch(TransferRequest(hex: hex, links: [2], cache: true), two)
             // Of the same size, and another one.
             try data("x").write(to: there.appending(path: "d"))
-            let made = try await two.node.reoffer(hex, to: [one.id], protecting: []) { _ in }
+            let made = try await two.transfers.offers.reoffer(hex, to: [one.id], protecting: []) { _ in }
             #expect(made.files == 2 && made.leftOut == 2 && made.size == Int64(2 * Self.piece))
             let content = try content(made)
             let urls = content.links.map { content.string($0.url) }
@@ -563,9 +565,11 @@ import Testing
             #expect(try await fetch(TransferRequest(hex: id, to: back.path), one).map(\.state.known) == [.done, .done])
             for name in ["a", "b"] { #expect(try Data(contentsOf: back.appending(path: name)) == data(name)) }
             // Own files on offer are offered to others as well.
-            #expect(try await one.node.reoffer(id, to: [two.id], protecting: []) { _ in }.files == 4)
+            #expect(try await one.transfers.offers.reoffer(id, to: [two.id], protecting: []) { _ in }.files == 4)
             let empty = try await one.node.store.addMine(HexContent(), at: 1)
-            await #expect(throws: HexlistError.self) { try await one.node.reoffer(empty, to: [two.id], protecting: []) { _ in } }
+            await #expect(throws: HexlistError.self) {
+                try await one.transfers.offers.reoffer(empty, to: [two.id], protecting: []) { _ in }
+            }
         }
     }
 }

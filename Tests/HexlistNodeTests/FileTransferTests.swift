@@ -9,6 +9,7 @@ import Testing
 
 @testable import HexlistNode
 @testable import HexlistStore
+@testable import HexlistTransfers
 
 /// Files between two nodes: real TLS over loopback, real SQLite, real files.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct FileTransferTests {
@@ -41,7 +42,7 @@ import Testing
     /// Offers paths and sends the hex.
     /// - Returns: the id of the hex at its receiver.
     private func send(_ paths: [URL], from one: TestNode, to two: TestNode) async throws -> Int64 {
-        let offer = try await one.node.offer(paths.map { $0.path }, to: [two.id], protecting: []) { _ in }
+        let offer = try await one.transfers.offers.offer(paths.map { $0.path }, to: [two.id], protecting: []) { _ in }
         return try await send(offer, from: one, to: two)
     }
 
@@ -56,14 +57,14 @@ import Testing
 
     /// Fetches all of a hex and waits until nothing more happens by itself.
     private func fetch(_ hex: Int64, into folder: URL, at two: TestNode) async throws -> [TransferView] {
-        let start = try await two.node.fetch(TransferRequest(hex: hex, to: folder.path))
+        let start = try await two.transfers.fetch(TransferRequest(hex: hex, to: folder.path))
         let ids = try #require(start.first)...(try #require(start.last))
         return try await settled(ids, at: two)
     }
 
     private func settled(_ ids: ClosedRange<Int64>, at two: TestNode) async throws -> [TransferView] {
-        try await two.until { try await $0.transferSummary(ids).isQuiet }
-        return try await two.node.transfers(nil, before: nil, limit: 1_000).rows.filter { ids.contains($0.id) }.reversed()
+        try await two.until { try await $0.transfers.summary(ids).isQuiet }
+        return try await two.transfers.page(nil, before: nil, limit: 1_000).rows.filter { ids.contains($0.id) }.reversed()
     }
 
     private func names(in folder: URL) throws -> [String] {
@@ -106,12 +107,12 @@ import Testing
             }
             // A second time only what is another file by now is fetched, and nothing is overwritten.
             try Data([8]).write(to: to.appending(path: "one.bin"))
-            let again = try await two.node.fetch(TransferRequest(hex: hex, to: to.path))
+            let again = try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path))
             #expect(again.present == files.count - 1 && again.first != nil && again.first == again.last)
             _ = try await settled(try #require(again.first)...(try #require(again.last)), at: two)
             #expect(try names(in: to) == (files.map(\.name) + ["one (2).bin"]).sorted())
             #expect(try Data(contentsOf: to.appending(path: "one.bin")) == Data([8]))
-            #expect(try await two.node.fetch(TransferRequest(hex: hex, links: [1, 3], to: to.path)).first == nil)
+            #expect(try await two.transfers.fetch(TransferRequest(hex: hex, links: [1, 3], to: to.path)).first == nil)
             let events = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.map(\.type) }
             #expect(events.count { $0 == .transferDone } == files.count + 1)
             try await one.until { node in
@@ -128,7 +129,7 @@ import Testing
                 try Data(path.utf8).write(to: url)
             }
             try FileManager.default.createSymbolicLink(atPath: from.path + "/link", withDestinationPath: "/etc/passwd")
-            let offer = try await one.node.offer([from.path], to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer([from.path], to: [two.id], protecting: []) { _ in }
             #expect(offer.files == 4 && offer.leftOut == 2)
             let hex = try await send(offer, from: one, to: two)
             let rows = try await fetch(hex, into: to, at: two)
@@ -210,16 +211,16 @@ import Testing
                 _ = try writer.change { try writer.run("UPDATE offerPeer SET peer = ?", id.uuid) }
             }
             _ = try await one.node.setTrust(two.id, .stranger)
-            let start = try await two.node.fetch(TransferRequest(hex: hex, to: to.path, force: true))
+            let start = try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path, force: true))
             let ids = try #require(start.first)...(try #require(start.last))
-            try await two.until { node in try await node.transfer(ids.lowerBound).reason != nil }
-            rows = [try await two.node.transfer(ids.lowerBound)]
+            try await two.until { node in try await node.transfers.transfer(ids.lowerBound).reason != nil }
+            rows = [try await two.transfers.transfer(ids.lowerBound)]
             #expect(rows[0].bytes == 0 && rows[0].state.known != .done)
             #expect(try names(in: to).filter { !$0.hasPrefix(".") }.isEmpty)
             // Trusted again: it goes on by itself.
             _ = try await one.node.setTrust(two.id, .trusted)
-            _ = try? await two.node.retryTransfer(ids.lowerBound, force: true)
-            try await two.until { node in try await node.transfer(ids.lowerBound).state.known == .done }
+            _ = try? await two.transfers.retry(ids.lowerBound, force: true)
+            try await two.until { node in try await node.transfers.transfer(ids.lowerBound).state.known == .done }
             #expect(try names(in: to) == ["secret.txt"])
         }
     }
@@ -228,7 +229,7 @@ import Testing
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "talk.pdf")
             try bytes(100_000, seed: 5).write(to: file)
-            let offer = try await one.node.offer([file.path], to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer([file.path], to: [two.id], protecting: []) { _ in }
             let hex = try await send(offer, from: one, to: two)
             let request = SendRequest(content: .hex(try content(offer.hex.text)), peers: [two.id], key: nil)
             let row = try await one.node.outbox.send(request, until: .now + .seconds(60))[0].outboxID
@@ -263,8 +264,8 @@ import Testing
             let file = from.appending(path: "large.bin")
             try bytes(256 << 20, seed: 10).write(to: file)
             let hex = try await send([file], from: one, to: two)
-            let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
-            try await two.until { try await $0.transfer(id).bytes > 0 }
+            let id = try #require(try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path)).first)
+            try await two.until { try await $0.transfers.transfer(id).bytes > 0 }
             switch what {
             case "longer", "shorter":
                 let handle = try FileHandle(forWritingTo: file)
@@ -274,8 +275,8 @@ import Testing
                 try FileManager.default.removeItem(at: file)
                 try bytes(256 << 20, seed: 11).write(to: file)
             }
-            try await two.until { try await $0.transfer(id).endedAt != nil }
-            let row = try await two.node.transfer(id)
+            try await two.until { try await $0.transfers.transfer(id).endedAt != nil }
+            let row = try await two.transfers.transfer(id)
             if what == "replaced", row.state.known == .done {
                 // What was open was read to its end: all of it is the file that was offered.
                 #expect(try Data(contentsOf: to.appending(path: "large.bin")) == bytes(256 << 20, seed: 10))
@@ -290,19 +291,19 @@ import Testing
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "a.txt")
             try Data("what was announced".utf8).write(to: file)
-            let offer = try await one.node.offer([file.path], to: [two.id], protecting: []) { _ in }
+            let offer = try await one.transfers.offers.offer([file.path], to: [two.id], protecting: []) { _ in }
             var json = offer.hex.text
             let digest = try #require(json.range(of: #""sha256":""#)).upperBound
             json.replaceSubrange(digest..<json.index(digest, offsetBy: 8), with: "00000000")
             let hex = try await two.node.store.addMine(content(json), at: 1)
-            let start = try await two.node.fetch(TransferRequest(hex: hex, to: to.path))
+            let start = try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path))
             let id = try #require(start.first)
-            try await two.until { try await $0.transfer(id).state.known == .paused }
-            #expect(try await two.node.transfer(id).reason == "otherBytes")
+            try await two.until { try await $0.transfers.transfer(id).state.known == .paused }
+            #expect(try await two.transfers.transfer(id).reason == "otherBytes")
             #expect(try names(in: to).isEmpty)
             // The same again is refused for now.
-            await #expect(throws: HexlistError.self) { try await two.node.fetch(TransferRequest(hex: hex, to: to.path)) }
-            #expect(try await two.node.cancelTransfer(id).state.known == .cancelled)
+            await #expect(throws: HexlistError.self) { try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path)) }
+            #expect(try await two.transfers.cancel(id).state.known == .cancelled)
         }
     }
 
@@ -313,16 +314,16 @@ import Testing
         let data = bytes(256 << 20, seed: 7)
         try data.write(to: file)
         let hex = try await send([file], from: one, to: two)
-        let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
-        try await two.until { try await $0.transfer(id).bytes > 0 }
+        let id = try #require(try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path)).first)
+        try await two.until { try await $0.transfers.transfer(id).bytes > 0 }
         try await two.stop(removing: false)
         let parts = try names(in: to)
         #expect(parts.count == 1 && parts[0].hasPrefix(".large.bin.") && parts[0].hasSuffix(".part"), "\(parts)")
         two = try await TestNode("two", on: link, folder: two.folder)
-        try await two.until { try await $0.transfer(id).state.known == .done }
+        try await two.until { try await $0.transfers.transfer(id).state.known == .done }
         #expect(try names(in: to) == ["large.bin"])
         #expect(try Data(contentsOf: to.appending(path: "large.bin")) == data)
-        #expect(try await two.node.transfer(id).bytes == Int64(data.count))
+        #expect(try await two.transfers.transfer(id).bytes == Int64(data.count))
         try await one.stop()
         try await two.stop()
     }
@@ -334,14 +335,14 @@ import Testing
             #expect(FileManager.default.createFile(atPath: file.path, contents: nil))
             try FileHandle(forWritingTo: file).truncate(atOffset: 2 << 30)
             let hex = try await send([file], from: one, to: two)
-            let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
-            try await two.until { try await $0.transfer(id).bytes > 0 }
+            let id = try #require(try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path)).first)
+            try await two.until { try await $0.transfers.transfer(id).bytes > 0 }
             let (blocking, blocked) = byFetcher ? (two, one) : (one, two)
             _ = try await blocking.node.setTrust(blocked.id, .blocked)
-            try await two.until { try await $0.transfer(id).state.known == .waiting }
-            try await one.until { await !$0.isServing(two.id) }
+            try await two.until { try await $0.transfers.transfer(id).state.known == .waiting }
+            try await one.until { await !$0.transfers.isServing(two.id) }
             #expect(try names(in: to).allSatisfy { $0.hasSuffix(".part") })
-            #expect(try await two.node.cancelTransfer(id).state.known == .cancelled)
+            #expect(try await two.transfers.cancel(id).state.known == .cancelled)
             try await two.until { _ in try names(in: to).isEmpty }
         }
     }
@@ -357,7 +358,7 @@ import Testing
         let rows = try await fetch(hex, into: to, at: two)
         #expect(rows.map(\.waitingFor) == ["peer"])
         one = try await TestNode("one", on: link, folder: one.folder)
-        try await two.until { try await $0.transfer(rows[0].id).state.known == .done }
+        try await two.until { try await $0.transfers.transfer(rows[0].id).state.known == .done }
         #expect(try Data(contentsOf: to.appending(path: "a.txt")) == Data("hello".utf8))
         try await one.stop()
         try await two.stop()
@@ -367,22 +368,22 @@ import Testing
         let link = InMemoryLink()
         var (one, two, from, to) = try await friends(on: link)
         try Data("hello".utf8).write(to: from.appending(path: "a.txt"))
-        _ = try await one.node.share(ShareRequest(path: from.path), protecting: [])
+        _ = try await one.transfers.shares.add(ShareRequest(path: from.path), protecting: [])
         try await one.stop(removing: false)
         try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
         let (node, path, service) = (two.node, to.path, one.id.description)
         let error = await #expect(throws: HexlistError.self) {
-            try await node.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: 0))
+            try await node.transfers.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: 0))
         }
         #expect(error?.code == .gone)
-        async let begun = node.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: 120))
+        async let begun = node.transfers.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: 120))
         one = try await TestNode("one", on: link, folder: one.folder)
         let id = try #require(try await begun.first)
-        try await two.until { try await $0.transfer(id).state.known == .done }
+        try await two.until { try await $0.transfers.transfer(id).state.known == .done }
         #expect(try Data(contentsOf: to.appending(path: "a.txt")) == Data("hello".utf8))
         for seconds in [-1, 1e9] {
             await #expect(throws: HexlistError.self) {
-                try await node.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: seconds))
+                try await node.transfers.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: seconds))
             }
         }
         try await one.stop()
@@ -396,7 +397,7 @@ import Testing
                 modified: nil, createdAt: 1)
             row.state = .done
             let rows = try await two.node.store.addTransfers([row, row])
-            #expect(try await two.node.transferSummary(rows[0].id...rows[1].id).size == 1 << 62)
+            #expect(try await two.transfers.summary(rows[0].id...rows[1].id).size == 1 << 62)
             // On their way: two links that announce as much.
             var hex = HexContent()
             for digit in ["a", "b"] {
@@ -406,8 +407,8 @@ import Testing
                         linkDescription: .empty, service: hex.add("Unknown"), extra: hex.add(#"{"size":9223372036854775807}"#)))
             }
             let id = try await two.node.store.addMine(hex, at: 1)
-            let start = try await two.node.fetch(TransferRequest(hex: id, to: to.path))
-            #expect(try await two.node.transferSummary((start.first ?? 0)...(start.last ?? 0)).size == .max)
+            let start = try await two.transfers.fetch(TransferRequest(hex: id, to: to.path))
+            #expect(try await two.transfers.summary((start.first ?? 0)...(start.last ?? 0)).size == .max)
         }
     }
 
@@ -433,18 +434,18 @@ import Testing
         }
         try store.close()
         two = try await TestNode("two", on: link, folder: folder)
-        #expect(await two.node.queued.count == waiting.count)
+        #expect(await two.transfers.queued.count == waiting.count)
         let fetched = try await fetch(hex, into: to, at: two)
         #expect(fetched.map(\.state.known) == [.done, .done, .done])
         #expect(try names(in: to) == ["a", "b", "c"])
-        let transfers = await two.node.queued
+        let transfers = await two.transfers.queued
         #expect(transfers.count == waiting.count && transfers.keptBytes <= QueuedTransfers.rowBytes)
         #expect(transfers.row(TransferID(waiting.upperBound)) == nil)
         for id in [waiting.lowerBound, waiting.upperBound] {
-            #expect(try await two.node.transfer(id).url.hasPrefix("hexlist://\(away)/share/s/xxx"))
-            #expect(try await two.node.cancelTransfer(id).state.known == .cancelled)
+            #expect(try await two.transfers.transfer(id).url.hasPrefix("hexlist://\(away)/share/s/xxx"))
+            #expect(try await two.transfers.cancel(id).state.known == .cancelled)
         }
-        #expect(await two.node.queued.count == waiting.count - 2)
+        #expect(await two.transfers.queued.count == waiting.count - 2)
         try await one.stop()
         try await two.stop()
     }
@@ -456,8 +457,8 @@ import Testing
             for _ in 0..<12 { deep = deep.appending(path: String(repeating: "\u{4E2D}", count: 85)) }
             try FileManager.default.createDirectory(at: deep, withIntermediateDirectories: true)
             for folder in [from, deep] { try Data("x".utf8).write(to: folder.appending(path: "f")) }
-            _ = try await one.node.share(ShareRequest(path: from.path), protecting: [])
-            let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: "from", to: to.path, timeout: 60))
+            _ = try await one.transfers.shares.add(ShareRequest(path: from.path), protecting: [])
+            let start = try await two.transfers.fetch(TransferRequest(service: one.id.description, path: "from", to: to.path, timeout: 60))
             let ids = try #require(start.first)...(try #require(start.last))
             let views = try await settled(ids, at: two)
             #expect(views.count == 2)
@@ -474,7 +475,7 @@ import Testing
             let own = one.folder.path
             for path in [own + "/nothing", own + "/hexlist.sqlite", own, "/dev/null"] {
                 await #expect(throws: HexlistError.self, "\(path)") {
-                    try await one.node.offer([path], to: [two.id], protecting: [own]) { _ in }
+                    try await one.transfers.offers.offer([path], to: [two.id], protecting: [own]) { _ in }
                 }
             }
             _ = from
@@ -482,7 +483,7 @@ import Testing
     }
 }
 
-extension Node {
+extension FileTransfers {
     fileprivate func isServing(_ peer: PeerID) -> Bool { serving.isBusy(with: peer) }
     fileprivate var queued: QueuedTransfers { fetching.transfers }
 }

@@ -8,6 +8,7 @@ import Testing
 
 @testable import HexlistNode
 @testable import HexlistStore
+@testable import HexlistTransfers
 
 /// A remote whose files are in memory, and which copies as it is told.
 private final class MemoryRemote: ContentService, ContentServices {
@@ -103,20 +104,20 @@ private final class MemoryRemote: ContentService, ContentServices {
         let one = try await TestNode("one", on: link, remotes: MemoryRemote(["a": "text"]))
         let two = try await TestNode("two", on: link)
         try await one.untilListed(two)
-        #expect(try await one.node.service("dav").view.kind.known == .rclone)
+        #expect(try await one.transfers.services.named("dav").view.kind.known == .rclone)
         _ = try await one.node.setTrust(two.id, .trusted)
         _ = try await one.node.change(two.id, PeerChange(alias: .set("dav")))
-        await #expect { _ = try await one.node.service("dav") } throws: { error in
+        await #expect { _ = try await one.transfers.services.named("dav") } throws: { error in
             let error = error as? HexlistError
             return error?.code == .ambiguous && error?.hint?.contains("`rclone.dav`") == true
         }
-        #expect(try await one.node.service("rclone.dav").view.kind.known == .rclone)
+        #expect(try await one.transfers.services.named("rclone.dav").view.kind.known == .rclone)
         try await one.stop()
         try await two.stop()
     }
 
     private func fetch(_ path: String, into folder: String, at one: TestNode) async throws -> (TransferStart, ClosedRange<Int64>) {
-        let start = try await one.node.fetch(TransferRequest(service: "dav", path: path, to: folder))
+        let start = try await one.transfers.fetch(TransferRequest(service: "dav", path: path, to: folder))
         return (start, try #require(start.first)...(try #require(start.last)))
     }
 
@@ -130,20 +131,20 @@ private final class MemoryRemote: ContentService, ContentServices {
         try await with(remote) { one, to in
             let (start, ids) = try await fetch("docs", into: to, at: one)
             #expect(start.leftOut == 1 && ids.count == 4)
-            try await one.until { try await $0.transferSummary(ids).done == 4 }
+            try await one.until { try await $0.transfers.summary(ids).done == 4 }
             #expect(
                 try names(to) == [
                     "docs", "docs/a.txt", "docs/empty", "docs/sub", "docs/sub/deep", "docs/sub/deep/c", "docs/sub/größe ／.txt",
                 ])
             #expect(try text(to + "/docs/sub/größe ／.txt") == "bb")
             #expect(try text(to + "/docs/empty").isEmpty)
-            let row = try await one.node.transfer(ids.lowerBound)
+            let row = try await one.transfers.transfer(ids.lowerBound)
             #expect(row.service == "dav" && row.peer == one.id && row.tag == nil && row.url.hasPrefix("rclone://dav/docs/"))
             #expect(FileLook.isThere(to + "/docs/a.txt", size: 1, modified: MemoryRemote.time.milliseconds))
-            let again = try await one.node.fetch(TransferRequest(service: "dav", path: "docs", to: to))
+            let again = try await one.transfers.fetch(TransferRequest(service: "dav", path: "docs", to: to))
             #expect(again.first == nil && again.present == 4)
             #expect(!remote.isForced.withLock { $0 })
-            _ = try await one.node.fetch(TransferRequest(service: "dav", path: "docs", to: to, force: true))
+            _ = try await one.transfers.fetch(TransferRequest(service: "dav", path: "docs", to: to, force: true))
             #expect(remote.isForced.withLock { $0 })
             let events = try await one.node.store.read { try $0.eventPage(since: 0, limit: 100) }.items
             #expect(events.filter { $0.type == .transferDone }.map(\.peer) == [nil, nil, nil, nil])
@@ -155,10 +156,10 @@ private final class MemoryRemote: ContentService, ContentServices {
         try await with(MemoryRemote(files, unreadable: ["d/b", "d/c/closed"])) { one, to in
             let (start, ids) = try await fetch("d", into: to, at: one)
             #expect(start.leftOut == 2 && ids.count == 3)
-            try await one.until { try await $0.transferSummary(ids).done == 3 }
+            try await one.until { try await $0.transfers.summary(ids).done == 3 }
             #expect(try names(to) == ["d", "d/a", "d/c", "d/c/f", "d/e", "d/e/g"])
             #expect(try text(to + "/d/e/g") == "ggg")
-            await #expect { _ = try await one.node.fetch(TransferRequest(service: "dav", path: "d/b", to: to)) } throws: { error in
+            await #expect { _ = try await one.transfers.fetch(TransferRequest(service: "dav", path: "d/b", to: to)) } throws: { error in
                 (error as? HexlistError)?.code == .notFound
             }
         }
@@ -168,7 +169,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         try await with(MemoryRemote(["live": "x"], sizeless: ["live"])) { one, to in
             for (path, code) in [("live", HexlistError.Code.notSupported), ("no", .notFound), ("", .badRequest)] {
                 await #expect {
-                    _ = try await one.node.fetch(TransferRequest(service: "dav", path: path, to: to))
+                    _ = try await one.transfers.fetch(TransferRequest(service: "dav", path: path, to: to))
                 } throws: {
                     ($0 as? HexlistError)?.code == code
                 }
@@ -182,8 +183,8 @@ private final class MemoryRemote: ContentService, ContentServices {
         remote.way.withLock { $0 = .other(other) }
         try await with(remote) { one, to in
             let (_, ids) = try await fetch("a.txt", into: to, at: one)
-            try await one.until { try await $0.transferSummary(ids).failed == 1 }
-            #expect(try await one.node.transfer(ids.lowerBound).reason == "changed")
+            try await one.until { try await $0.transfers.summary(ids).failed == 1 }
+            #expect(try await one.transfers.transfer(ids.lowerBound).reason == "changed")
             try await eventually { try names(to).isEmpty }
         }
     }
@@ -199,16 +200,16 @@ private final class MemoryRemote: ContentService, ContentServices {
             ] {
                 remote.way.withLock { $0 = .fault(RemoteFault(outcome, "why", why)) }
                 let (_, ids) = try await fetch(file, into: to, at: one)
-                try await one.until { try await $0.transfer(ids.lowerBound).reason == "why" }
-                let row = try await one.node.transfer(ids.lowerBound)
+                try await one.until { try await $0.transfers.transfer(ids.lowerBound).reason == "why" }
+                let row = try await one.transfers.transfer(ids.lowerBound)
                 #expect(row.message == "It is so. Do that." && [wait, "turn", nil].contains(row.waitingFor), "\(row)")
                 remote.way.withLock { $0 = .whole }
-                _ = try await one.node.retryTransfer(ids.lowerBound, force: true)
-                try await one.until { try await $0.transfer(ids.lowerBound).state.known == .done }
+                _ = try await one.transfers.retry(ids.lowerBound, force: true)
+                try await one.until { try await $0.transfers.transfer(ids.lowerBound).state.known == .done }
             }
             remote.way.withLock { $0 = .fault(RemoteFault(.final, "notFound", why)) }
             let (_, ids) = try await fetch("c.txt", into: to, at: one)
-            try await one.until { try await $0.transfer(ids.lowerBound).state.known == .failed }
+            try await one.until { try await $0.transfers.transfer(ids.lowerBound).state.known == .failed }
             #expect(try names(to) == ["a.txt", "b.txt"])
         }
     }
@@ -218,13 +219,13 @@ private final class MemoryRemote: ContentService, ContentServices {
         remote.way.withLock { $0 = .hangs }
         try await with(remote) { one, to in
             let (_, ids) = try await fetch("a.txt", into: to, at: one)
-            try await one.until { try await $0.transfer(ids.lowerBound).bytes == 5 }
+            try await one.until { try await $0.transfers.transfer(ids.lowerBound).bytes == 5 }
             #expect(try names(to).count == 1)
-            _ = try await one.node.cancelTransfer(ids.lowerBound)
+            _ = try await one.transfers.cancel(ids.lowerBound)
             try await eventually { try names(to).isEmpty }
             remote.way.withLock { $0 = .whole }
-            _ = try await one.node.retryTransfer(ids.lowerBound, force: false)
-            try await one.until { try await $0.transfer(ids.lowerBound).state.known == .done }
+            _ = try await one.transfers.retry(ids.lowerBound, force: false)
+            try await one.until { try await $0.transfers.transfer(ids.lowerBound).state.known == .done }
             #expect(try names(to) == ["a.txt"])
             #expect(try text(to + "/a.txt") == "0123456789")
             #expect(remote.copies.withLock { $0 } == 2)
@@ -238,11 +239,11 @@ private final class MemoryRemote: ContentService, ContentServices {
         let to = one.folder.appending(path: "to").path
         try FileManager.default.createDirectory(atPath: to, withIntermediateDirectories: true)
         let (_, ids) = try await fetch("a.txt", into: to, at: one)
-        try await one.until { try await $0.transfer(ids.lowerBound).bytes == 5 }
+        try await one.until { try await $0.transfers.transfer(ids.lowerBound).bytes == 5 }
         try await one.stop(removing: false)
         remote.way.withLock { $0 = .whole }
         let two = try await TestNode("one", on: nil, folder: one.folder, remotes: remote)
-        try await two.until { try await $0.transfer(ids.lowerBound).state.known == .done }
+        try await two.until { try await $0.transfers.transfer(ids.lowerBound).state.known == .done }
         #expect(try names(to) == ["a.txt"])
         #expect(try text(to + "/a.txt") == "0123456789")
         var hex = HexContent()

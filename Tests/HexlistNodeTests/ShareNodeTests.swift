@@ -10,6 +10,7 @@ import Testing
 
 @testable import HexlistNode
 @testable import HexlistStore
+@testable import HexlistTransfers
 
 /// Shares between two nodes: real TLS over loopback, real SQLite, real files.
 @Suite("Shares between nodes", .serialized, .timeLimit(.minutes(5))) struct ShareNodeTests {
@@ -33,11 +34,11 @@ import Testing
     }
 
     private func share(_ folder: URL, of one: TestNode, to peers: [String]? = nil, hidden: Bool = false) async throws {
-        _ = try await one.node.share(ShareRequest(path: folder.path, to: peers, hidden: hidden), protecting: [])
+        _ = try await one.transfers.shares.add(ShareRequest(path: folder.path, to: peers, hidden: hidden), protecting: [])
     }
 
     private func list(_ path: String, of one: TestNode, at two: TestNode, by order: FileOrder = .name) async throws -> [FileEntry] {
-        let service = try await two.node.service(one.id.description)
+        let service = try await two.transfers.services.named(one.id.description)
         var (entries, after): ([FileEntry], String?) = ([], nil)
         repeat {
             let page = try await service.page(of: try #require(SharePath(typed: path)), by: order, after: after, limit: LocalAPI.pageLimit)
@@ -49,11 +50,11 @@ import Testing
 
     private func fetch(_ path: String, of one: TestNode, into folder: URL, at two: TestNode) async throws -> (TransferStart, [TransferView])
     {
-        let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: path, to: folder.path))
+        let start = try await two.transfers.fetch(TransferRequest(service: one.id.description, path: path, to: folder.path))
         guard let first = start.first, let last = start.last else { return (start, []) }
-        try await two.until { try await $0.transferSummary(first...last).isQuiet }
+        try await two.until { try await $0.transfers.summary(first...last).isQuiet }
         return (
-            start, try await two.node.transfers(nil, before: nil, limit: 1_000).rows.filter { (first...last).contains($0.id) }.reversed()
+            start, try await two.transfers.page(nil, before: nil, limit: 1_000).rows.filter { (first...last).contains($0.id) }.reversed()
         )
     }
 
@@ -143,7 +144,7 @@ import Testing
             try FileManager.default.moveItem(at: from, to: one.folder.appending(path: "moved"))
             try FileManager.default.createSymbolicLink(atPath: from.path, withDestinationPath: "/etc")
             #expect(await code { _ = try await list("photos", of: one, at: two) } == .notFound)
-            #expect(try await one.node.shares().map { $0.why != nil } == [true])
+            #expect(try await one.transfers.shares.all().map { $0.why != nil } == [true])
             #expect(try await list("", of: one, at: two).isEmpty)
             _ = try await two.node.setTrust(one.id, .stranger)
             #expect(await code { _ = try await list("", of: one, at: two) } == .badRequest)
@@ -167,24 +168,24 @@ import Testing
             } else {
                 try await share(from, of: one)
             }
-            let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: "photos/large.bin", to: to.path))
+            let start = try await two.transfers.fetch(TransferRequest(service: one.id.description, path: "photos/large.bin", to: to.path))
             let id = try #require(start.first)
-            try await eventually { try await two.node.transfer(id).bytes > 0 }
+            try await eventually { try await two.transfers.transfer(id).bytes > 0 }
             switch how {
-            case "rm": _ = try await one.node.endShare("photos")
+            case "rm": _ = try await one.transfers.shares.end("photos")
             case "group": _ = try await one.node.removeFromGroup("friends", [two.id.description])
             default: _ = try await one.node.setTrust(two.id, .blocked)
             }
             if how == "trust" {
-                try await two.until { try await $0.transfer(id).state.known == .waiting }
-                #expect(try await two.node.transfer(id).bytes < Int64(size))
+                try await two.until { try await $0.transfers.transfer(id).state.known == .waiting }
+                #expect(try await two.transfers.transfer(id).bytes < Int64(size))
                 _ = try await one.node.setTrust(two.id, .trusted)
-                _ = try? await two.node.retryTransfer(id, force: true)
-                try await two.until { try await $0.transfer(id).state.known == .done }
+                _ = try? await two.transfers.retry(id, force: true)
+                try await two.until { try await $0.transfers.transfer(id).state.known == .done }
                 #expect(try Data(contentsOf: to.appending(path: "large.bin")).count == Int(size))
             } else {
-                try await two.until { try await $0.transfer(id).endedAt != nil }
-                let row = try await two.node.transfer(id)
+                try await two.until { try await $0.transfers.transfer(id).endedAt != nil }
+                let row = try await two.transfers.transfer(id)
                 #expect(row.state.known == .failed && row.reason == "notOffered", "\(row)")
             }
         }
@@ -196,14 +197,14 @@ import Testing
             let file = from.appending(path: "large.bin")
             try Data(repeating: 1, count: 64 << 20).write(to: file)
             try await share(from, of: one)
-            let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: "photos/large.bin", to: to.path))
+            let start = try await two.transfers.fetch(TransferRequest(service: one.id.description, path: "photos/large.bin", to: to.path))
             let id = try #require(start.first)
-            try await two.until { try await $0.transfer(id).bytes > 8 << 20 }
+            try await two.until { try await $0.transfers.transfer(id).bytes > 8 << 20 }
             _ = try await one.node.setTrust(two.id, .blocked)
             try Data(repeating: 2, count: 65 << 20).write(to: file)
             _ = try await one.node.setTrust(two.id, .trusted)
-            _ = try? await two.node.retryTransfer(id, force: true)
-            try await two.until { try await $0.transfer(id).endedAt != nil }
+            _ = try? await two.transfers.retry(id, force: true)
+            try await two.until { try await $0.transfers.transfer(id).endedAt != nil }
             let data = try Data(contentsOf: to.appending(path: "large.bin"))
             // Either all of it came before, or all of it is what it is now.
             let all: UInt8 = data.count == 64 << 20 ? 1 : 2
@@ -228,15 +229,15 @@ import Testing
                         url: hex.add(FileLink(peer: one.id, target: .share(name: "photos", path: path)).description),
                         linkDescription: .empty, service: hex.add("Unknown"), extra: hex.add(#"{"size":\#(size)}"#)))
             }
-            let start = try await two.node.fetch(
+            let start = try await two.transfers.fetch(
                 TransferRequest(hex: try await two.node.store.addMine(hex, at: 1), to: to.path))
             let ids = try #require(start.first)...(try #require(start.last))
             // What has grown ends the connection of those it shares it with, which come after a moment.
             try await two.until { node in
-                let summary = try await node.transferSummary(ids)
+                let summary = try await node.transfers.summary(ids)
                 return summary.done + summary.failed == files.count + 1
             }
-            let rows = try await two.node.transfers(nil, before: nil, limit: 1_000).rows
+            let rows = try await two.transfers.page(nil, before: nil, limit: 1_000).rows
             #expect(rows.count == files.count + 1)
             #expect(rows.filter { $0.state.known != .done }.map(\.file) == ["gone"])
             for (name, text) in files {
@@ -275,7 +276,7 @@ import Testing
             try write(["a b.txt": "a"], to: from)
             try await share(from, of: one)
             let replies = Replies()
-            let service = try await one.node.service("shares")
+            let service = try await one.transfers.services.named("shares")
             let paths = try ["photos/a b.txt", "photos", "photos/none", ""].map { try #require(SharePath(typed: $0)) }
             try await service.links(to: paths, LinkWish()) { replies.add($0) }
             let all = replies.all
@@ -288,16 +289,16 @@ import Testing
                 LinkContent(url: hex.add($0), linkDescription: .empty, service: hex.add("Unknown"))
             }
             let id = try await two.node.store.addMine(hex, at: 1)
-            let start = try await two.node.fetch(TransferRequest(hex: id, to: to.path))
+            let start = try await two.transfers.fetch(TransferRequest(hex: id, to: to.path))
             let ids = try #require(start.first)...(try #require(start.last))
-            try await two.until { try await $0.transferSummary(ids).isQuiet }
-            let rows = try await two.node.transfers(nil, before: nil, limit: 10).rows
+            try await two.until { try await $0.transfers.summary(ids).isQuiet }
+            let rows = try await two.transfers.page(nil, before: nil, limit: 10).rows
             #expect(rows.map(\.reason) == ["folder", nil] && rows.map(\.state.known) == [.failed, .done])
             // The command that is named does it.
             #expect(rows[0].message?.contains("`hexlist fetch '\(one.id.shortID):photos'`") == true)
-            let folder = try await two.node.fetch(TransferRequest(service: one.id.shortID, path: "photos", to: to.path))
+            let folder = try await two.transfers.fetch(TransferRequest(service: one.id.shortID, path: "photos", to: to.path))
             let fetched = try #require(folder.first)
-            try await two.until { try await $0.transfer(fetched).state.known == .done }
+            try await two.until { try await $0.transfers.transfer(fetched).state.known == .done }
             #expect(try Data(contentsOf: to.appending(path: "photos/a b.txt")) == Data("a".utf8))
             #expect(try Data(contentsOf: to.appending(path: "a b.txt")) == Data("a".utf8))
         }
@@ -306,23 +307,25 @@ import Testing
     @Test("services are named; what is refused says why")
     func services() async throws {
         try await withFriends { one, two, from, _ in
-            let views = try await two.node.services().map(\.view)
+            let views = try await two.transfers.services.all().map(\.view)
             #expect(views.map(\.name) == ["shares", "one"] && views.allSatisfy(\.usable) && views[1].kind.known == .peer)
-            #expect(await code { _ = try await two.node.service("nobody") } == .notFound)
-            #expect(await code { _ = try await two.node.fetch(TransferRequest(service: "shares", path: "x", to: "/tmp")) } == .notFound)
+            #expect(await code { _ = try await two.transfers.services.named("nobody") } == .notFound)
+            let ofOwn = TransferRequest(service: "shares", path: "x", to: "/tmp")
+            #expect(await code { _ = try await two.transfers.fetch(ofOwn) } == .notFound)
             for request in [
                 ShareRequest(path: "relative"), ShareRequest(path: from.path + "/none"), ShareRequest(path: from.path, name: "a/b"),
                 ShareRequest(path: from.path, name: ".a"), ShareRequest(path: from.path, to: []), ShareRequest(path: "/"),
                 ShareRequest(path: "/etc/passwd"),
             ] {
                 #expect(
-                    await code { _ = try await one.node.share(request, protecting: [one.folder.path]) } == .badRequest,
+                    await code { _ = try await one.transfers.shares.add(request, protecting: [one.folder.path]) } == .badRequest,
                     "\(request.jsonText)")
             }
             for path in [one.folder.path, from.path, one.folder.deletingLastPathComponent().path] {
-                #expect(await code { _ = try await one.node.share(ShareRequest(path: path), protecting: [one.folder.path]) } == .badRequest)
+                let request = ShareRequest(path: path)
+                #expect(await code { _ = try await one.transfers.shares.add(request, protecting: [one.folder.path]) } == .badRequest)
             }
-            #expect(try await one.node.shares().isEmpty)
+            #expect(try await one.transfers.shares.all().isEmpty)
         }
     }
 }

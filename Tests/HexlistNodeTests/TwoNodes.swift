@@ -9,6 +9,7 @@ import Logging
 import NIOPosix
 
 @testable import HexlistNode
+@testable import HexlistTransfers
 
 /// A node as it runs, but for Avahi: real TLS over loopback, real SQLite in a folder of its own.
 struct TestNode {
@@ -17,6 +18,7 @@ struct TestNode {
     let group: MultiThreadedEventLoopGroup
 
     var id: PeerID { node.id }
+    var transfers: FileTransfers { node.transfers }
 
     init(
         _ name: String, on link: InMemoryLink?, identity: Identity? = nil, folder: URL? = nil,

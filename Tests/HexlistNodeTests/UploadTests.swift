@@ -10,6 +10,7 @@ import Testing
 @testable import HexlistFiles
 @testable import HexlistNode
 @testable import HexlistStore
+@testable import HexlistTransfers
 
 /// Files that come in pieces: real SQLite, real files.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct UploadTests {
@@ -36,8 +37,8 @@ import Testing
 
     /// Deletes the copies whose offers ended, and waits for it.
     private func tidy(_ one: TestNode) async throws {
-        await one.node.tidyOfferCopies()
-        try await called { done in Node.offers.async { done(()) } }
+        one.transfers.offers.tidyCopies()
+        try await called { done in FileOffers.queue.async { done(()) } }
     }
 
     private func maintain(_ one: TestNode, hours: Int64) throws {
@@ -46,13 +47,13 @@ import Testing
 
     @Test func aCopyIsKeptForAnHourAndLongerOnceItsHexIsSent() async throws {
         try await withFriends { one, two in
-            let lost = try await one.node.upload("lost", size: 0, to: [two.id], pieces())
-            let made = try await one.node.upload("../ta\u{202E}lk.pdf", size: 8, to: [two.id], pieces("four", "four"))
+            let lost = try await one.transfers.offers.upload("lost", size: 0, to: [two.id], pieces())
+            let made = try await one.transfers.offers.upload("../ta\u{202E}lk.pdf", size: 8, to: [two.id], pieces("four", "four"))
             #expect(made.files == 1 && made.size == 8 && lost.size == 0)
             var decoder = WrapperDecoder()
             let content = try decoder.decodeHex(Array(made.hex.text.utf8), acceptsLocalNames: false).get().content
             #expect(content.links.map { content.string($0.linkDescription) } == ["_ta_lk.pdf"])
-            let rows = try await one.node.store.read { try $0.offers(in: one.node.offerCopies.path) }
+            let rows = try await one.node.store.read { try $0.offers(in: one.transfers.offers.copies.path) }
             #expect(rows.map { $0.size }.sorted() == [0, 8] && copies(one).count == 2)
             for name in copies(one) {
                 let path = one.folder.appending(path: "offers").appending(path: name).path
@@ -76,18 +77,20 @@ import Testing
                 (Uploads.largest + 1, pieces(), .tooLarge),
             ]
             for (size, pieces, code) in attempts {
-                let error = await #expect(throws: (any Error).self) { try await one.node.upload("a", size: size, to: [two.id], pieces) }
+                let error = await #expect(throws: (any Error).self) {
+                    try await one.transfers.offers.upload("a", size: size, to: [two.id], pieces)
+                }
                 #expect((error as? HexlistError)?.code == code)
             }
             var tight = await one.node.configuration
             tight.limits.diskReserveBytes = .max / 2
             await one.node.reconfigure(tight)
             let error = await #expect(throws: HexlistError.self) {
-                try await one.node.upload("a", size: 4, to: [two.id], pieces("four"))
+                try await one.transfers.offers.upload("a", size: 4, to: [two.id], pieces("four"))
             }
             #expect(error?.code == .storageFull)
-            #expect(copies(one).isEmpty && one.node.uploads.offers.isEmpty)
-            let offers = try await one.node.store.read { [path = one.node.offerCopies.path] in try $0.offers(in: path) }
+            #expect(copies(one).isEmpty && one.transfers.uploads.offers.isEmpty)
+            let offers = try await one.node.store.read { [path = one.transfers.offers.copies.path] in try $0.offers(in: path) }
             #expect(offers.isEmpty)
         }
     }
@@ -108,7 +111,7 @@ import Testing
                 }
                 return number < 3 ? ByteBuffer(string: "four") : nil
             }
-            let taken = try await one.node.upload("a", size: 8, to: [two.id], pieces)
+            let taken = try await one.transfers.offers.upload("a", size: 8, to: [two.id], pieces)
             #expect(taken.files == 1)
             try await tidy(one)
             #expect(copies(one).count == 1)

@@ -13,16 +13,16 @@ struct CacheRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/cache") { request, _ in
             let query = try APIQuery(request, allowing: ["limit", "after"])
-            let page = try await api.node.cachedFiles(before: try query.cursor(), limit: try query.limit())
+            let page = try await api.node.transfers.cache.page(before: try query.cursor(), limit: try query.limit())
             return APIReply.page(page.rows, next: page.next, cursor: { $0.id }) { $0.file }
         }
         router.get("/v1/cache/summary") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.cacheSummary())
+            return APIReply.json(try await api.node.transfers.cache.summary())
         }
         router.post("/v1/cache/clear") { request, _ in
             let query = try APIQuery(request, allowing: ["olderThanSeconds"])
-            return APIReply.json(try await api.node.clearCache(olderThan: try query.number("olderThanSeconds", 0...1 << 40)))
+            return APIReply.json(try await api.node.transfers.cache.clear(olderThan: try query.number("olderThanSeconds", 0...1 << 40)))
         }
         router.post("/v1/cache/keep") { request, _ in
             _ = try APIQuery(request)
@@ -30,7 +30,7 @@ struct CacheRoutes: Sendable {
             guard (1...Self.files).contains(wanted.files.count) else {
                 throw HexlistError(.badRequest, "One request keeps 1 to \(Self.files) files; \(wanted.files.count) were named.")
             }
-            return APIReply.json(CachedFiles(items: try await api.node.keepCached(wanted.files)))
+            return APIReply.json(CachedFiles(items: try await api.node.transfers.cache.keep(wanted.files)))
         }
     }
 }

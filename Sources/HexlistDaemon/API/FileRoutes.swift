@@ -16,25 +16,25 @@ struct FileRoutes: Sendable {
         router.post("/v1/offers", use: offer)
         router.post("/v1/transfers") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.fetch(try await APIInput.requiredShape(request)))
+            return APIReply.json(try await api.node.transfers.fetch(try await APIInput.requiredShape(request)))
         }
         router.get("/v1/transfers", use: list)
         router.get("/v1/transfers/summary", use: summary)
         router.get("/v1/transfers/:id") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.transfer(try APIInput.id(context)))
+            return APIReply.json(try await api.node.transfers.transfer(try APIInput.id(context)))
         }
         router.post("/v1/transfers/:id/cancel") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.cancelTransfer(try APIInput.id(context)))
+            return APIReply.json(try await api.node.transfers.cancel(try APIInput.id(context)))
         }
         router.post("/v1/transfers/:id/retry") { request, context in
             let force = try APIQuery(request, allowing: ["force"]).flag("force")
-            return APIReply.json(try await api.node.retryTransfer(try APIInput.id(context), force: force))
+            return APIReply.json(try await api.node.transfers.retry(try APIInput.id(context), force: force))
         }
         router.delete("/v1/transfers/:id") { request, context in
             _ = try APIQuery(request)
-            try await api.node.forgetTransfer(try APIInput.id(context))
+            try await api.node.transfers.forget(try APIInput.id(context))
             return APIReply.json(ChangedShape(changed: 1))
         }
     }
@@ -50,20 +50,20 @@ struct FileRoutes: Sendable {
             throw HexlistError(.badRequest, "One request offers 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
         }
         let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
-        let (node, protected) = (api.node, await api.ownFolders())
+        let (offers, protected) = (api.node.transfers.offers, await api.ownFolders())
         return ProgressStream.response(request, api: api, pause: Self.progressPause) { tell -> OfferResult in
             let copying = wanted.copy ?? false
             if let hex = wanted.hex {
-                return try await node.reoffer(hex, to: peers, copying: copying, protecting: protected, progress: tell)
+                return try await offers.reoffer(hex, to: peers, copying: copying, protecting: protected, progress: tell)
             }
-            return try await node.offer(wanted.paths, to: peers, copying: copying, protecting: protected, progress: tell)
+            return try await offers.offer(wanted.paths, to: peers, copying: copying, protecting: protected, progress: tell)
         }
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["state", "limit", "after"])
         let stages: [TransferStage] = try query.texts("state").map { try APIQuery.choice($0, of: "state") }
-        let page = try await api.node.transfers(
+        let page = try await api.node.transfers.page(
             stages.isEmpty ? nil : Set(stages), before: try query.cursor(), limit: try query.limit())
         return APIReply.page(page.rows, next: page.next, cursor: \.id) { $0 }
     }
@@ -75,7 +75,7 @@ struct FileRoutes: Sendable {
         let last = try query.number("last", 1...Int64.max) ?? .max
         let look = { @Sendable [keeper = api.keeper] in
             // No transfer lies between a greater id and a smaller one.
-            first <= last ? try await keeper.node.transferSummary(first...last) : TransferSummary()
+            first <= last ? try await keeper.node.transfers.summary(first...last) : TransferSummary()
         }
         if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "transfers", look: look), api: api) }
         return APIReply.json(try await look())

@@ -2,7 +2,7 @@ import HexlistAPI
 import HexlistFiles
 import HexlistJSON
 import HexlistModel
-import HexlistNode
+import HexlistTransfers
 import Hummingbird
 import NIOCore
 
@@ -13,7 +13,7 @@ struct ServiceRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/services") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(Page(items: try await api.node.services().map(\.view)))
+            return APIReply.json(Page(items: try await api.node.transfers.services.all().map(\.view)))
         }
         router.get("/v1/services/:service/files", use: files)
         router.post("/v1/services/:service/links", use: links)
@@ -29,7 +29,7 @@ struct ServiceRoutes: Sendable {
 
     /// The service that the address names.
     private func service(_ context: BasicRequestContext, force: Bool) async throws -> any ContentService {
-        let service = try await api.node.service(try APIInput.text(context, "service"))
+        let service = try await api.node.transfers.services.named(try APIInput.text(context, "service"))
         return force ? service.forced : service
     }
 

@@ -10,15 +10,16 @@ struct ShareRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/shares") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(Page(items: try await api.node.shares()))
+            return APIReply.json(Page(items: try await api.node.transfers.shares.all()))
         }
         router.post("/v1/shares") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.share(try await APIInput.requiredShape(request), protecting: await api.ownFolders()))
+            let wanted: ShareRequest = try await APIInput.requiredShape(request)
+            return APIReply.json(try await api.node.transfers.shares.add(wanted, protecting: await api.ownFolders()))
         }
         router.delete("/v1/shares/:share") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.endShare(try APIInput.text(context, "share")))
+            return APIReply.json(try await api.node.transfers.shares.end(try APIInput.text(context, "share")))
         }
     }
 }

@@ -19,7 +19,7 @@ struct UploadRoutes: Sendable {
             }
             let peers = try await SendRoutes(api: api).targets(named: query.texts("to"), all: false)
             let name = try query.text("name") ?? ""
-            return APIReply.json(try await api.node.upload(name, size: size, to: peers, request.body))
+            return APIReply.json(try await api.node.transfers.offers.upload(name, size: size, to: peers, request.body))
         }
     }
 }

@@ -1,8 +1,8 @@
 import HexlistAPI
 import HexlistFiles
 import HexlistModel
-import HexlistNode
 import HexlistRclone
+import HexlistTransfers
 
 /// The remotes of rclone as services of the node.
 struct RcloneServices: ContentServices {

@@ -44,7 +44,7 @@ extension Outbox {
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))
         if !offers.isEmpty {
             // The files as they are now: their peer may not have asked for them yet.
-            let problems = try await fileThreads.run(on: eventLoop) { offers.map { Self.problem(with: $0) } }.get()
+            let problems = try await node?.transfers.offers.problems(of: offers.map { ($0.path, $0.identity) }) ?? []
             let times = times
             view.offers = zip(offers, problems).map { offer, problem in
                 let ends = Timestamp(milliseconds: times.milliseconds(of: store.clock.instant(of: offer.ends)))
@@ -53,16 +53,6 @@ extension Outbox {
         }
         view.tag = labels(of: [row.peer])[row.peer].map(PeerTag.init)
         return view
-    }
-
-    /// The reason why an offered file cannot be fetched; `nil` if it can. Blocks.
-    private static func problem(with offer: OfferedInRow) -> OfferProblem? {
-        do throws(FileFault) {
-            _ = try OfferedFile(offered: offer.path, offer.identity)
-            return nil
-        } catch {
-            return OfferProblem(error)
-        }
     }
 
     /// Tries a row again now: a failed or rejected one is queued anew, a waiting one waits no longer.
@@ -121,7 +111,7 @@ extension Outbox {
         let rows = changed.rows
         let arrived = live.union(deliveries.liveRows)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
-        tidyOfferCopies()
+        node?.transfers.offers.tidyCopies()
         deliveries.cancelled(rows.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         outboxChanged()
         return OutboxChange(

@@ -18,7 +18,6 @@ public actor Outbox {
     private nonisolated let metrics: NodeMetrics
     private nonisolated let watchers: Watchers
     private nonisolated let executor: any SerialExecutor
-    nonisolated let fileThreads: FileThreads
     let limits: NodeConfiguration.Outbox
     public internal(set) var isStopping = false
     public let deliveries: DeliveryScheduler
@@ -28,13 +27,12 @@ public actor Outbox {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     init(
-        _ store: HexStore, _ configuration: NodeConfiguration, on eventLoop: any EventLoop, _ clocks: Clocks, fileThreads: FileThreads,
+        _ store: HexStore, _ configuration: NodeConfiguration, on eventLoop: any EventLoop, _ clocks: Clocks,
         watchers: Watchers, metrics: NodeMetrics, logger: Logger
     ) {
         self.store = store
         self.eventLoop = eventLoop
         self.clocks = clocks
-        self.fileThreads = fileThreads
         self.watchers = watchers
         self.metrics = metrics
         self.logger = logger
@@ -57,9 +55,6 @@ public actor Outbox {
         guard let node else { throw HexlistError(.daemonUnreachable, "hexlistd is stopping.") }
         return try node.assumeIsolated(body)
     }
-
-    /// Removes copies of offered files that no row needs any more.
-    func tidyOfferCopies() { node?.assumeIsolated { $0.tidyOfferCopies() } }
 
     func labels(of peers: [PeerID]) -> [PeerID: PeerLabel] { node?.assumeIsolated { $0.labels(of: peers) } ?? [:] }
 

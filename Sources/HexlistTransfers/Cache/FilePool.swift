@@ -1,0 +1,204 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+import Synchronization
+
+/// The files that are here under their digest: those of the pool, which go when room is needed or nobody uses them, and kept ones, which go
+/// with the hexes they were kept for. Calls block; they are for the threads for files.
+///
+/// A row of the store is written first, and the file is moved to its place afterwards. So whenever the process ends, the next round
+/// (`tidy`) finishes the move, and deletes files without a row.
+final class FilePool: Sendable {
+    private let store: HexStore
+    private let cache: DigestFolder
+    private let kept: DigestFolder
+    /// False if no file is kept, so that deleting a hex needs no cleanup.
+    private let mayKeep = Mutex(true)
+    /// One change at a time.
+    private let turn = Mutex(())
+
+    /// - Parameter cacheFolder: `nil` for one beside the store.
+    init(_ store: HexStore, cacheFolder: String?) {
+        self.store = store
+        let beside = HexlistPaths.folder(of: store.path)
+        cache = DigestFolder(path: cacheFolder ?? HexlistPaths.join(beside, "cache"))
+        kept = DigestFolder(path: HexlistPaths.join(beside, "files"))
+    }
+
+    var keeps: Bool { mayKeep.withLock { $0 } }
+
+    func folder(_ place: PoolPlace) -> DigestFolder { place == .pool ? cache : kept }
+
+    func path(of file: PooledFile) -> String { folder(file.place).path(of: file.sha256, name: file.name) }
+
+    // MARK: Use
+
+    /// The identity of the file that a transfer put there.
+    func identity(of row: TransferRow, name: String) -> String? {
+        guard let place = row.place, let digest = row.sha256 else { return nil }
+        return folder(place).open(digest, name: name)?.identity.description
+    }
+
+    /// Opens the file with a digest; `nil` if it is missing or has changed.
+    /// - Parameter peer: a peer that must have sent it; `nil` for any.
+    func open(_ digest: [UInt8], from peer: PeerID? = nil) -> (OfferedFile, PooledFile)? {
+        guard let row = try? store.readSync({ try $0.pooled([digest], from: peer) }).first, let file = content(of: row) else { return nil }
+        return (file, row)
+    }
+
+    /// Opens the file of a row; `nil` if it is missing or has changed.
+    private func content(of row: PooledFile) -> OfferedFile? {
+        guard let file = folder(row.place).open(row.sha256, name: row.name),
+            FileIdentity(row.identity)?.hasSameContent(as: file.identity) ?? false
+        else { return nil }
+        return file
+    }
+
+    /// The files with these digests that a peer sent and that are here, which counts as a use. Files that have changed are forgotten.
+    func use(_ digests: [[UInt8]], from peer: PeerID, for hex: Int64?, at now: Int64) throws -> [PooledFile] {
+        var files: [PooledFile] = []
+        for row in try store.readSync({ try $0.pooled(digests, from: peer) }) {
+            if content(of: row) != nil { files.append(row) } else { drop(row) }
+        }
+        if !files.isEmpty { try store.usePooled(files.map(\.id), for: hex, at: now) }
+        return files
+    }
+
+    /// Deletes a file that has changed, and its row.
+    func drop(_ file: PooledFile) {
+        folder(file.place).remove(file.sha256)
+        try? store.dropPooled([file.id])
+    }
+
+    /// The files that are kept have changed.
+    func keepingChanged() { mayKeep.withLock { $0 = true } }
+
+    // MARK: Room
+
+    /// Files that are looked at at once.
+    private static let chunk = 256
+
+    /// Deletes the least recently used files that nobody has open.
+    /// - Returns: whether there is as much room as was wanted.
+    func makeRoom(_ wanted: PoolFull) throws -> Bool {
+        try turn.withLock { _ in
+            var rest = wanted
+            try removeUnused { file in
+                rest.bytes -= file.size
+                rest.files -= 1
+                return rest.bytes > 0 || rest.files > 0
+            }
+            return rest.bytes <= 0 && rest.files <= 0
+        }
+    }
+
+    /// Deletes files of the pool that nobody has open.
+    /// - Parameters:
+    ///   - days: only those that were not used for so long, by the store's `LivedClock`; `nil` for any.
+    ///   - before: only those that were last used before this time, in milliseconds since 1970.
+    func clear(unusedFor days: Int? = nil, usedBefore before: Int64 = .max) throws -> (removed: Int, bytes: Int64, inUse: Int) {
+        try turn.withLock { _ in
+            var (removed, bytes) = (0, Int64(0))
+            let inUse = try removeUnused(for: days, usedBefore: before) { file in
+                removed += 1
+                bytes += file.size
+                return true
+            }
+            return (removed, bytes, inUse)
+        }
+    }
+
+    /// - Parameter removed: called for each; `false` ends it.
+    /// - Returns: the files that are open and stay.
+    @discardableResult
+    private func removeUnused(for days: Int? = nil, usedBefore before: Int64 = .max, _ removed: (PooledFile) -> Bool) throws -> Int {
+        var inUse: Set<Int64> = []
+        var goesOn = true
+        while goesOn {
+            let files = try store.readSync { [inUse] in
+                try $0.leastUsedPooled(unusedFor: days, usedBefore: before, limit: Self.chunk + inUse.count)
+            }
+            .filter { !inUse.contains($0.id) }
+            guard !files.isEmpty else { break }
+            var gone: [Int64] = []
+            for file in files where goesOn {
+                guard cache.removeUnused(file.sha256, name: file.name) else {
+                    inUse.insert(file.id)
+                    continue
+                }
+                gone.append(file.id)
+                goesOn = removed(file)
+            }
+            try store.dropPooled(gone)
+        }
+        return inUse.count
+    }
+
+    // MARK: Order
+
+    /// Moves files of the pool that are to be kept to the kept ones, and deletes those that are kept for no hex any more.
+    func settle() throws {
+        try turn.withLock { _ in
+            for file in try store.readSync({ try $0.misplacedPooled() }) {
+                switch file.place {
+                case .pool:
+                    try store.placePooled(file.id, .kept, identity: file.identity)
+                    var moved = file
+                    moved.place = .kept
+                    try putInPlace(moved)
+                case .kept: drop(file)
+                }
+            }
+            var keeps = try store.readSync { try $0.keepsFiles() }
+            if keeps {
+                try store.dropKept()
+                keeps = try store.readSync { try $0.keepsFiles() }
+            }
+            mayKeep.withLock { $0 = keeps }
+        }
+    }
+
+    /// Moves a file to where its row says, unless it is there.
+    private func putInPlace(_ file: PooledFile) throws {
+        guard folder(file.place).open(file.sha256, name: file.name) == nil else { return }
+        let other: PoolPlace = file.place == .pool ? .kept : .pool
+        try folder(other).move(file.sha256, name: file.name, to: folder(file.place))
+        guard let identity = folder(file.place).open(file.sha256, name: file.name)?.identity else { return }
+        try store.placePooled(file.id, file.place, identity: identity.description)
+    }
+
+    /// The round at the start and each hour: finishes what was begun, drops what is gone, too old or too much, and deletes what no row names.
+    /// - Parameter days: unused files older than this are deleted.
+    func tidy(unusedFor days: Int, most bytes: Int64) throws {
+        try settle()
+        try turn.withLock { _ in
+            var before: Int64?
+            repeat {
+                let page = try store.readSync { [before] in try $0.pooledPage(before: before, limit: 1_000) }
+                for file in page.items where content(of: file) == nil {
+                    do {
+                        try putInPlace(file)
+                    } catch let error as HexlistError {
+                        throw error  // of the store: nothing is known of the file, which stays
+                    } catch {
+                        drop(file)
+                        continue
+                    }
+                    let row = try store.readSync { try $0.pooled([file.sha256]) }.first
+                    if row.flatMap(content(of:)) == nil { drop(file) }
+                }
+                before = page.next
+            } while before != nil
+            for place in PoolPlace.allCases {
+                let there = folder(place).digests()  // first: what comes meanwhile has a row
+                let known = try store.readSync { try $0.digests(in: place) }
+                for digest in there where !known.contains(digest) { folder(place).remove(digest) }
+            }
+        }
+        _ = try clear(unusedFor: days)
+        let sums = try store.readSync { try $0.poolSums() }
+        let excess = sums.bytes + sums.comingBytes - bytes
+        if excess > 0 { _ = try makeRoom(PoolFull(bytes: excess, files: 0)) }
+    }
+}

@@ -1,0 +1,105 @@
+import HexlistAPI
+import HexlistEventLoop
+import HexlistFiles
+public import HexlistModel
+import HexlistStore
+import Logging
+import NIOCore
+
+/// One look at the new hexes of a peer whose files are fetched automatically. Blocks; for the threads for files.
+///
+/// Only files that the proven sender itself offers are fetched, into the pool, and only if all files of the hex are within the limit. No more
+/// than half of the pool is reserved for them; the rest is for files that somebody asks for. The last hex that was looked at is in the store, in
+/// one transaction with the transfers, so a restart neither repeats nor forgets one.
+struct AutomaticFetch: Sendable {
+    let store: HexStore
+    let pool: FilePool
+    let own: PeerID
+    let peer: PeerID
+    /// The most bytes of the pool.
+    let most: Int64
+    /// Milliseconds since 1970.
+    let now: Int64
+
+    /// The most hexes of one look; another look follows if there are more.
+    private static let hexes = 32
+
+    /// - Returns: the transfers that were added, and whether there is more to look at.
+    func look() throws -> (added: [TransferRow], hasMore: Bool) {
+        guard let allowance = try store.readSync({ try $0.fetchAllowance(of: peer, at: now) }) else { return ([], false) }
+        let hexes = try store.readSync { try $0.inboxHexes(of: peer, after: allowance.after, limit: Self.hexes) }
+        var added: [TransferRow] = []
+        var today = allowance.today
+        for hex in hexes {
+            let rows = try wanted(hex.id)
+            let bytes = rows.map(\.counted).clampedSum
+            let isAllowed = bytes <= allowance.limit - min(today, allowance.limit)
+            let taken = try add(isAllowed ? rows : [], place: hex.place)
+            today += taken.reduce(0) { $0 + $1.counted }
+            added += taken
+        }
+        return (added, hexes.count == Self.hexes)
+    }
+
+    /// The files of a hex that its sender offers, and that are neither on their way from it nor here because it sent them.
+    private func wanted(_ id: Int64) throws -> [TransferRow] {
+        guard let hex = try store.readSync({ try $0.hex(id) }) else { return [] }
+        var plan = FetchPlan(own: own)
+        plan.addAll(of: hex.content)
+        guard !plan.files.isEmpty else { return [] }
+        var known = try store.readSync { try $0.digests(from: peer) }
+        return plan.files.compactMap { file in
+            guard case .offer = file.link.target, file.link.peer == peer, let digest = file.sha256, let size = file.size,
+                known.insert(digest).inserted
+            else { return nil }
+            var row = TransferRow(
+                hex: id, url: file.link.description, peer: peer, folder: pool.folder(.pool).folder(of: digest), mask: 0o177,
+                name: file.name,
+                part: String(BootNonce.random.description), size: size, sha256: digest, modified: file.modified, createdAt: now)
+            row.place = .pool
+            return row
+        }
+    }
+
+    /// Adds transfers, after making room for them; none if there is no room.
+    private func add(_ rows: [TransferRow], place: Int64) throws -> [TransferRow] {
+        for _ in 0..<2 where !rows.isEmpty {
+            do {
+                return try store.fetchByItself(rows, of: peer, upTo: place, at: now, poolBytes: most)
+            } catch let full as PoolFull {
+                guard try pool.makeRoom(full) else { break }
+            } catch let error as HexlistError where error.code == .badRequest {
+                break  // too many wait, or half of the pool is reserved
+            }
+        }
+        return try store.fetchByItself([], of: peer, upTo: place, at: now, poolBytes: most)
+    }
+}
+
+extension FileTransfers {
+    /// Looks for files to fetch automatically in the new hexes of a peer that has a limit for them. One look at a time for each peer.
+    public nonisolated func fetchAutomatically(from peer: PeerID) { assumeIsolated { $0.lookForFiles(of: peer) } }
+
+    private func lookForFiles(of peer: PeerID) {
+        guard !isStopping, fetching.beginLook(peer) else { return }
+        let look = AutomaticFetch(
+            store: store, pool: pool, own: id, peer: peer, most: configuration.cacheBytes, now: clocks.milliseconds)
+        transport.fileThreads.run(on: eventLoop) { try look.look() }.whenComplete { [weak self] result in
+            guard let self else { return }
+            assumeIsolated { transfers in
+                var isMore = transfers.fetching.endLook(peer)
+                switch result {
+                case .success(let (added, hasMore)):
+                    if !added.isEmpty { transfers.fetching.add(added, force: false, transfers) }
+                    isMore = isMore || hasMore
+                case .failure(let error):
+                    if !transfers.isStopping {
+                        transfers.logger.warning("files could not be fetched automatically", metadata: ["error": "\(error)"])
+                    }
+                    return
+                }
+                if isMore { transfers.lookForFiles(of: peer) }
+            }
+        }
+    }
+}

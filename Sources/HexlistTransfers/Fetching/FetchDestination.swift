@@ -1,0 +1,67 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// The destination of fetched files.
+enum FetchDestination: Equatable {
+    case folder(String)
+    case place(PoolPlace)
+
+    /// - Throws: `HexlistError` `badRequest` unless exactly one is named.
+    init(_ request: TransferRequest) throws(HexlistError) {
+        switch (request.to, request.cache ?? false, request.keep ?? false) {
+        case (nil, true, false): self = .place(.pool)
+        case (nil, false, true): self = .place(.kept)
+        case (let folder?, false, false):
+            guard folder.hasPrefix("/"), !folder.utf8.contains(0) else {
+                throw HexlistError(.badRequest, "`to` is the absolute path of a folder.")
+            }
+            self = .folder(folder)
+        default: throw HexlistError(.badRequest, "Say where to: one of `to`, `cache` and `keep`.")
+        }
+    }
+
+    var isFolder: Bool { if case .folder = self { true } else { false } }
+}
+
+/// The folder that files are fetched into, and those made in it.
+enum DestinationFolder {
+    /// Makes folders in an existing one.
+    /// - Throws: `HexlistError` `badRequest` if one of them exists and is no folder, or is a symbolic link.
+    static func make(_ folders: [[String]], in base: String, mask: Int) throws {
+        var status = stat()
+        guard stat(base, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(base, columns: 200)) is no folder.", hint: "`--to` names one that is there.")
+        }
+        guard access(base, W_OK | X_OK) == 0 else {
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(base, columns: 200)) cannot be written (\(String(cString: strerror(errno)))).")
+        }
+        for folder in folders {
+            let path = ([base] + folder).joined(separator: "/")
+            let mode = mode_t(0o777 & ~mask)
+            if mkdir(path, mode) == 0 {
+                // Another user who may write there may have replaced it by a link.
+                let made = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                if made >= 0 {
+                    _ = fchmod(made, mode)
+                    close(made)
+                }
+                continue
+            }
+            let reason = errno
+            guard reason == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                throw HexlistError(
+                    .badRequest,
+                    "The folder \(TerminalText.clean(path, columns: 300)) cannot be made (\(String(cString: strerror(reason)))).",
+                    hint: "Fetch into another folder with `--to`.")
+            }
+        }
+    }
+}

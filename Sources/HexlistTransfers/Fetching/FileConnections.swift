@@ -1,0 +1,163 @@
+import HexlistFiles
+import HexlistModel
+import HexlistTransport
+import NIOCore
+
+/// The connections on which files are fetched: those without a request, those that small files share, and those that peers were asked to dial.
+final class FileConnections {
+    typealias Connected = @Sendable (Result<FileClientConnection, ConnectFault>) -> Void
+
+    /// The time in which a peer that was asked to dial has to connect; its dial takes 3 s at most.
+    private static let dialTime = TimeAmount.seconds(6)
+
+    /// An attempt or a list that waits for a connection that its peer was asked to dial.
+    private struct Awaited {
+        var token: BootNonce
+        var done: Connected
+        var timeout: Scheduled<Void>
+    }
+
+    /// The peers that serve files and have a session.
+    private var connectedPeers: Set<PeerID> = []
+    /// The peers that took no dial and dialled themselves when asked to: they are asked at once, until they go.
+    private var firewalledPeers: Set<PeerID> = []
+    /// Connections without a request, by peer.
+    private var idle: [PeerID: [FileClientConnection]] = [:]
+    /// At most one for each attempt.
+    private var awaited: [PeerID: [Awaited]] = [:]
+    private let shared = SharedConnections()
+
+    func stop() {
+        for connection in idle.values.joined() { connection.abort() }
+        idle = [:]
+        shared.stop()
+        for one in awaited.values.joined() { one.timeout.cancel() }
+        awaited = [:]
+    }
+
+    // MARK: Peers
+
+    /// Whether a peer that serves files has a session.
+    func isConnected(_ peer: PeerID) -> Bool { connectedPeers.contains(peer) }
+
+    func peerCame(_ peer: PeerID) { connectedPeers.insert(peer) }
+
+    /// - Returns: whether it served files.
+    func peerWent(_ peer: PeerID) -> Bool {
+        guard connectedPeers.remove(peer) != nil else { return false }
+        firewalledPeers.remove(peer)
+        for one in awaited.removeValue(forKey: peer) ?? [] {
+            one.timeout.cancel()
+            one.done(.failure(.unreachable("Its owner went away.")))
+        }
+        abortIdle(peer)
+        return true
+    }
+
+    func abortIdle(_ peer: PeerID) {
+        for connection in idle.removeValue(forKey: peer) ?? [] { connection.abort() }
+    }
+
+    // MARK: Connections
+
+    /// Hands over a connection to a peer that no other attempt uses.
+    func connect(to peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
+        while let connection = idle[peer]?.popLast() {
+            if connection.isIdle { return done(.success(connection)) }
+        }
+        let targets = host.node.dialTargets(of: peer)
+        guard !targets.isEmpty, !firewalledPeers.contains(peer) else {
+            return askToDial(peer, host, done, otherwise: "No address is known at which its owner takes connections.")
+        }
+        host.transport.dialForFiles(targets, expecting: peer).report.whenSuccess { [weak host] report in
+            if let connection = report.files { return done(.success(connection)) }
+            let why = "Its owner could not be reached: \(report.summary.map { "\($0)" } ?? "")."
+            guard let host, report.summary?.mayBeFirewall == true else { return done(.failure(.unreachable(why))) }
+            host.assumeIsolated { $0.connections.askToDial(peer, $0, done, otherwise: why) }
+        }
+    }
+
+    /// Keeps a connection without a request for the next one.
+    func keep(_ connection: FileClientConnection, to peer: PeerID) {
+        guard connectedPeers.contains(peer), connection.isIdle, idle[peer, default: []].count < FileServing.perPeer else {
+            return connection.abort()
+        }
+        idle[peer, default: []].append(connection)
+    }
+
+    /// Hands over the connection that small files of one place of the queue share.
+    func share(_ run: TransferRun, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
+        shared.join(run, place, of: peer, host, done)
+    }
+
+    /// An attempt needs its shared connection no more.
+    func leave(_ run: TransferRun, of peer: PeerID) {
+        if let connection = shared.leave(run) { keep(connection, to: peer) }
+    }
+
+    // MARK: Connections that the owner dials
+
+    /// Asks the owner of a file to dial this machine, over the session there is (`FileDial`).
+    private func askToDial(_ peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected, otherwise why: String) {
+        guard !host.isStopping else { return done(.failure(.unreachable(why))) }
+        let token = BootNonce.random
+        let timeout = host.eventLoop.scheduleTask(in: Self.dialTime) { [weak host] in
+            guard let host else { return }
+            host.assumeIsolated { $0.connections.notDialled(token, by: peer, why) }
+        }
+        // First, since the session may end with the request.
+        awaited[peer, default: []].append(Awaited(token: token, done: done, timeout: timeout))
+        guard !host.node.askToDial(peer, token: token), let one = takeAwaited(token, of: peer) else { return }
+        one.timeout.cancel()
+        done(.failure(.unreachable(why)))
+    }
+
+    private func notDialled(_ token: BootNonce, by peer: PeerID, _ why: String) {
+        guard let one = takeAwaited(token, of: peer) else { return }
+        firewalledPeers.remove(peer)
+        one.done(.failure(.unreachable("\(why) Nor did it come from there when it was asked to.")))
+    }
+
+    private func takeAwaited(_ token: BootNonce, of peer: PeerID) -> Awaited? {
+        guard let index = awaited[peer]?.firstIndex(where: { $0.token == token }), let one = awaited[peer]?.remove(at: index) else {
+            return nil
+        }
+        if awaited[peer]?.isEmpty == true { awaited[peer] = nil }
+        return one
+    }
+
+    /// Whether a connection is waited for that a peer was asked to dial.
+    func wantsConnection(of key: Fingerprint) -> Bool { awaited[key.peerID]?.isEmpty == false }
+
+    /// A peer dialled that was asked to.
+    /// - Returns: whether it was waited for; otherwise it is closed.
+    @discardableResult
+    func dialled(_ connection: FileClientConnection) -> Bool {
+        let peer = connection.peer.peerID
+        guard var waiting = awaited[peer], !waiting.isEmpty else {
+            connection.abort()
+            return false
+        }
+        let one = waiting.removeFirst()
+        awaited[peer] = waiting.isEmpty ? nil : waiting
+        one.timeout.cancel()
+        firewalledPeers.insert(peer)
+        one.done(.success(connection))
+        return true
+    }
+}
+
+/// Why no connection was made.
+enum ConnectFault: Error {
+    case unreachable(String)
+}
+
+extension DialError {
+    /// Whether the peer may be there and only not take connections.
+    fileprivate var mayBeFirewall: Bool {
+        switch self {
+        case .refused, .unreachable, .timeout, .nameNotFound: true
+        case .closed, .notHexlist, .otherIdentity, .cancelled, .failed: false
+        }
+    }
+}

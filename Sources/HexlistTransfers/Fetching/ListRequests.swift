@@ -1,0 +1,169 @@
+import HexlistEventLoop
+import HexlistFiles
+import HexlistModel
+import HexlistSession
+import HexlistTransport
+import NIOCore
+
+/// The lists of folders that are asked for of peers, beside the transfers: at most two at once of each peer.
+final class ListRequests {
+    static let perPeer = 2
+    /// The time for a session with a peer that has none.
+    private static let patience = TimeAmount.seconds(10)
+
+    /// Requests that wait for a session, by peer; each is told once.
+    private var arrivals: [PeerID: [UInt64: (Bool) -> Void]] = [:]
+    private var asked: [PeerID: Int] = [:]
+    /// Requests that wait for a turn, by peer.
+    private var turns: [PeerID: [CheckedContinuation<Void, Never>]] = [:]
+    private var last: UInt64 = 0
+
+    /// Whether a list of this peer is wanted.
+    func wants(_ peer: PeerID) -> Bool { arrivals[peer] != nil || asked[peer] != nil }
+
+    /// - Parameter isHere: `false` if no session could be opened.
+    func peerCame(_ peer: PeerID, _ isHere: Bool) {
+        for tell in arrivals.removeValue(forKey: peer)?.values ?? [:].values { tell(isHere) }
+    }
+
+    /// Asks a peer for a list; cancelled with its task.
+    /// - Throws: `HexlistError`: `notFound`, `gone` for an absent peer, `refused` for an answer that is not understood.
+    func ask(_ peer: PeerID, _ target: FileRequestTarget, _ host: isolated FileTransfers) async throws -> [UInt8] {
+        if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
+        await turn(peer, host)
+        defer { passOn(peer) }
+        try Task.checkCancellation()
+        let request = ListRequest()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                request.done = { [weak host] result, connection in
+                    continuation.resume(with: result)
+                    guard let connection else { return }
+                    guard let host else { return connection.abort() }
+                    host.assumeIsolated { $0.connections.keep(connection, to: peer) }
+                }
+                host.connections.connect(to: peer, host) { result in
+                    switch result {
+                    case .success(let connection): request.ask(connection, target.description)
+                    case .failure(.unreachable(let why)): request.end(.failure(HexlistError(.gone, why)))
+                    }
+                }
+            }
+        } onCancel: { [eventLoop = host.eventLoop] in
+            eventLoop.execute { request.end(.failure(CancellationError())) }
+        }
+    }
+
+    private func arrival(of peer: PeerID, _ host: isolated FileTransfers) async throws {
+        let label = host.node.label(of: peer)?.text(.named) ?? peer.shortID
+        switch host.node.presence(of: peer) {
+        case .withoutFiles: throw HexlistError(.gone, "\(label) has an older Hexlist, which hands out no files.")
+        case .absent: throw HexlistError(.gone, "\(label) is not there.", hint: "`hexlist peers --all --why` says more.")
+        case .present: break
+        }
+        guard await arrives(peer, within: Self.patience, dials: true, host) else {
+            throw HexlistError(.gone, "\(label) could not be reached.", hint: "`hexlist doctor \(peer.shortID)` finds out why.")
+        }
+    }
+
+    /// Waits for a peer that may be away, until there is a session over which it hands out files. A dial that led nowhere does not end that: the
+    /// peer's next announcement brings another one.
+    /// - Returns: whether there is one.
+    func awaitPeer(_ peer: PeerID, within patience: Duration, _ host: isolated FileTransfers) async -> Bool {
+        let deadline = host.clocks.now + patience
+        var dials = true
+        while !host.connections.isConnected(peer), !Task.isCancelled, !host.isStopping {
+            let rest = deadline - host.clocks.now
+            guard rest > .zero else { return false }
+            if await arrives(peer, within: TimeAmount(rest), dials: dials, host) { return true }
+            dials = false
+        }
+        return host.connections.isConnected(peer)
+    }
+
+    /// - Parameter dials: whether a peer that is there without a session is dialled now.
+    /// - Returns: whether a session came about; `false` also if the dial failed.
+    private func arrives(_ peer: PeerID, within patience: TimeAmount, dials: Bool, _ host: isolated FileTransfers) async -> Bool {
+        last += 1
+        let number = last
+        let isHere = await host.eventLoop.within(patience, otherwise: false) { tell in
+            arrivals[peer, default: [:]][number] = tell
+            if dials { host.fetching.kick(peer, host) }
+        }
+        arrivals[peer]?[number] = nil
+        if arrivals[peer]?.isEmpty ?? false { arrivals[peer] = nil }
+        return isHere
+    }
+
+    private func turn(_ peer: PeerID, _ host: isolated FileTransfers) async {
+        if asked[peer, default: 0] < Self.perPeer {
+            asked[peer, default: 0] += 1
+        } else {
+            await withCheckedContinuation { turns[peer, default: []].append($0) }
+        }
+    }
+
+    /// Hands the turn to the next, or gives it back.
+    private func passOn(_ peer: PeerID) {
+        if var waiting = turns.removeValue(forKey: peer) {
+            let next = waiting.removeFirst()
+            if !waiting.isEmpty { turns[peer] = waiting }
+            next.resume()
+        } else if let count = asked[peer] {
+            asked[peer] = count > 1 ? count - 1 : nil
+        }
+    }
+}
+
+/// One request for a list. Confined to the event loop.
+private final class ListRequest: FileClientDelegate, @unchecked Sendable {
+    /// Called once, with the connection if it can be used again.
+    var done: ((Result<[UInt8], any Error>, FileClientConnection?) -> Void)?
+    private var connection: FileClientConnection?
+    private var bytes: [UInt8] = []
+    private var isAnswered = false
+
+    func ask(_ connection: FileClientConnection, _ target: String) {
+        guard done != nil else { return connection.abort() }
+        self.connection = connection
+        connection.get(target, from: 0, ifStill: nil, self)
+    }
+
+    func end(_ result: Result<[UInt8], any Error>) {
+        guard let done = done.take() else { return }
+        let free = connection.flatMap { $0.isIdle ? $0 : nil }
+        if free == nil { connection?.abort() }
+        connection = nil
+        done(result, free)
+    }
+
+    func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
+        isAnswered = true
+        switch head.status {
+        case 200 where head.entityTag == nil && head.length <= Int64(FolderListing.maximumBytes): return
+        case 200: end(.failure(HexlistError(.refused, "The peer's answer is no list of a folder.")))
+        case 404: end(.failure(HexlistError(.notFound, "It is not there, may not be read there, or is not shared with this machine.")))
+        default: end(.failure(HexlistError(.refused, "The peer answered with status \(head.status).")))
+        }
+    }
+
+    func bodyArrived(on connection: FileClientConnection) {
+        guard done != nil else { return }
+        var piece = ByteBuffer()
+        let isEnd = connection.takeBody(into: &piece)
+        bytes += piece.readableBytesView
+        if isEnd { end(.success(bytes)) }
+    }
+
+    func failed(_ fault: FileConnectionFault, on connection: FileClientConnection) {
+        self.connection = nil
+        if fault == .closed, !isAnswered {
+            let peer = connection.peer.peerID.shortID
+            let error = HexlistError(
+                .gone, "The peer closed the connection without an answer; perhaps it does not trust this machine.",
+                hint: "`hexlist doctor \(peer)` finds out; `hexlist pair \(peer)` pairs anew.")
+            return end(.failure(error))
+        }
+        end(.failure(HexlistError(.gone, "The link to the peer was lost: \(fault).", hint: "Try again.")))
+    }
+}

@@ -1,0 +1,214 @@
+import HexlistFiles
+import HexlistStore
+import NIOCore
+
+/// One attempt to fetch a file of a remote: makes the partial file, has it written by the service, reports progress meanwhile, checks the
+/// length, and hands it over to get its name. An interrupted attempt does not resume.
+///
+/// It has more than 15 properties because it has the parts of one attempt, as `PeerFetch`. Confined to the event loop; files are opened and
+/// looked at on the threads for them. A file without a name is deleted once the service has stopped writing it.
+final class RemoteFetch: FetchAttempt, @unchecked Sendable {
+    /// The time between two looks at the length.
+    private static let lookPause = TimeAmount.milliseconds(300)
+
+    private enum Phase {
+        case preparing, copying, finishing
+        /// All of it is here, and waits for its name.
+        case whole
+        case ended
+    }
+
+    private enum Opened: Sendable {
+        case finished
+        case part(PartFile)
+    }
+
+    let run: TransferRun
+    let id: TransferID
+    private(set) var row: TransferRow
+    var arrivedBytes: Int64 { row.bytes }
+    private let link: RemoteLink
+    private let remotes: any ContentServices
+    private let dependencies: FetchDependencies
+    private let progressed: (RemoteFetch) -> Void
+    /// Called with a whole file that waits for its name.
+    private let whole: (RemoteFetch, WholeFile) -> Void
+    /// Called with the end, exactly once unless the run is stopped.
+    private let ended: (RemoteFetch, FetchEnd) -> Void
+    private var phase = Phase.preparing
+    private var part: PartFile?
+    private var wholeFile: WholeFile?
+    /// The request to the service, the end of which is reported to `copied`.
+    private(set) var copying: Task<Void, Never>?
+    private var looks: RepeatedTask?
+    private var isLooking = false
+
+    init(
+        _ run: TransferRun, _ row: TransferRow, _ link: RemoteLink, of remotes: any ContentServices, with dependencies: FetchDependencies,
+        progressed: @escaping (RemoteFetch) -> Void, whole: @escaping (RemoteFetch, WholeFile) -> Void,
+        ended: @escaping (RemoteFetch, FetchEnd) -> Void
+    ) {
+        self.run = run
+        id = TransferID(row.id)
+        self.row = row
+        self.link = link
+        self.remotes = remotes
+        self.dependencies = dependencies
+        self.progressed = progressed
+        self.whole = whole
+        self.ended = ended
+    }
+
+    func start() {
+        row.bytes = 0
+        let (row, minimumFree) = (row, dependencies.minimumFree)
+        work({ () throws -> Opened in
+            guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
+            if let placement = PartFile.Placement(row),
+                try PartFile.adopt(folder: row.folder, goal: goal, placement: placement) == .finished
+            {
+                return .finished
+            }
+            PartFile.discard(folder: row.folder, goal: goal)
+            return .part(try PartFile(folder: row.folder, goal: goal))
+        }) { opened in
+            switch opened {
+            case .finished:
+                self.row.bytes = self.row.size ?? 0
+                self.end(FetchEnd(outcome: .done))
+            case .part(let part):
+                self.part = part
+                self.copy(into: part)
+            }
+        }
+    }
+
+    // MARK: Copying
+
+    private func copy(into part: PartFile) {
+        phase = .copying
+        let (remotes, link, folder, name, eventLoop) = (remotes, link, row.folder, part.goal.partName, dependencies.eventLoop)
+        copying = Task {
+            let result: Result<Void, any Error>
+            do { result = .success(try await remotes.copy(link, to: folder, as: name)) } catch { result = .failure(error) }
+            eventLoop.execute { self.copied(result) }
+        }
+        looks = eventLoop.scheduleRepeatedTask(initialDelay: Self.lookPause, delay: Self.lookPause) { [weak self] _ in
+            self?.look(at: part)
+        }
+    }
+
+    private func look(at part: PartFile) {
+        guard case .copying = phase, !isLooking else { return }
+        isLooking = true
+        dependencies.threads.run(on: dependencies.eventLoop) { try part.writtenBytes() }.assumeIsolated().whenComplete { result in
+            self.isLooking = false
+            guard case .copying = self.phase, case .success(let bytes) = result else { return }
+            guard bytes <= part.goal.size else { return self.end(Self.otherSize) }
+            guard bytes > self.row.bytes else { return }
+            self.row.bytes = bytes
+            self.progressed(self)
+        }
+    }
+
+    private static let otherSize = FetchEnd(
+        outcome: .final, reason: "changed", message: "It has another size than was listed; fetch it again.")
+
+    /// The service writes no more.
+    private func copied(_ result: Result<Void, any Error>) {
+        copying = nil
+        guard case .copying = phase, let part else { return leavePart() }
+        endLooks()
+        switch result {
+        case .failure(let fault as RemoteFault):
+            end(FetchEnd(outcome: fault.outcome, reason: fault.reason, message: fault.message))
+        case .failure(let error): end(FetchEnd(of: error))
+        case .success:
+            phase = .finishing
+            work({ try part.takeOver() }) { file in
+                self.part = nil
+                self.row.bytes = file.goal.size
+                self.phase = .whole
+                self.wholeFile = file
+                self.whole(self, file)
+            }
+        }
+    }
+
+    private func endLooks() {
+        looks?.cancel()
+        looks = nil
+    }
+
+    // MARK: The end
+
+    func placed(_ result: Result<PartFile.Placement, any Error>) {
+        guard case .whole = phase else { return }
+        switch result {
+        case .success(let placement):
+            wholeFile = nil
+            row.finalName = placement.name
+            row.fileInode = placement.fileInode
+            end(FetchEnd(outcome: .done))
+        case .failure(let error): end(FetchEnd(ofPlacing: error))
+        }
+    }
+
+    func stop(discarding: Bool) {
+        // If the daemon stops, the file may still get its name; the next start looks.
+        if !discarding { wholeFile = nil }
+        close()
+    }
+
+    private func end(_ end: FetchEnd) {
+        if case .ended = phase { return }
+        if end.outcome != .done { row.bytes = 0 }
+        close()
+        ended(self, end)
+    }
+
+    private func close() {
+        guard phase != .ended else { return }
+        phase = .ended
+        endLooks()
+        copying?.cancel()
+        leavePart()
+    }
+
+    /// Deletes what has no name, unless the service still writes it.
+    private func leavePart() {
+        guard copying == nil else { return }
+        let (part, file, folder) = (part.take(), wholeFile.take(), row.folder)
+        guard part != nil || file != nil else { return }
+        _ = dependencies.threads.run(on: dependencies.eventLoop) {
+            part?.discard()
+            if let file { PartFile.discard(folder: folder, goal: file.goal) }
+        }
+    }
+
+    /// Runs work on the threads; a fault of it ends the run.
+    private func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value, then: @escaping (Value) -> Void) {
+        dependencies.threads.run(on: dependencies.eventLoop, work).assumeIsolated().whenComplete { result in
+            switch (result, self.phase) {
+            case (.success(let value), .ended):
+                // It was stopped meanwhile.
+                if let opened = value as? Opened, case .part(let part) = opened { self.part = part }
+                if let file = value as? WholeFile { self.wholeFile = file }
+                self.leavePart()
+            case (.failure, .ended): break
+            case (.success(let value), _): then(value)
+            case (.failure(let fault as FileFault), .finishing) where fault.isOtherSize: self.end(Self.otherSize)
+            case (.failure(let error), _): self.end(FetchEnd(of: error))
+            }
+        }
+    }
+}
+
+extension FileFault {
+    fileprivate var isOtherSize: Bool {
+        switch self {
+        case .tooShort, .tooLong: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import HexlistFiles
+import HexlistModel
+import HexlistTransport
+
+/// The connections that small files share: those in one place of the queue pipeline their requests on one connection.
+final class SharedConnections {
+    typealias Connected = FileConnections.Connected
+
+    /// The connection of one place. Confined to the event loop; that makes it `Sendable`.
+    private final class Line: @unchecked Sendable {
+        /// `nil` while it is being made.
+        var connection: FileClientConnection?
+        var waiting: [Connected] = []
+        var users = 0
+    }
+
+    private var lines: [Int: Line] = [:]
+    private var used: [TransferRun: (place: Int, line: Line)] = [:]
+
+    /// Hands a run the connection of its place, after making one if there is none.
+    func join(_ run: TransferRun, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
+        let line = lines[place] ?? Line()
+        lines[place] = line
+        line.users += 1
+        used[run] = (place, line)
+        if let connection = line.connection, connection.isOpen { return done(.success(connection)) }
+        line.waiting.append(done)
+        guard line.waiting.count == 1 else { return }
+        line.connection = nil
+        host.connections.connect(to: peer, host) { [weak host] result in
+            host?.assumeIsolated { host in
+                let waiting = line.waiting
+                line.waiting = []
+                line.connection = try? result.get()
+                for done in waiting { done(result) }
+                if line.users == 0, let connection = line.connection { host.connections.keep(connection, to: peer) }
+            }
+        }
+    }
+
+    /// A run needs its connection no more.
+    /// - Returns: the connection, if no other run of its place uses it.
+    func leave(_ run: TransferRun) -> FileClientConnection? {
+        guard let (place, line) = used.removeValue(forKey: run) else { return nil }
+        line.users -= 1
+        guard line.users == 0 else { return nil }
+        if lines[place] === line { lines[place] = nil }
+        return line.connection
+    }
+
+    func stop() {
+        for line in lines.values { line.connection?.abort() }
+        lines = [:]
+        used = [:]
+    }
+}

@@ -1,0 +1,33 @@
+import HexlistFiles
+import HexlistStore
+import HexlistTransport
+
+extension PartFile.Goal {
+    /// `nil` while the size is not known.
+    init?(_ row: TransferRow, _ minimumFree: Int64) {
+        guard let size = row.size else { return nil }
+        let (modified, isOver) = (row.modified ?? 0).multipliedReportingOverflow(by: 1_000_000)
+        self.init(
+            name: FileName(row.name), id: row.part, size: size, digest: row.sha256,
+            modified: row.modified == nil || isOver ? nil : modified,
+            umask: UInt16(clamping: row.mask), minimumFree: minimumFree)
+        hidesName = RemoteLink(row.url) != nil
+    }
+}
+
+extension PartFile.Placement {
+    /// The file as its row has it: device and inode.
+    var fileInode: String { "\(device) \(inode)" }
+
+    /// `nil` before the last rename of the file.
+    init?(_ row: TransferRow) {
+        let parts = (row.fileInode ?? "").utf8.split(separator: 0x20).map { String(decoding: $0, as: UTF8.self) }
+        guard parts.count == 2, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let name = row.finalName else { return nil }
+        self.init(name: name, device: device, inode: inode)
+    }
+}
+
+extension TransferRow {
+    /// Whether the file has at most `FileLimits.sharedBytes`, as far as is known, and none of them is here.
+    var isSmallAndNew: Bool { fileInode == nil && size.map { $0 <= FileLimits.sharedBytes } ?? false }
+}

@@ -1,0 +1,286 @@
+public import HexlistAPI
+import HexlistEventLoop
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+
+/// Transfers as they begin: of links of a hex, or of a file or folder of a service.
+extension FileTransfers {
+    /// Starts to fetch the files that links of a hex lead to: named links, or all of them, with a folder for each hex inside it. Or starts
+    /// to fetch a file or folder of a service.
+    /// - Throws: `HexlistError`: `notFound` for a missing hex, link or file; `badRequest` if nothing can be fetched, or not into that
+    ///   destination; `recentlyFailed` if the same failed repeatedly.
+    public func fetch(_ request: TransferRequest) async throws -> TransferStart {
+        let destination = try FetchDestination(request)
+        let mask = request.umask ?? 0o022
+        guard (0...0o777).contains(mask) else { throw HexlistError(.badRequest, "`umask` is a number from 0 to 511 (octal 777).") }
+        if let hex = request.hex, request.service == nil, request.path == nil { return try await fetch(request, hex, destination, mask) }
+        guard let service = request.service, request.hex == nil, request.links == nil else {
+            throw HexlistError(.badRequest, "Either `hex`, perhaps with `links`, or `service` and `path`.")
+        }
+        return try await fetch(request, service, request.path ?? "", destination, mask)
+    }
+
+    private func fetch(
+        _ request: TransferRequest, _ service: String, _ typed: String, _ destination: FetchDestination, _ mask: Int
+    ) async throws -> TransferStart {
+        guard case .folder(let base) = destination else {
+            throw HexlistError(.badRequest, "What is fetched of a service goes into a folder.", hint: "`--to` names it.")
+        }
+        guard let path = SharePath(typed: typed) else {
+            throw HexlistError(.badRequest, "\(TerminalText.clean(typed, columns: 200)) is no path in a service.")
+        }
+        let found = try await services.named(service)
+        if let peer = found as? PeerShares, let seconds = request.timeout {
+            guard seconds >= 0, seconds <= LocalAPI.longestWaitSeconds else {
+                throw HexlistError(.badRequest, "`timeout` is a number of seconds up to \(Int(LocalAPI.longestWaitSeconds)).")
+            }
+            // If the peer does not come, listing the folder below throws the reason.
+            _ = await fetching.lists.awaitPeer(peer.peer, within: .seconds(seconds), self)
+            try Task.checkCancellation()
+        }
+        let read = try await FetchTree.read(request.force == true ? found.forced : found, path)
+        let (tree, present) = try await onFileThread {
+            var tree = read
+            try DestinationFolder.make(Array(tree.folders.dropFirst()), in: base, mask: mask)
+            let present = tree.dropPresent(in: base)
+            return (tree, present)
+        }
+        let now = clocks.milliseconds
+        let folders = tree.folders.map { ([base == "/" ? "" : base] + $0).joined(separator: "/") }
+        var start = try await begin(tree.files.count, force: request.force ?? false) { [tree, id] index in
+            let file = tree.files[index]
+            // A remote is none of another machine: this one fetches.
+            let (url, peer) =
+                switch try tree.source(of: file) {
+                case .peer(let link): (link.description, link.peer)
+                case .remote(let link): (link.description, id)
+                }
+            return TransferRow(
+                hex: nil, url: url, peer: peer, folder: folders[file.folder].isEmpty ? "/" : folders[file.folder],
+                mask: mask, name: file.name, part: BootNonce.random.description, size: file.size, sha256: nil, modified: file.modified,
+                createdAt: now)
+        }
+        (start.present, start.leftOut) = (present, tree.leftOut)
+        return start
+    }
+
+    private func fetch(_ request: TransferRequest, _ id: Int64, _ destination: FetchDestination, _ mask: Int) async throws -> TransferStart
+    {
+        guard let hex = try await store.read({ try $0.hex(id) }) else { throw HexlistError.noHex(id) }
+        let content = hex.content
+        var plan = FetchPlan(own: self.id)
+        if let numbers = request.links {
+            for number in numbers {
+                guard content.links.indices.contains(number &- 1) else {
+                    throw HexlistError(.notFound, "Hex \(id) has no link \(number).", hint: "`hexlist show \(id)` lists them.")
+                }
+                plan.add(content.links[number - 1], of: content, in: nil)
+            }
+        } else {
+            plan.addAll(of: content)
+        }
+        guard !plan.files.isEmpty else {
+            throw HexlistError(
+                .badRequest,
+                plan.isOwn ? "The links of hex \(id) lead to files of this machine." : "No link of hex \(id) leads to a file of a peer.",
+                hint: "`hexlist open` opens links to the web.")
+        }
+        let now = clocks.milliseconds
+        var rows = plan.files.map { file in
+            TransferRow(
+                hex: id, url: file.link.description, peer: file.link.peer, folder: "", mask: mask, name: file.name,
+                part: String(BootNonce.random.description), size: file.size, sha256: file.sha256, modified: file.modified, createdAt: now)
+        }
+        switch destination {
+        case .folder(let folder):
+            let folders = plan.folders
+            // Before anything is made on the disk.
+            guard plan.files.count <= TransferRow.limit, folders.count <= TransferRow.limit else {
+                throw HexlistError(
+                    .tooLarge, "Hex \(id) has more than \(TransferRow.limit) files or folders; so many can be fetched at once.",
+                    hint: "Name some of its links by their numbers.")
+            }
+            for (index, file) in plan.files.enumerated() {
+                rows[index].folder = ([folder == "/" ? "" : folder] + plan.path(of: file.folder)).joined(separator: "/")
+            }
+            let wanted = rows
+            rows = try await onFileThread {
+                try DestinationFolder.make(folders, in: folder, mask: mask)
+                return wanted.filter { !$0.isThere }
+            }
+        case .place(let place): rows = try placed(rows, in: place, request)
+        }
+        var start = try await begin(rows, destination, hex: id, force: request.force ?? false, at: now)
+        start.present = plan.files.count - rows.count
+        start.passedOver = plan.passedOver
+        return start
+    }
+
+    /// Puts transfers into the queue that are not in it.
+    private func begin(
+        _ all: [TransferRow], _ destination: FetchDestination, hex: Int64, force: Bool, at now: Int64
+    ) async throws -> TransferStart {
+        // Of several links to the same one is enough.
+        var seen: Set<TransferKey> = []
+        var rows = all.filter { seen.insert(TransferKey($0)).inserted }
+        try checkPauses(of: seen, force: force)
+        let here = try await lookForPresent(&rows, destination, hex: hex, at: now)
+        var new: [TransferRow] = []
+        var known: [Int64] = []
+        for row in rows {
+            if row.state == .waiting, let running = retryKnown(TransferKey(row), force: force) {
+                known.append(running)
+            } else {
+                new.append(row)
+            }
+        }
+        let added = new.isEmpty ? [] : try await addTransfers(new)
+        fetching.add(added.filter { $0.state == .waiting }, here: here, force: force, self)
+        node.notifyWatchers()
+        return TransferStart(
+            first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: 0)
+    }
+
+    /// The rows that are made at once on their way into the queue.
+    private static let rowsAtOnce = 500
+
+    /// Puts as many transfers into the queue as it is not in yet. Their rows may have kilobytes each: they are made when they are needed.
+    /// - Parameter make: makes a row, by its index; called more than once for each, on several threads.
+    private func begin(
+        _ count: Int, force: Bool, _ make: @escaping @Sendable (Int) throws -> TransferRow
+    ) async throws -> TransferStart {
+        let keys = try await onFileThread { try (0..<count).map { TransferKey(try make($0)) } }
+        var seen: Set<TransferKey> = []
+        let wanted = keys.indices.filter { seen.insert(keys[$0]).inserted }
+        try checkPauses(of: seen, force: force)
+        let retried = wanted.map { retryKnown(keys[$0], force: force) }
+        let (new, known) = (zip(wanted, retried).filter { $0.1 == nil }.map(\.0), retried.compactMap(\.self))
+        guard !new.isEmpty else {
+            return TransferStart(first: known.min(), last: known.max(), known: known.count, passedOver: 0)
+        }
+        let ids = try await store.addTransfers(new.count) { try make(new[$0]).checkingLink() }
+        for start in stride(from: 0, to: new.count, by: Self.rowsAtOnce) {
+            let rows = try await store.read { [id = ids.lowerBound] in
+                try $0.transfers((start..<min(start + Self.rowsAtOnce, new.count)).map { id + Int64($0) })
+            }
+            fetching.add(rows.filter { $0.state == .waiting }, force: force, self)
+        }
+        node.notifyWatchers()
+        return TransferStart(first: ids.lowerBound, last: ids.upperBound, known: known.count, passedOver: 0)
+    }
+
+    /// - Throws: `HexlistError` `recentlyFailed` if one of these failed repeatedly a moment ago.
+    private func checkPauses(of keys: Set<TransferKey>, force: Bool) throws {
+        guard !force, let until = keys.compactMap({ fetching.pause(of: $0, now: clocks.now) }).max() else { return }
+        let seconds = max(1, (until - clocks.now).components.seconds)
+        throw HexlistError(
+            .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
+    }
+
+    /// Tries a transfer again that is in the queue already.
+    /// - Returns: its id; `nil` if there is none.
+    private func retryKnown(_ key: TransferKey, force: Bool) -> Int64? {
+        guard let running = fetching.known(key) else { return nil }
+        _ = fetching.retry(running, force: force, self)
+        return running.value
+    }
+
+    /// The rows of files that go under their digest.
+    /// - Throws: `HexlistError` `badRequest` for one that has none.
+    private func placed(_ rows: [TransferRow], in place: PoolPlace, _ request: TransferRequest) throws -> [TransferRow] {
+        try rows.map { row in
+            guard let digest = row.sha256, row.size != nil else {
+                let numbers = [row.hex.map { "\($0)" } ?? ""] + (request.links ?? []).map { "\($0)" }
+                throw HexlistError(
+                    .badRequest, "The link to \(row.name) says neither how large the file is nor which SHA-256 it has.",
+                    hint: "`hexlist fetch \(numbers.joined(separator: " "))` fetches it into the current folder.")
+            }
+            var placed = row
+            (placed.place, placed.folder, placed.mask) = (place, pool.folder(place).folder(of: digest), 0o177)
+            return placed
+        }
+    }
+
+    /// Looks which files are here already because their peer sent them. Those that are to be under their digest are done.
+    /// - Returns: those that are here.
+    private func lookForPresent(
+        _ rows: inout [TransferRow], _ destination: FetchDestination, hex: Int64, at now: Int64
+    ) async throws -> Set<PooledOrigin> {
+        let digests = Array(Set(rows.compactMap(\.sha256)))
+        if destination == .place(.kept) {
+            try await store.keep(digests, for: hex)
+            pool.keepingChanged()
+            try await onFileThread { [pool] in try pool.settle() }
+        }
+        let wanted = Dictionary(grouping: rows.filter { $0.sha256 != nil }, by: \.peer).mapValues { Array(Set($0.compactMap(\.sha256))) }
+        let here = try await onFileThread { [pool] in
+            var here: [PooledOrigin: PooledFile] = [:]
+            for (peer, digests) in wanted {
+                for file in try pool.use(digests, from: peer, for: destination.isFolder ? nil : hex, at: now) {
+                    here[PooledOrigin(sha256: file.sha256, peer: peer)] = file
+                }
+            }
+            return here
+        }
+        for (index, row) in rows.enumerated() where row.place != nil {
+            guard let digest = row.sha256, let file = here[PooledOrigin(sha256: digest, peer: row.peer)] else { continue }
+            rows[index].folder = pool.folder(file.place).folder(of: digest)
+            rows[index].place = file.place
+            (rows[index].state, rows[index].finalName, rows[index].endedAt) = (.done, file.name, now)
+            (rows[index].bytes, rows[index].size) = (file.size, file.size)
+        }
+        return Set(here.keys)
+    }
+
+    /// Adds transfers, after making room for them in the pool.
+    /// - Throws: `HexlistError` `tooLarge` for more than the pool holds, `storageFull` if files in use leave no room.
+    func addTransfers(_ rows: [TransferRow]) async throws -> [TransferRow] {
+        let most = configuration.cacheBytes
+        let coming = rows.filter { $0.place == .pool && $0.state == .waiting }
+        let bytes = coming.map { $0.size ?? 0 }.clampedSum
+        guard bytes <= most, coming.count <= PooledFile.limit else {
+            let isMany = bytes <= most
+            throw HexlistError(
+                .tooLarge,
+                isMany
+                    ? "The cache holds \(PooledFile.limit) files; these are \(coming.count)."
+                    : "The cache holds \(ByteCountText.of(most)); this has \(ByteCountText.of(bytes)).",
+                hint: "Fetch into a folder with `--to`, or with `--keep`\(isMany ? "" : "; `files.cacheBytes` sets the size of the cache")."
+            )
+        }
+        // Other transfers may take the room that was made meanwhile.
+        for _ in 0..<3 {
+            do {
+                return try await store.addTransfers(rows, poolBytes: most)
+            } catch let full as PoolFull {
+                guard try await onFileThread({ [pool] in try pool.makeRoom(full) }) else { break }
+            }
+        }
+        throw HexlistError(
+            .storageFull, "The cache is full of files that are open or being fetched.",
+            hint: "`hexlist transfers` lists what is being fetched. Fetch into a folder with `--to`, or with `--keep`.")
+    }
+}
+
+extension TransferRow {
+    /// Whether the file is in its folder already: of the same name, size and time. Blocks.
+    fileprivate var isThere: Bool { FileLook.isThere(HexlistPaths.join(folder, name), size: size, modified: modified) }
+}
+
+extension TransferRow {
+    /// A row whose link cannot be fetched has failed, with the reason.
+    fileprivate func checkingLink() -> TransferRow {
+        guard RemoteLink(url) == nil, FileLink(url) == nil else { return self }
+        var row = self
+        (row.state, row.reason, row.error, row.endedAt) = (.failed, Self.badLink, Self.linkFault(url), createdAt)
+        return row
+    }
+
+    /// Why a link cannot be fetched, for people.
+    static func linkFault(_ url: String) -> String {
+        url.utf8.count > FileLink.maximumBytes
+            ? "Its path is too long: the link to it has \(url.utf8.count) bytes, and at most \(FileLink.maximumBytes) can be fetched."
+            : "Its link does not lead to a file of a peer."
+    }
+}

@@ -1,0 +1,148 @@
+import HexlistAPI
+public import HexlistEventLoop
+import HexlistFiles
+public import HexlistModel
+public import HexlistStore
+public import HexlistTransport
+public import HexlistWire
+public import Logging
+public import NIOCore
+
+/// Files between this machine and its peers: serving those that are offered or shared, fetching those of others, and keeping fetched ones
+/// under their digest.
+///
+/// The actor runs on the event loop of its node, so a call between the two needs no hop. Its state belongs to `FileServing`, `FileFetching`
+/// and `FileConnections`, classes confined to that loop that take this actor as their `isolated` host. Work that blocks runs on the threads
+/// for files.
+public actor FileTransfers: EventLoopActor {
+    nonisolated let id: PeerID
+    nonisolated let store: HexStore
+    public nonisolated let eventLoop: any EventLoop
+    public nonisolated let clocks: Clocks
+    nonisolated let logger: Logger
+    nonisolated let transport: PeerTransport
+    nonisolated let node: any TransfersHost
+    nonisolated let remotes: (any ContentServices)?
+    nonisolated let pool: FilePool
+    nonisolated let uploads = Uploads()
+    private nonisolated let executor: any SerialExecutor
+    var configuration: TransfersConfiguration
+    let serving: FileServing
+    let fetching: FileFetching
+    let connections = FileConnections()
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    public var isStopping: Bool { node.isStopping }
+
+    /// - Parameters:
+    ///   - node: the node, which has `eventLoop` as its executor.
+    ///   - remotes: services that are neither this machine's nor a peer's; `nil` for none.
+    public init(
+        _ configuration: TransfersConfiguration, node: any TransfersHost, identity: Identity, store: HexStore, transport: PeerTransport,
+        remotes: (any ContentServices)?, on eventLoop: any EventLoop, _ clocks: Clocks, logger: Logger
+    ) {
+        self.configuration = configuration
+        self.node = node
+        id = identity.peerID
+        self.store = store
+        self.transport = transport
+        self.remotes = remotes
+        self.eventLoop = eventLoop
+        self.clocks = clocks
+        self.logger = logger
+        executor = eventLoop.executor
+        pool = FilePool(store, cacheFolder: configuration.cacheFolder)
+        serving = FileServing(identity)
+        fetching = FileFetching(on: eventLoop, clocks)
+    }
+
+    public nonisolated var offers: FileOffers { FileOffers(transfers: self) }
+    public nonisolated var cache: FileCache { FileCache(transfers: self) }
+    public nonisolated var shares: FolderShares { FolderShares(transfers: self) }
+    public nonisolated var services: ServiceDirectory { ServiceDirectory(transfers: self) }
+
+    // MARK: Life
+
+    /// Serves the connections that peers dial for files.
+    public func serve() { serving.start(self) }
+
+    /// Begins to fetch: puts the transfers that wait since before the start into the queue, page by page, so that they are not in memory
+    /// together.
+    /// - Parameter peers: the peers of which files are fetched automatically.
+    public func start(fetchingFrom peers: [PeerID]) async throws {
+        fetching.start(self)
+        var pooled: Set<PooledOrigin>?
+        var after: Int64 = 0
+        while true {
+            let page = try await store.read { [after] in try $0.waitingTransfers(after: after) }
+            guard let last = page.items.last else { break }
+            let here = if let pooled { pooled } else { try await store.read { try $0.pooledOrigins() } }
+            pooled = here
+            fetching.add(page.items, here: here, force: true, self)
+            after = last.id
+        }
+        for peer in peers { fetchAutomatically(from: peer) }
+    }
+
+    /// Stops the transfers, and waits until services have stopped writing.
+    public func stop() async {
+        for copying in fetching.stop(self) { await copying.value }
+    }
+
+    /// Runs work on the threads for files.
+    nonisolated func onFileThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await transport.fileThreads.run(on: eventLoop, work).get()
+    }
+}
+
+/// Events of the node, reported on its event loop.
+extension FileTransfers {
+    /// A session with a peer that serves files is open.
+    public nonisolated func peerCame(_ peer: PeerID) { assumeIsolated { $0.fetching.peerCame(peer, $0) } }
+
+    /// The last session with a peer ended.
+    public nonisolated func peerWent(_ peer: PeerID) {
+        assumeIsolated { transfers in
+            transfers.fetching.peerWent(peer, transfers)
+            transfers.serving.sessionsEnded(transfers)
+        }
+    }
+
+    /// A peer was seen, so that it can be dialled.
+    public nonisolated func peerIsUp(_ peer: PeerID) { assumeIsolated { $0.fetching.kick(peer, $0) } }
+
+    public nonisolated func trustEnded(_ peer: PeerID) {
+        assumeIsolated { transfers in
+            transfers.serving.trustEnded(peer)
+            transfers.connections.abortIdle(peer)
+            transfers.fetching.trustEnded(peer)
+        }
+    }
+
+    /// A peer asks to be dialled for files (`FileDial`).
+    /// - Parameters:
+    ///   - key: the key that the peer proved.
+    ///   - address: the address its session comes from.
+    public nonisolated func dial(_ request: DialBack, for key: Fingerprint, at address: String) {
+        assumeIsolated { $0.serving.dial(request, for: key, at: address, $0) }
+    }
+
+    /// Whether files are wanted of a peer, or fetched by it, so that its session is not idle.
+    public nonisolated func hasWork(for peer: PeerID) -> Bool {
+        assumeIsolated { $0.fetching.wants(peer) || $0.serving.isBusy(with: peer) }
+    }
+
+    public nonisolated func reconfigure(_ configuration: TransfersConfiguration) { assumeIsolated { $0.configuration = configuration } }
+
+    /// Shares, or groups that they are for, may have changed.
+    public nonisolated func sharesChanged() { assumeIsolated { $0.serving.sharesChanged($0) } }
+
+    /// Hexes were deleted, so that files that were kept for them may go.
+    public nonisolated func hexesDeleted() { if pool.keeps { cache.settle() } }
+
+    /// The hourly maintenance of the pool and of copies on offer.
+    public nonisolated func tidy() {
+        cache.tidy(assumeIsolated { $0.configuration })
+        offers.tidyCopies()
+    }
+}

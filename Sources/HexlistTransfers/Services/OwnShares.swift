@@ -1,0 +1,58 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+
+/// The shares of this machine, as its user sees them; the first folder has one folder for each.
+struct OwnShares: ContentService {
+    let transfers: FileTransfers
+
+    var view: ServiceView { ServiceView(name: LocalAPI.ownService, kind: .own) }
+
+    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
+        guard let share = path.names.first else { return try ShareList.page(await list(), by: order, after: after, limit: limit) }
+        if let after, !FolderPlace.isCursor(after, order) { throw ShareList.noCursor }
+        let row = try await row(share)
+        return try await transfers.onFileThread {
+            switch try ShareFault.told(path, { () throws(FileFault) in try ShareRoot(row).open(path.withoutFirst) }) {
+            case .file: throw ShareFault.isFile(path)
+            case .folder(let folder):
+                let page = try ShareFault.told(path) { () throws(FileFault) in try folder.page(by: order, after: after, limit: limit) }
+                return FilePage(page.listing)
+            }
+        }
+    }
+
+    func entry(at path: SharePath) async throws -> FileEntry {
+        guard let share = path.names.first else { return FileEntry(name: "", kind: .folder) }
+        let row = try await row(share)
+        return try await transfers.onFileThread {
+            FileEntry(
+                try ShareFault.told(path) { () throws(FileFault) in try ShareRoot(row).about(path.withoutFirst) }, named: path.names.last)
+        }
+    }
+
+    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+        try await ShareList.links(self, transfers.id, paths, wish, each)
+    }
+
+    func source(of path: SharePath) throws -> FetchSource {
+        throw HexlistError(.badRequest, "The files of this machine's own shares are here already.")
+    }
+
+    private func row(_ share: String) async throws -> ShareRow {
+        guard let row = try await transfers.store.read({ try $0.share(share) }) else {
+            throw HexlistError(
+                .notFound, "There is no share \(TerminalText.clean(share, columns: 80)).", hint: "`hexlist share` lists the shares.")
+        }
+        return row
+    }
+
+    private func list() async throws -> FolderListing {
+        let rows = try await transfers.store.read { try $0.shares() }
+        return try await transfers.onFileThread {
+            guard case .list(let list) = SharedAnswer.shares(rows) else { return FolderListing() }
+            return list
+        }
+    }
+}

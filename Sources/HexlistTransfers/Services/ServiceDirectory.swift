@@ -1,0 +1,57 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+
+/// The services whose files can be listed and linked to, as a person names them.
+public struct ServiceDirectory: Sendable {
+    let transfers: FileTransfers
+
+    /// Own shares first, then trusted peers as `peers` lists them, then remotes.
+    public func all() async throws -> [any ContentService] {
+        let views = try await transfers.node.peers()
+        let friends = views.filter { $0.state != .ghost && $0.trust == .trusted }.compactMap { PeerShares($0, transfers) }
+        return [OwnShares(transfers: transfers)] + friends + (try await transfers.remotes?.all() ?? [])
+    }
+
+    /// A service as a person named it: `shares`, a PEER, or the name of a remote, also with `rclone.` before it.
+    /// - Throws: `HexlistError`: `notFound`; `ambiguous` where several have the name; `badRequest` for a peer that is not trusted.
+    public func named(_ name: String) async throws -> any ContentService {
+        var found: [any ContentService] = []
+        if PeerText.areEqual(name, LocalAPI.ownService) { found.append(OwnShares(transfers: transfers)) }
+        let remotes = try await transfers.remotes?.all() ?? []
+        found += remotes.filter { PeerText.areEqual($0.view.name, name) }
+        if found.isEmpty { found = remotes.filter { PeerText.areEqual(LocalAPI.remotePrefix + $0.view.name, name) } }
+        let peer: PeerView
+        do {
+            peer = try await transfers.node.peer(named: name)
+        } catch let error as HexlistError where error.code == .notFound {
+            if found.count == 1 { return found[0] }
+            let isSelf = PeerText.areEqual(name, await transfers.configuration.name)
+            throw HexlistError(
+                .notFound, "There is no service \"\(TerminalText.clean(name, columns: 60))\".",
+                hint: isSelf ? "What this machine shares is `shares:`." : AddressText(name)?.advice ?? "`hexlist services` lists them.")
+        }
+        guard found.isEmpty else {
+            let kinds = found.map { $0.view.kind.known == .own ? "this machine's shares" : "a remote of rclone" }
+            throw HexlistError(
+                .ambiguous, "\"\(TerminalText.clean(name, columns: 60))\" is \(kinds.joined(separator: ", ")), and a peer.",
+                hint: found.contains { $0.view.kind.known == .rclone }
+                    ? "Name the peer by its UUID, or the remote `\(LocalAPI.remotePrefix)\(TerminalText.clean(name, columns: 60))`."
+                    : "Name the peer by its UUID, or give it another alias with `hexlist peer rename`.")
+        }
+        guard peer.trust == .trusted, let shares = PeerShares(peer, transfers) else {
+            throw HexlistError(
+                .badRequest, "\(peer.label.text()) is not trusted: files go between peers that trust each other.",
+                hint: "`hexlist pair` makes two peers trust each other.")
+        }
+        return shares
+    }
+}
+
+extension FileTransfers {
+    /// Asks a peer for a list.
+    func list(_ peer: PeerID, _ target: FileRequestTarget) async throws -> [UInt8] {
+        guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is not trusted any more.") }
+        return try await fetching.lists.ask(peer, target, self)
+    }
+}

@@ -1,0 +1,84 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+
+/// Pages and links of shares, own ones and those of peers.
+enum ShareList {
+    static let noCursor = HexlistError(.badRequest, "`after` takes what a list in the same order gave as `next`.")
+
+    /// A page of a list of shares.
+    static func page(_ list: FolderListing, by order: FileOrder, after: String?, limit: Int) throws(HexlistError) -> FilePage {
+        if let after, !FolderPlace.isCursor(after, order) { throw noCursor }
+        return FilePage(list.page(by: order, after: after, limit: limit))
+    }
+
+    /// Makes links to existing files, four at once.
+    static func links(
+        _ service: some ContentService, _ peer: PeerID, _ paths: [SharePath], _ wish: LinkWish,
+        _ each: @escaping @Sendable (LinkReply) -> Void
+    ) async throws {
+        guard wish.expire == nil, !wish.revokes else {
+            throw HexlistError(
+                .notSupported, "A link into a share is good as long as the share is.",
+                hint: "`hexlist share rm` ends a share of this machine.")
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, path) in paths.enumerated() {
+                if index >= 4 { try await group.next() }
+                group.addTask {
+                    do {
+                        guard let share = path.names.first else {
+                            throw HexlistError(.badRequest, "Name a share, or something in it.")
+                        }
+                        let link = FileLink(peer: peer, target: .share(name: share, path: path.withoutFirst))
+                        guard try await service.entry(at: path).kind.known != .folder else { throw ShareFault.isFolder(path, link) }
+                        each(LinkReply(path: path.description, url: link.description))
+                    } catch let error as HexlistError {
+                        each(LinkReply(path: path.description, error: error))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}
+
+/// Faults of files in shares, for people.
+enum ShareFault {
+    static func isFile(_ path: SharePath) -> HexlistError {
+        HexlistError(.badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a file.", hint: "`hexlist fetch` fetches it.")
+    }
+
+    /// A link leads to one file.
+    static func isFolder(_ path: SharePath, _ link: FileLink) -> HexlistError {
+        HexlistError(
+            .badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a folder, and a link into a share leads to a file.",
+            hint: "Those it is shared with fetch it with \(PeerFetch.command(for: link)).")
+    }
+
+    static func told<Value>(_ path: SharePath, _ body: () throws(FileFault) -> Value) throws(HexlistError) -> Value {
+        do throws(FileFault) {
+            return try body()
+        } catch {
+            guard case .system(let fault) = error else {
+                throw HexlistError(.notFound, "\(TerminalText.clean(path.description, columns: 200)) is not there, or may not be read.")
+            }
+            throw HexlistError(.internal, "\(TerminalText.clean(path.description, columns: 200)) cannot be read: \(fault).")
+        }
+    }
+}
+
+extension FilePage {
+    init(_ listing: FolderListing) {
+        self.init(
+            items: listing.entries.map { FileEntry($0, named: $0.name) }, next: listing.next, leftOut: listing.unlisted + listing.leftOut)
+    }
+}
+
+extension FileEntry {
+    init(_ entry: FolderListing.Entry, named name: String?) {
+        self.init(
+            name: name ?? "", kind: entry.kind == .folder ? .folder : .file, size: entry.size,
+            modified: entry.modified.map { Timestamp(milliseconds: $0) }, mediaType: entry.mediaType)
+    }
+}

@@ -1,0 +1,238 @@
+import Crypto
+import HexlistAPI
+import HexlistEventLoop
+import HexlistFiles
+import HexlistModel
+import HexlistSession
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import Logging
+import NIOCore
+
+/// The connections on which peers fetch files of this machine. Each request is checked when it is answered: a trusted peer gets
+/// files that were offered to it or lie in a share it may read; everything else is answered with the same 404.
+final class FileServing {
+    /// The most connections of one peer, four for files and two for lists beside them, and of all.
+    static let perPeer = 6
+    static let atOnce = 32
+    /// The time for which connections stay without a session of their key.
+    static let grace = TimeAmount.seconds(30)
+
+    private var connections: [ObjectIdentifier: FileServerConnection] = [:]
+    /// The shares that the last requests of connections were for: out of which something is being sent, or is about to be.
+    private var sharesInUse: [ObjectIdentifier: [ShareRow]] = [:]
+    /// How often shares may have changed.
+    private var shareChanges = 0
+    private var dials: [PeerID: RequestedDials] = [:]
+    private var lists = ListSteps<List>()
+    /// The key of entity tags: of this identity, so that a restart changes none.
+    private let tagKey: SymmetricKey
+
+    init(_ identity: Identity) {
+        tagKey = SymmetricKey(data: identity.secret(for: "hexlist-files-tag-1"))
+    }
+
+    func start(_ host: isolated FileTransfers) {
+        host.transport.serveFiles(
+            for: FileHost(
+                mayServe: { [weak host] key in host?.assumeIsolated { $0.serving.mayServe(key, $0) } ?? false },
+                serves: { [weak host] connection in
+                    guard let host else { return connection.abort() }
+                    host.assumeIsolated { $0.serving.serves(connection, $0) }
+                },
+                wantsFiles: { [weak host] key in host?.assumeIsolated { $0.connections.wantsConnection(of: key) } ?? false },
+                takesFiles: { [weak host] connection in
+                    guard let host else { return connection.abort() }
+                    host.assumeIsolated { _ = $0.connections.dialled(connection) }
+                }))
+    }
+
+    // MARK: Dials that peers ask for
+
+    /// Dials a peer that cannot reach this machine and asks for it (`FileDial`): only at the address of its session, only if it is trusted
+    /// and may have a connection, and seldom. There is no answer but the connection.
+    func dial(_ request: DialBack, for key: Fingerprint, at address: String, _ host: isolated FileTransfers) {
+        guard mayServe(key, host) else { return }
+        let peer = key.peerID
+        var turns = dials[peer] ?? RequestedDials()
+        let open = connections.values.count { $0.peer == key }
+        let underWay = dials.values.reduce(0) { $0 + $1.underWay }
+        guard open + turns.underWay < Self.perPeer, connections.count + underWay < Self.atOnce, turns.begin(now: host.clocks.now) else {
+            return
+        }
+        dials[peer] = turns
+        let target = DialTarget(host: address, port: request.port)
+        host.transport.dialToServeFiles([target], expecting: peer).report.whenSuccess { [weak host] report in
+            host?.assumeIsolated { $0.serving.dialEnded(peer, report, $0) }
+        }
+    }
+
+    private func dialEnded(_ peer: PeerID, _ report: DialReport, _ host: isolated FileTransfers) {
+        dials[peer]?.ended(report.isServing, now: host.clocks.now)
+        let result = report.summary.map { "\($0)" } ?? "reached"
+        host.logger.debug("dialled to serve files", metadata: ["peer.id": "\(peer)", "result": "\(result)"])
+        forgetDials(now: host.clocks.now)
+    }
+
+    /// Forgets dials that hold nothing back any more.
+    private func forgetDials(now: ContinuousClock.Instant) { dials = dials.filter { !$0.value.isOver(now: now) } }
+
+    /// Whether files are being fetched by a peer, so that its session is not idle.
+    func isBusy(with peer: PeerID) -> Bool { connections.values.contains { $0.peer.peerID == peer } }
+
+    private func mayServe(_ key: Fingerprint, _ host: isolated FileTransfers) -> Bool {
+        !host.isStopping && host.node.isTrusted(key) && host.node.hasSession(with: key) && connections.count < Self.atOnce
+            && connections.values.count { $0.peer == key } < Self.perPeer
+    }
+
+    private func serves(_ connection: FileServerConnection, _ host: isolated FileTransfers) {
+        connections[ObjectIdentifier(connection)] = connection
+        host.logger.debug("files asked for", metadata: ["peer.id": "\(connection.peer.peerID)", "address": "\(connection.remoteAddress)"])
+        connection.serve(with: ServedConnection(host))
+    }
+
+    fileprivate func closed(_ connection: FileServerConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        sharesInUse[ObjectIdentifier(connection)] = nil
+    }
+
+    /// Ends the connections of a peer that is trusted no more.
+    func trustEnded(_ peer: PeerID) {
+        for connection in connections.values where connection.peer.peerID == peer { connection.abort() }
+    }
+
+    /// A last session with a peer ended. Its connections go on for a moment, in which the session may come back.
+    func sessionsEnded(_ host: isolated FileTransfers) {
+        guard !connections.isEmpty, !host.isStopping else { return }
+        host.eventLoop.scheduleTask(in: Self.grace) { [weak host] in
+            host?.assumeIsolated { $0.serving.endUnaccompanied($0) }
+        }
+    }
+
+    private func endUnaccompanied(_ host: isolated FileTransfers) {
+        for connection in connections.values where !host.node.hasSession(with: connection.peer) { connection.abort() }
+    }
+
+    // MARK: Requests
+
+    fileprivate func received(_ requests: [FileRequest], on connection: FileServerConnection, _ host: isolated FileTransfers) {
+        let key = ObjectIdentifier(connection)
+        sharesInUse[key] = nil
+        guard host.node.isTrusted(connection.peer) else { return connection.answer(requests.map { _ in FileReply.notFound }) }
+        let peer = connection.peer.peerID
+        let changes = shareChanges
+        let files = RequestedFiles(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
+            host?.assumeIsolated { host in
+                host.node.record(.offerFetched, peer: peer, data: ["name": row.name, "bytes": "\(row.size)"])
+            }
+        }
+        host.transport.fileThreads.run(on: host.eventLoop) { files.answers(to: requests) }.whenComplete { [weak host] result in
+            host?.assumeIsolated { host in
+                guard case .success(let made) = result else { return connection.abort() }
+                let asked = Asked(requests: requests, connection: connection, shareChanges: changes)
+                guard let reading = made.last?.reading else { return host.serving.found(made, asked, host) }
+                let list = List(reading: reading, asked: asked, made: made)
+                if host.serving.lists.begin(list, of: peer) { host.serving.step(list, host) }
+            }
+        }
+    }
+
+    /// Requests of a connection, and how often shares may have changed before they were looked at.
+    private struct Asked: Sendable {
+        var requests: [FileRequest]
+        var connection: FileServerConnection
+        var shareChanges: Int
+    }
+
+    /// A list of a folder that is being read: the last of `made`.
+    private struct List: Sendable {
+        var reading: FolderReading
+        var asked: Asked
+        var made: [RequestedFiles.Made]
+    }
+
+    private func step(_ list: List, _ host: isolated FileTransfers) {
+        host.transport.fileThreads.run(on: host.eventLoop) { try list.reading.step() }.whenComplete { [weak host] result in
+            host?.assumeIsolated { $0.serving.stepped(list, result, $0) }
+        }
+    }
+
+    private func stepped(_ list: List, _ result: Result<SharedFolder.Page?, any Error>, _ host: isolated FileTransfers) {
+        let connection = list.asked.connection
+        let before = Array(list.made.dropLast())
+        var isUnfinished = false
+        switch result {
+        case .success(let page?): found(before + [list.made[before.count].with(page.listing)], list.asked, host)
+        case .success(nil): isUnfinished = connections[ObjectIdentifier(connection)] != nil
+        case .failure(let fault as FileFault): found(before + [.failed(fault)], list.asked, host)
+        case .failure: connection.abort()
+        }
+        if let next = lists.next(of: connection.peer.peerID, unfinished: isUnfinished ? list : nil) { step(next, host) }
+    }
+
+    private func found(_ made: [RequestedFiles.Made], _ asked: Asked, _ host: isolated FileTransfers) {
+        let connection = asked.connection
+        // Trust may have ended while the files were opened.
+        guard host.node.isTrusted(connection.peer) else { return connection.answer(made.map { _ in FileReply.notFound }) }
+        // The store may have been read before a change that came meanwhile.
+        guard shareChanges == asked.shareChanges || made.allSatisfy({ $0.share == nil }) else {
+            return received(asked.requests, on: connection, host)
+        }
+        answer(made, on: connection, host)
+    }
+
+    private func answer(_ made: [RequestedFiles.Made], on connection: FileServerConnection, _ host: isolated FileTransfers) {
+        let shares = made.compactMap(\.share)
+        if !shares.isEmpty, connections[ObjectIdentifier(connection)] != nil { sharesInUse[ObjectIdentifier(connection)] = shares }
+        for one in made {
+            if let fault = one.fault { host.logger.warning("files cannot be read for a peer", metadata: ["error": "\(fault)"]) }
+            if let (offer, problem, outbox) = one.lost {
+                let peer = connection.peer.peerID
+                var data = ["name": offer.name, "reason": problem.rawValue]
+                if let outbox { data["outboxID"] = "\(outbox)" }
+                host.node.record(.offerFailed, peer: peer, data: data)
+            }
+            guard let offered = one.offered else { continue }
+            host.logger.debug(
+                "file asked for",
+                metadata: ["peer.id": "\(connection.peer.peerID)", "bytes": "\(offered.bytes)", "from": "\(offered.from)"])
+        }
+        connection.answer(made.map(\.answer))
+    }
+
+    /// Shares, or groups that they are for, may have changed: ends connections that send from a share which their peer may read no more.
+    func sharesChanged(_ host: isolated FileTransfers) {
+        shareChanges += 1
+        for (key, shares) in sharesInUse {
+            guard let connection = connections[key] else { continue }
+            let peer = connection.peer.peerID
+            host.store.submitRead({ reader in try shares.map { try reader.share($0.name, for: peer) } }) { [host] result in
+                host.onLoop { host in
+                    guard case .success(let now) = result, host.serving.sharesInUse[key] == shares else { return }
+                    if zip(now, shares).allSatisfy({ now, share in now?.leadsWhere(share) ?? false }) { return }
+                    host.serving.connections[key]?.abort()
+                }
+            }
+        }
+    }
+}
+
+extension ShareRow {
+    /// Whether the same files are in it.
+    fileprivate func leadsWhere(_ other: ShareRow) -> Bool { PeerText.areEqual(path, other.path) && showsHidden == other.showsHidden }
+}
+
+/// Hands the requests of one connection to the transfers.
+private final class ServedConnection: FileServerDelegate {
+    private weak var host: FileTransfers?
+
+    init(_ host: FileTransfers) { self.host = host }
+
+    func received(_ requests: [FileRequest], on connection: FileServerConnection) {
+        guard let host else { return connection.abort() }
+        host.assumeIsolated { $0.serving.received(requests, on: connection, $0) }
+    }
+
+    func closed(_ connection: FileServerConnection) { host?.assumeIsolated { $0.serving.closed(connection) } }
+}
