@@ -368,7 +368,7 @@ struct PeerDeliveryTests {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: rows, now: start)
         let refusal = DeliveryResult.refused(.internal, message: "", retryAfter: 5)
-        _ = delivery.settled(rows.map { .init(tag: $0.id, result: refusal) }, isCurrent: true, now: start)
+        _ = delivery.settled(rows.map { RowResult(id: $0.id, refusal) }, isCurrent: true, now: start)
         delivery.written()
         #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
         _ = delivery.settled([RowResult(id: 1, refusal)], isCurrent: true, now: start + .seconds(6))

@@ -1,5 +1,6 @@
 import TestSupport
 import HexlistAPI
+import HexlistDelivery
 import HexlistDiscovery
 import HexlistModel
 import Synchronization
@@ -13,7 +14,7 @@ struct BulkTests {
     static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws
         -> [PreparedHexes]
     {
-        var preparer = await node.node.outbox.preparer()
+        var preparer = try await node.node.outbox.preparer()
         var hexes = PreparedHexes()
         for line in lines {
             var hex = HexContent()
@@ -25,7 +26,7 @@ struct BulkTests {
 
     /// Waits for its end as the local API does.
     static func untilOver(_ bulk: OutgoingSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
-        try await node.until { await $0.isOver(bulk, timeout: timeout) }
+        try await node.until { await $0.outbox.isOver(bulk, timeout: timeout) }
         return try await node.node.outbox.summary(of: bulk)
     }
 
@@ -184,7 +185,7 @@ struct BulkTests {
         }
         try store.close()
         let again = try await TestNode("two", on: link, folder: two.folder)
-        try await one.until { try await $0.summary(of: bulk).rejected == 4 }
+        try await one.until { try await $0.outbox.summary(of: bulk).rejected == 4 }
         let ends = try await one.node.outbox.takeEnds(of: bulk)
         #expect(ends.map(\.line) == [11, 12, 13, 20])
         #expect(ends.map(\.outcome.code) == Array(repeating: "blocked", count: 4))
@@ -195,7 +196,7 @@ struct BulkTests {
     @Test("what is signed once and what is encoded anew are the same, and a claim of another sender stays")
     func preparing() async throws {
         let one = try await TestNode("one \"quoted\" ☀", on: nil)
-        var preparer = await one.node.outbox.preparer()
+        var preparer = try await one.node.outbox.preparer()
         var anonymous = HexContent()
         anonymous.hexDescription = anonymous.add("d")
         var signed = anonymous

@@ -9,6 +9,7 @@ import Logging
 import NIOPosix
 import Testing
 
+@testable import HexlistDelivery
 @testable import HexlistNode
 @testable import HexlistStore
 
@@ -46,7 +47,7 @@ struct ConflictTests {
         #expect(try await third.node.outbox.row(after.outboxID).waitingFor?.known == .conflict)
         // Nor does either of them send.
         for node in [one, two] {
-            let outcome = try await node.outbox.send(to: third, description: "mine")
+            let outcome = try await node.send(to: third, description: "mine")
             #expect(outcome.state == .queued)
             #expect(try await node.node.outbox.row(outcome.outboxID).waitingFor?.known == .conflict)
         }
@@ -146,8 +147,8 @@ struct ConflictTests {
 
     @Test("who is taken for one of two machines goes on trying, and no hex is given up for it")
     func quarantined() async throws {
-        for code in [ByeCode.conflict, .idle, .blocked] { #expect(!Session.End.peer(code, text: "").countsAgainstHex(closedByPeer: true)) }
-        #expect(Session.End.peer(.silent, text: "").countsAgainstHex(closedByPeer: true))
+        for code in [ByeCode.conflict, .idle, .blocked] { #expect(CourierEnd(.peer(code, text: ""), closedByPeer: true).cause != .failedOnHex) }
+        #expect(CourierEnd(.peer(.silent, text: ""), closedByPeer: true).cause == .failedOnHex)
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await one.node.setTrust(two.id, .trusted)
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -224,7 +225,7 @@ extension Node {
         for session in sessions.values { session.act { $0.end(code, &$1) } }
     }
 
-    fileprivate func transferFailures(to peer: PeerID) -> Int? { links[peer]?.transferFailures }
+    fileprivate func transferFailures(to peer: PeerID) -> Int? { deliver { deliveries, _ in deliveries.links[peer]?.transferFailures } }
 
     func sessionID(with peer: PeerID) -> UInt64? { links[peer]?.sending?.connection.id }
 }

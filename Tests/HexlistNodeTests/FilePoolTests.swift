@@ -448,7 +448,7 @@ import Testing
             #expect(sent.state == .stored)
             let row = sent.outboxID
             // Written behind the receipt.
-            try await one.until { try await $0.outboxRow(row).state == .stored }
+            try await one.until { try await $0.outbox.row(row).state == .stored }
             #expect(try await one.node.outbox.row(row).offers?.map(\.name) == ["a"])
             let after = try await one.node.outbox.cancel(row)
             #expect(after.state == .stored && after.offers == nil)

@@ -3,10 +3,10 @@ import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
-import HexlistWire
 import TestSupport
 import Testing
 
+@testable import HexlistWire
 @testable import HexlistNode
 
 extension Node {

@@ -2,6 +2,7 @@ import Foundation
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
+import HexlistSession
 import HexlistStore
 import Logging
 import NIOCore

@@ -10,6 +10,8 @@ import NIOPosix
 import Synchronization
 import Testing
 
+@testable import HexlistDelivery
+@testable import HexlistSession
 @testable import HexlistNode
 @testable import HexlistStore
 

@@ -5,6 +5,7 @@ import HexlistModel
 import HexlistTransport
 import Testing
 
+@testable import HexlistDelivery
 @testable import HexlistNode
 @testable import HexlistStore
 
@@ -149,5 +150,7 @@ extension Node {
     fileprivate var hasNoSession: Bool { sessions.values.isEmpty }
 
     /// As a transfer that failed leaves it.
-    fileprivate func pause(for peer: PeerID) { deliveries.link(to: peer).delivery.pause(until: .now + .seconds(300)) }
+    fileprivate func pause(for peer: PeerID) {
+        deliver { deliveries, _ in deliveries.link(to: peer).delivery.pause(until: .now + .seconds(300)) }
+    }
 }

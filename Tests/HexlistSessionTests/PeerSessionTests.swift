@@ -118,7 +118,7 @@ struct PeerSessionTests {
         if answer.isDelivered { #expect(two.now.hexes.count == 3 && two.now.refusals == 0) } else { #expect(two.now.refusals == 3) }
         try await one.act { session in session.act { $0.end(.shutdown, &$1) } }
         try await eventually("both ended") { one.ends == [.own(.shutdown)] && two.ends == [.peer(.shutdown, text: "")] }
-        #expect(try await one.onLoop { one.table.values.isEmpty } && two.onLoop { two.table.values.isEmpty })
+        for side in [one, two] { #expect(try await side.onLoop { side.table.values.isEmpty }) }
         await Self.shutDown(one, two)
     }
 
