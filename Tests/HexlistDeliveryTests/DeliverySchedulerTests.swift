@@ -140,11 +140,10 @@ struct DeliverySchedulerTests {
             #expect(await host.run { _ in (older.sent, newer.sent) } == ([], [1]))
             await host.run { host in
                 Self.settle([1], by: newer, of: peer, host)
+                host.memory.add([PeerDeliveryTests.row(2)], for: peer)
                 host.deliveries.ended(newer, to: peer, CourierEnd(.lost, "gone"), host)
                 host.deliveries.queued([peer: [PeerDeliveryTests.row(2)]], again: [], isDurable: true, host)
             }
-            host.memory.add([PeerDeliveryTests.row(2)], for: peer)
-            await host.run { $0.deliveries.pump(older, to: peer, $0) }
             await host.settle()
             #expect(await host.run { _ in older.sent } == [2])
         }

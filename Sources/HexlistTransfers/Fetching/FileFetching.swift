@@ -2,7 +2,6 @@ import HexlistAPI
 import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
-import HexlistSession
 import HexlistStore
 import HexlistTransport
 import HexlistWire

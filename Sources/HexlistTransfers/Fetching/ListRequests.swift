@@ -1,7 +1,6 @@
 import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
-import HexlistSession
 import HexlistTransport
 import NIOCore
 

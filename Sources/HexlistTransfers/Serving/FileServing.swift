@@ -3,7 +3,6 @@ import HexlistAPI
 import HexlistEventLoop
 import HexlistFiles
 import HexlistModel
-import HexlistSession
 import HexlistStore
 import HexlistTransport
 import HexlistWire
