@@ -149,7 +149,7 @@ struct PeerSessionTests {
         if givesWay {
             try await eventually("the first is ended") { one.ends == [.peer(.idle, text: "Others need the place.")] }
         } else {
-            #expect(try await host.onLoop { host.table.values.count(where: \.machine.isOpen) } == 2)
+            try await eventually("both are open") { try await host.onLoop { host.table.values.count(where: \.machine.isOpen) } == 2 }
             #expect(one.ends.isEmpty)
         }
         await Self.shutDown(one, two, host)
