@@ -58,6 +58,11 @@ public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible
         uuid = UUIDBytes(high: milliseconds << 16 | random & 0xFFFF, low: more).with(version: 7)
     }
 
+    /// UUIDv4 (RFC 9562 section 5.4): random bits.
+    public static func random() -> MessageID {
+        MessageID(UUIDBytes(high: .random(in: 0...(.max)), low: .random(in: 0...(.max))).with(version: 4))
+    }
+
     public var description: String { uuid.description }
 
     public static func < (left: MessageID, right: MessageID) -> Bool { left.uuid < right.uuid }

@@ -36,6 +36,13 @@ struct IdentifierTests {
         #expect(id.description == "01234567-89AB-7FFF-BFFF-FFFFFFFFFFFF")
     }
 
+    @Test("a random message id is a UUIDv4: its version and variant")
+    func randomMessageID() {
+        let (id, other) = (MessageID.random(), MessageID.random())
+        #expect(id.uuid.bytes[6] >> 4 == 4 && id.uuid.bytes[8] >> 6 == 2)
+        #expect(id != other)
+    }
+
     @Test("a boot nonce is 16 digits both ways", arguments: [0, 1, 0xABCD, UInt64.max])
     func boot(value: UInt64) {
         let text = BootNonce(value).description
