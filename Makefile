@@ -11,7 +11,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/user
 RELEASE = --configuration release --static-swift-stdlib -Xlinker --no-export-dynamic \
 	-Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors
 # The files that swift-format reads; folders that are missing are left out.
-FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz)
+FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz Examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build release demo test test-long test-browser fuzz bench lint format man deb install uninstall clean
@@ -64,6 +64,7 @@ bench: release  ## Run the benchmarks, on a release build: every program in Benc
 lint: setup  ## Check the style of the sources and the syntax of the scripts
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
 	@Scripts/lint-scripts
+	@$(SWIFT) package --package-path Examples/embedded-peer dump-package >/dev/null
 
 format:  ## Put the sources into the project's style
 	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)

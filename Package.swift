@@ -186,6 +186,14 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        // The program of Examples/embedded-peer, which has a manifest of its own. Built here too, so that a test can run it without a second
+        // build of its dependencies. Without package access, as in a package of its own.
+        .executableTarget(
+            name: "embedded-peer",
+            dependencies: [
+                "HexlistModel", "HexlistWire", "HexlistTransport", "HexlistSession", .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            path: "Examples/embedded-peer/Sources", packageAccess: false, swiftSettings: settings),
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(
             name: "TestSupport",
@@ -270,9 +278,9 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON", "HexlistSession", "HexlistStore",
-                "HexlistTransport",
-                "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON",
+                "HexlistSession", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
@@ -313,6 +321,8 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings),
-        .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire", "TestSupport", "embedded-peer"], swiftSettings: settings
+        ),
     ]
 )

@@ -164,13 +164,32 @@ import Testing
         }
     }
 
-    /// Those of Package.swift, but for the tests' own.
+    @Test("Examples/embedded-peer needs nothing but products of this package, and imports nothing else") func example() throws {
+        let folder = "Examples/embedded-peer"
+        let manifest = try Self.text("\(folder)/Package.swift")
+        let used = Set(manifest.matches(of: /\.product\(name: "(\w+)", package: "hexlist"\)/).map { String($0.output.1) })
+        let others = Set(manifest.matches(of: /\.product\(name: "(\w+)", package: "swift-nio"\)/).map { String($0.output.1) })
+        var products: [String: Set<String>] = [:]
+        for product in try Self.text("Package.swift").matches(of: /\.library\(name: "(\w+)", targets: \[([^\]]*)\]\)/) {
+            products[String(product.output.1)] = Set(product.output.2.matches(of: /\w+/).map { String($0.output) })
+        }
+        #expect(used.subtracting(products.keys).isEmpty)
+        let usable = used.reduce(into: others) { $0.formUnion(products[$1] ?? []) }
+        for file in try Self.files(in: "\(folder)/Sources") {
+            let source = try Self.text("\(folder)/Sources/\(file)")
+            let imported = Set(source.matches(of: /(?m)^import (\w+)$/).map { String($0.output.1) }).subtracting(Self.system)
+            #expect(imported.subtracting(usable).isEmpty, "\(file) imports what its manifest does not name")
+            #expect(usable.subtracting(imported).isEmpty, "\(file) does not import all that its manifest names")
+        }
+    }
+
+    /// Those of Package.swift, except those of tests and examples.
     private static func targets() throws -> [Target] {
         let manifest = try text("Package.swift")
         var targets: [Target] = []
         for head in manifest.matches(of: /\.(?:target|executableTarget|systemLibrary)\(/) {
             let declaration = balanced(manifest[head.range.upperBound...])
-            guard !declaration.contains(#"path: "Tests/"#) else { continue }
+            guard !declaration.contains(/path: "(?:Tests|Examples)\//) else { continue }
             let name = try #require(declaration.firstMatch(of: /name: "(\w+)"/)?.output.1)
             var target = Target(name: String(name))
             if let list = declaration.firstRange(of: "dependencies: [") {
@@ -216,7 +235,8 @@ import Testing
     }
 
     private static func imports(of target: String) throws -> Set<String> {
-        let pattern = /\s*(?:@\w+ +)*(?:public +|package +|internal +)?import +(?:(?:struct|class|enum|protocol|func|var|typealias) +)?(\w+).*/
+        let pattern =
+            /\s*(?:@\w+ +)*(?:public +|package +|internal +)?import +(?:(?:struct|class|enum|protocol|func|var|typealias) +)?(\w+).*/
         return Set(try lines(of: target, containing: "import ").compactMap { $0.line.wholeMatch(of: pattern).map { String($0.output.1) } })
     }
 

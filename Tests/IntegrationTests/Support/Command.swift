@@ -57,14 +57,16 @@ final class RunningCommand: Sendable {
     private let lines: AsyncStream<String>
     private let command: String
 
-    /// - Parameter seconds: after which it is ended, and a wait for a line fails.
-    init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = Patience.command) throws {
+    /// - Parameters:
+    ///   - input: standard input, which stays the caller's to close; /dev/null for `nil`.
+    ///   - seconds: the time after which it is ended, and a wait for a line fails.
+    init(_ arguments: [String], environment: [String: String] = [:], input: CInt? = nil, seconds: Int = Patience.command) throws {
         command = arguments.joined(separator: " ")
         let pipe = Pipe()
         let writer = pipe.fileHandleForWriting
         defer { try? writer.close() }
         child = try Command.start(
-            arguments, environment, seconds, output: writer.fileDescriptor, errors: writer.fileDescriptor)
+            arguments, environment, seconds, input: input, output: writer.fileDescriptor, errors: writer.fileDescriptor)
         let (lines, linesContinuation) = AsyncStream.makeStream(of: String.self)
         // A thread of its own: a `readabilityHandler` was seen to miss the end of a pipe, and its test waited for ever.
         Thread.detachNewThread {
