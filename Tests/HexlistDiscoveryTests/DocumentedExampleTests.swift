@@ -1,0 +1,23 @@
+import HexlistDiscovery
+import HexlistModel
+import Testing
+
+@Suite struct DocumentedExampleTests {
+    @Test("the example of the page of HexlistDiscovery dials a peer that is announced") func probe() {
+        let now = ContinuousClock.Instant.now
+        let peer = PeerID(UUIDBytes(high: 1, low: 2).with(version: 8))
+        var directory = PeerDirectory(own: PeerID(UUIDBytes(high: 3, low: 4).with(version: 8)), boot: BootNonce(7), now: now)
+        let key = InstanceKey(name: "desk", type: ProtocolLimits.serviceType, domain: "local")
+        let record = Record(key: key, interface: 2, ipv6: false)
+        let announcement = ServiceAnnouncement(displayName: "desk", peer: peer, boot: BootNonce(8), port: 24391)
+        let resolution = Resolution(host: "desk.local", address: "192.168.7.20", port: 24391, txt: announcement.strings)
+        var dialled: [PeerID?] = []
+        func dial(_ probe: ProbeID, _ endpoints: [Endpoint], expecting peer: PeerID?) { dialled.append(peer) }
+
+        _ = directory.handle(.discovery(.appeared(record, interfaceName: "eth0")), now: now)
+        for output in directory.handle(.discovery(.resolved(record, resolution)), now: now) {
+            if case .probe(let probe, let endpoints, let peer) = output { dial(probe, endpoints, expecting: peer) }
+        }
+        #expect(dialled == [peer])
+    }
+}
