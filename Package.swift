@@ -42,8 +42,7 @@ let package = Package(
         .target(name: "HexlistModel", swiftSettings: settings),
         .target(name: "CLinux", linkerSettings: [.linkedLibrary("resolv")]),
         .target(name: "HexlistSystem", dependencies: ["HexlistModel", "CLinux"], swiftSettings: settings),
-        .target(name: "CMarks"),
-        .target(name: "HexlistJSON", dependencies: ["HexlistModel", "CMarks"], swiftSettings: settings),
+        .target(name: "HexlistJSON", dependencies: ["HexlistModel"], swiftSettings: settings),
         .target(
             name: "HexlistFiles",
             dependencies: [

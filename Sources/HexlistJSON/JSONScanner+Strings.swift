@@ -23,48 +23,27 @@ extension JSONScanner {
     }
 
     /// The first position from `start` on with a quote, a backslash, a control character or a byte beyond ASCII; `end` if there is none.
-    @inlinable @inline(__always)
+    @inlinable
     public func plainRun(from start: Int) -> Int {
-        guard let marks else { return unmarkedRun(from: start) }
         var position = start
-        while true {
-            // The marks of 57 bytes at least. After the last byte all is marked.
-            let odd = UInt64(littleEndian: marks.loadUnaligned(fromByteOffset: position &>> 3, as: UInt64.self)) &>> UInt64(position & 7)
-            if odd != 0 { return position &+ odd.trailingZeroBitCount }
-            position = position & ~7 &+ 64
+        while position &+ 8 <= end {
+            let word = UInt64(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt64.self))
+            let ends = Self.runEnds(in: word)
+            if ends != 0 { return position &+ ends.trailingZeroBitCount &>> 3 }
+            position &+= 8
         }
-    }
-
-    @usableFromInline @inline(never)
-    func unmarkedRun(from start: Int) -> Int {
-        var position = start
-        while position &+ 16 <= end {
-            let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<Int8>.self)
-            // Flipping bit 1 makes the quote 0x20 and leaves the control characters under it, with space and `!` above; bytes
-            // over 0x7F are negative. Each vector is spelled out: with a scalar, or a type to infer, on one side Swift
-            // compares lane by lane, ten times slower.
-            let flipped = chunk ^ SIMD16<Int8>(repeating: 2)
-            let odd = (flipped .<= SIMD16<Int8>(repeating: 0x20)) .| (chunk .== SIMD16<Int8>(repeating: 0x5C))
-            let words = unsafeBitCast(odd, to: SIMD2<UInt64>.self)
-            let low = UInt64(littleEndian: words[0])
-            let high = UInt64(littleEndian: words[1])
-            // Bytes of 0 and 0xFF only, so the sum is 0 where both are. An `or` becomes a slower comparison of vectors.
-            if low &+ high != 0 {
-                // Without a branch on which half it is, which nothing predicts: 64 bits of zeros are followed by those of the other half.
-                let zeros = low.trailingZeroBitCount
-                return position &+ (zeros &+ high.trailingZeroBitCount & (0 &- zeros &>> 6)) &>> 3
-            }
-            position &+= 16
-        }
-        return plainTail(from: position)
-    }
-
-    /// The first such position among the last 15 bytes.
-    @usableFromInline @inline(never)
-    func plainTail(from start: Int) -> Int {
-        var position = start
         while position < end, Self.isPlain(base[position]) { position &+= 1 }
         return position
+    }
+
+    /// The high bit of each byte of `word` that ends a plain run. Bytes above the first such byte may be set in error, by a borrow.
+    @inlinable @inline(__always)
+    static func runEnds(in word: UInt64) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        // With bit 1 flipped, the quote (0x22) is 0x20, control characters are below it, and space and `!` above.
+        let quotes = (word ^ ones &* 0x02) &- ones &* 0x21
+        let backslashes = (word ^ ones &* 0x5C) &- ones
+        return (quotes | backslashes | word) & (ones &* 0x80)
     }
 
     @inlinable @inline(__always)

@@ -1,4 +1,3 @@
-internal import CMarks
 public import HexlistModel
 
 /// Reads strict JSON (RFC 8259) in place, in one pass, without building anything: frames of peers, and values of the local API.
@@ -15,31 +14,35 @@ public struct JSONScanner {
     public let end: Int
     /// The place of position 0 (`TextSlice.init(place:count:)`): in the frame, or in the arena.
     @usableFromInline let origin: UInt32
-    /// A bit for each byte, 1 where a run of plain text ends (CMarks.h); `nil` if the bytes were not marked.
-    @usableFromInline let marks: UnsafeRawPointer?
 
     @inlinable
     public init(base: UnsafePointer<UInt8>, end: Int) {
-        self.init(base: base, end: end, origin: 0, marks: nil)
+        self.init(base: base, end: end, origin: 0)
+    }
+
+    /// A scanner of all bytes of a buffer; `nil` if the buffer has no address, as that of an empty array may.
+    @inlinable
+    public init?(_ bytes: UnsafeBufferPointer<UInt8>) {
+        guard let base = bytes.baseAddress else { return nil }
+        self.init(base: base, end: bytes.count)
     }
 
     /// - Parameter start: the offset of a copy of the same bytes in the arena.
     @inlinable
     public init(base: UnsafePointer<UInt8>, end: Int, inArenaAt start: Int) {
-        self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000, marks: nil)
+        self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000)
     }
 
     @inlinable
-    init(base: UnsafePointer<UInt8>, end: Int, origin: UInt32, marks: UnsafeRawPointer?) {
+    init(base: UnsafePointer<UInt8>, end: Int, origin: UInt32) {
         self.base = base
         self.end = end
         self.origin = origin
-        self.marks = marks
     }
 
     /// A scanner of the same bytes that ends earlier, at a quote.
     @inlinable
-    public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin, marks: marks) }
+    public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin) }
 
     /// A scanned range as a slice of the frame or of the arena.
     @inlinable @inline(__always)
@@ -61,31 +64,6 @@ public struct JSONScanner {
     @inline(never)
     public func fault(at position: Int, _ reason: GrammarFault.Reason) -> GrammarFault {
         GrammarFault(reason: reason, offset: position, isAtEnd: position >= end)
-    }
-}
-
-// MARK: - Marked bytes
-
-extension JSONScanner {
-    /// The most bytes that are marked: their marks fit into the kibibyte that Swift makes on the stack.
-    @usableFromInline static var mostMarked: Int { 126 << 6 }
-
-    /// Calls `body` with a scanner that finds the ends of strings in marks, made for all of the bytes at once, or in the bytes themselves if
-    /// there are many: marks of a long frame would be memory that its sender decides about.
-    @inlinable @inline(__always)
-    public static func scan<Result>(_ bytes: UnsafeBufferPointer<UInt8>, _ body: (JSONScanner?) -> Result) -> Result {
-        guard let base = bytes.baseAddress else { return body(nil) }
-        guard bytes.count <= mostMarked else { return body(JSONScanner(base: base, end: bytes.count)) }
-        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: mostMarked / 64 + 2) { marks in
-            guard let room = marks.baseAddress else { return body(JSONScanner(base: base, end: bytes.count)) }
-            mark(base, bytes.count, room)
-            return body(JSONScanner(base: base, end: bytes.count, origin: 0, marks: UnsafeRawPointer(room)))
-        }
-    }
-
-    @usableFromInline
-    static func mark(_ base: UnsafePointer<UInt8>, _ count: Int, _ marks: UnsafeMutablePointer<UInt64>) {
-        hexlist_mark_text(base, count, marks)
     }
 }
 

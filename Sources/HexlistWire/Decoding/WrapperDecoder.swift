@@ -35,19 +35,17 @@ public struct WrapperDecoder: Sendable {
         reader.begin()
         guard frame.count <= Self.largestInput else { return .refused(Self.tooLarge) }
         return frame.withUnsafeBufferPointer { buffer in
-            JSONScanner.scan(buffer) { json in
-                do throws(GrammarFault) {
-                    let (json, start) = try Self.object(in: json)
-                    try reader.wrapper(json, at: start)
-                    switch decide(json, start) {
-                    case .refused(let refusal):
-                        return .refused(refusal)
-                    case .accepted(let operation):
-                        return wrapper(operation, json, frame)
-                    }
-                } catch {
-                    return .refused(Refusal(code: .malformed, message: error.message, isUndecodable: true))
+            do throws(GrammarFault) {
+                let (json, start) = try Self.object(in: buffer)
+                try reader.wrapper(json, at: start)
+                switch decide(json, start) {
+                case .refused(let refusal):
+                    return .refused(refusal)
+                case .accepted(let operation):
+                    return wrapper(operation, json, frame)
                 }
+            } catch {
+                return .refused(Refusal(code: .malformed, message: error.message, isUndecodable: true))
             }
         }
     }
@@ -69,23 +67,21 @@ public struct WrapperDecoder: Sendable {
         reader.begin()
         guard json.count <= Self.largestInput else { return .failure(Self.tooLarge) }
         return json.withUnsafeBufferPointer { buffer in
-            JSONScanner.scan(buffer) { scanner in
-                do throws(GrammarFault) {
-                    let (scanner, start) = try Self.object(in: scanner)
-                    try scanner.finish(reader.object(scanner, at: start, open: 0, dialect: acceptsLocalNames ? .local : .wire))
-                    if let excess = reader.excess { return .failure(Refusal(code: excess.code, message: excess.message)) }
-                    let key = reader.key.flatMap { $0.isEmpty ? nil : reader.texts.string($0, in: scanner) }
-                    return .success(LocalHex(content: reader.content(frame: json), key: key))
-                } catch {
-                    return .failure(Refusal(code: .malformed, message: error.message, isUndecodable: true))
-                }
+            do throws(GrammarFault) {
+                let (scanner, start) = try Self.object(in: buffer)
+                try scanner.finish(reader.object(scanner, at: start, open: 0, dialect: acceptsLocalNames ? .local : .wire))
+                if let excess = reader.excess { return .failure(Refusal(code: excess.code, message: excess.message)) }
+                let key = reader.key.flatMap { $0.isEmpty ? nil : reader.texts.string($0, in: scanner) }
+                return .success(LocalHex(content: reader.content(frame: json), key: key))
+            } catch {
+                return .failure(Refusal(code: .malformed, message: error.message, isUndecodable: true))
             }
         }
     }
 
-    /// The scanner of some bytes, `nil` for none, and the position at which their object begins.
-    private static func object(in json: JSONScanner?) throws(GrammarFault) -> (JSONScanner, Int) {
-        guard let json else { throw GrammarFault(reason: .value, offset: 0, isAtEnd: true) }
+    /// A scanner of `bytes`, and the position at which their object begins.
+    private static func object(in bytes: UnsafeBufferPointer<UInt8>) throws(GrammarFault) -> (JSONScanner, Int) {
+        guard let json = JSONScanner(bytes) else { throw GrammarFault(reason: .value, offset: 0, isAtEnd: true) }
         let hasMark = json.byte(0) == 0xEF && json.byte(1) == 0xBB && json.byte(2) == 0xBF
         let start = json.skipSpace(hasMark ? 3 : 0)
         guard json.byte(start) == UInt8(ascii: "{") else { throw json.fault(at: start, .notObject) }
