@@ -6,19 +6,11 @@ import PackageDescription
 let package = Package(
     name: "hexlist-benchmarks",
     platforms: [.macOS(.v15)],
-    products: [
-        .executable(name: "decode-bench", targets: ["DecodeBench"]), .executable(name: "directory-bench", targets: ["DirectoryBench"]),
-    ],
+    products: [.executable(name: "decode-bench", targets: ["DecodeBench"])],
     dependencies: [.package(name: "hexlist", path: "..")],
     targets: [
         .executableTarget(
             name: "DecodeBench",
-            dependencies: [.product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistWire", package: "hexlist")]),
-        .systemLibrary(name: "CMalloc"),
-        .executableTarget(
-            name: "DirectoryBench",
-            dependencies: [
-                "CMalloc", .product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistDiscovery", package: "hexlist"),
-            ]),
+            dependencies: [.product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistWire", package: "hexlist")])
     ]
 )

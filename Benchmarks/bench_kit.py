@@ -281,18 +281,6 @@ class Daemon:
         return subprocess.run([os.path.join(BIN, "hexlist"), *arguments], check=True, capture_output=True, text=True,
                               env=self.environment, **options).stdout
 
-    def restart(self, index):
-        """Ends the daemon and starts it again. Without `index` the store takes every hex for one that `search` has: none is put into the index."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=30)
-        if not index:
-            with contextlib.closing(sqlite3.connect(self.database)) as database, database:
-                database.execute("UPDATE tally SET indexed = 1 << 60")
-        with open(self.log, "ab") as log:
-            self.process = start([os.path.join(BIN, "hexlistd")], env=self.environment, stderr=log)
-        self.pid = self.process.pid
-        self.wait_until_ready()
-
     def wait_until_ready(self):
         deadline = time.monotonic() + READY_SECONDS
         while True:
@@ -320,10 +308,9 @@ class Daemon:
 
 
 class Pair:
-    """Two hexlistd that trust each other and have a session: `a` and `b`. Where `index` is given, `b` was started once more with it or without."""
+    """Two hexlistd that trust each other and have a session: `a` and `b`."""
 
-    def __init__(self, base, trace=lambda label: None, index=None):
-        self.index = index
+    def __init__(self, base, trace=lambda label: None):
         ports = free_port(), free_port()
         self.base = tempfile.mkdtemp(prefix="pair-", dir=base)
         self.a = Daemon(self.base, "a", *ports, trace=trace("a"))
@@ -336,9 +323,6 @@ class Pair:
             for daemon, other in ((self.a, self.b), (self.b, self.a)):
                 daemon.hexlist("peers", "--wait", "1", "--timeout", "20")
                 daemon.hexlist("peer", "trust", other.uuid)
-            if self.index is not None:
-                self.b.restart(self.index)
-                self.a.hexlist("peers", "--wait", "1", "--timeout", "20")
         except BaseException:
             self.__exit__()
             raise

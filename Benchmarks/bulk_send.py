@@ -13,15 +13,14 @@ class Run:
     """rate: hexes a second. cpu: microseconds a hex, of each process. peak: MB. waits: for the disk, by strace."""
 
 
-def run(base, hexes, sums, traced=False, index=None):
+def run(base, hexes, sums, traced=False):
     """From starting `hexlist send --bulk` to its end: every hex durable on the other side and known to be.
 
-    The receiver is killed right after with SIGKILL and has to have all of it. Where `index` is given it was started once more, as one that
-    makes the index of `search` or one that does not.
+    The receiver is killed right after with SIGKILL and has to have all of it.
     """
     paths = {label: os.path.join(base, f"{label}.strace") for label in ("a", "b")}
     result = Run()
-    with kit.Pair(base, trace=lambda label: kit.counting(paths[label]) if traced else None, index=index) as pair:
+    with kit.Pair(base, trace=lambda label: kit.counting(paths[label]) if traced else None) as pair:
         before = {daemon.label: kit.cpu_seconds(daemon.pid) for daemon in (pair.a, pair.b)}
         started = time.monotonic()
         client = kit.start(
@@ -45,7 +44,6 @@ def run(base, hexes, sums, traced=False, index=None):
         kit.check_store(pair.b.database, sums, "hexlistd")
     names = {"a": "sender", "b": "receiver"}
     result.rate = sums["hexes"] / took
-    result.seconds = took
     result.cpu = {"client": 1e6 * client_cpu / sums["hexes"]}
     result.cpu.update({names[label]: 1e6 * (after[label] - before[label]) / sums["hexes"] for label in before})
     result.peak = {"client": client_peak, **{names[label]: value for label, value in memory.items()}}
