@@ -7,9 +7,19 @@ DESTDIR ?=
 UNITDIR ?= $(PREFIX)/lib/systemd/user
 # The compiler's option has types made of their parts where they are used: from a name, Swift looks through all conformances of the program to make
 # one. A compiler that does not have it refuses it, and it may be left out. The linker's leaves out a table of all symbols for libraries that
-# would be loaded into the program: none is (Docs/Decisions/0020-the-command-line-starts-quickly.md).
+# would be loaded into the program: none is (Docs/Decisions/0020-the-command-line-starts-quickly.md). A section for each function, and no public
+# symbol that has to stay, let the linker leave out unused functions. -Osize keeps the bounds of Benchmarks. lld comes with the toolchain.
 RELEASE = --configuration release --static-swift-stdlib -Xlinker --no-export-dynamic \
-	-Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors
+	-Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \
+	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xswiftc -Xfrontend -Xswiftc -internalize-at-link \
+	-Xswiftc -Osize -Xswiftc -use-ld=lld -Xlinker --icf=safe
+# Relative relocations take almost no space in this form, which glibc reads from 2.36 (Debian 12) on.
+GLIBC := $(lastword $(shell getconf GNU_LIBC_VERSION 2>/dev/null))
+ifneq ($(GLIBC),)
+ifeq ($(shell printf '2.36\n%s\n' "$(GLIBC)" | sort --version-sort --check=quiet && echo new),new)
+RELEASE += -Xlinker -z -Xlinker pack-relative-relocs
+endif
+endif
 # The files that swift-format reads; folders that are missing are left out.
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz Examples)
 

@@ -1,0 +1,31 @@
+// Empty data of ICU. GRDB and Yams import Foundation, whose static library brings ICU with 34 MB of names, calendars and collations of all
+// languages. This project uses no locale, calendar or collation of Foundation, so ICU never looks for its data; if it did, it would report
+// U_FILE_ACCESS_ERROR or U_MISSING_RESOURCE_ERROR. ICU provides the same as stubdata.cpp
+// (https://unicode-org.github.io/icu/userguide/icu_data/).
+//
+// The linker prefers this definition and leaves out the one of the library. The number in the name is the version of ICU in the toolchain:
+// with another version the constant is unused and hexlistd is 34 MB larger. Hidden, so that a dynamic Foundation keeps its data.
+#include <stdint.h>
+
+__attribute__((visibility("hidden"), aligned(16))) const struct {
+    uint16_t header_size;
+    uint8_t magic1, magic2;
+    struct {
+        uint16_t size, reserved;
+        uint8_t is_big_endian, charset, bytes_per_character, reserved2;
+        uint8_t format[4], format_version[4], data_version[4];
+    } info;
+    uint8_t padding[8];
+    uint32_t entries, reserved;
+} icudt76_dat = {
+    .header_size = 32,
+    .magic1 = 0xDA,
+    .magic2 = 0x27,
+    .info = {
+        .size = 20,
+        .is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__,
+        .bytes_per_character = 2,
+        .format = {'T', 'o', 'C', 'P'},
+        .format_version = {1},
+    },
+};
