@@ -103,13 +103,15 @@ static int names(int descriptor, const char *path, const char *wanted) {
     return whole >= --length && !strncmp(path + whole - length, wanted, length);
 }
 
-static void die(void) {
+/* Ends the process at a call of this rule, and names it on standard error. */
+static void die(const struct rule *rule) {
+    dprintf(2, "shim: killed at %s of %s\n", rule->call, rule->file);
     kill(getpid(), SIGKILL);
     for (;;) pause();
 }
 
-/* What is to happen to this call. Holds it, or ends the process, itself; FAIL leaves the error in `error`. */
-static enum action ask(const char *call, int descriptor, const char *path, int *error) {
+/* What is to happen to this call, by the rule it leaves in `acting`. Holds it, or ends the process before it, itself. */
+static enum action ask(const char *call, int descriptor, const char *path, const struct rule **acting) {
     pthread_once(&once, parse);
     int saved = errno;
     enum action found = NOTHING;
@@ -120,7 +122,7 @@ static enum action ask(const char *call, int descriptor, const char *path, int *
         if (*rule->guard && access(rule->guard, F_OK) != 0) continue;
         long number = atomic_fetch_add(&rule->count, 1) + 1;
         if (number < rule->first || number > rule->last) continue;
-        if (rule->action == KILL) die();
+        if (rule->action == KILL) die(rule);
         if (rule->action == HOLD) {
             char held[520];
             snprintf(held, sizeof held, "%s.held", rule->guard);
@@ -129,7 +131,7 @@ static enum action ask(const char *call, int descriptor, const char *path, int *
             continue;
         }
         found = rule->action;
-        *error = rule->error;
+        *acting = rule;
     }
     errno = saved;
     return found;
@@ -139,12 +141,12 @@ static enum action ask(const char *call, int descriptor, const char *path, int *
 
 /* Wraps one call: `half` is what a torn one does instead. */
 #define WRAP(call, descriptor, path, half, whole)                    \
-    int error = 0;                                                   \
-    enum action action = ask(call, descriptor, path, &error);        \
-    if (action == FAIL) { errno = error; return -1; }                \
-    if (action == TEAR) { half; die(); }                             \
+    const struct rule *acting = NULL;                                \
+    enum action action = ask(call, descriptor, path, &acting);       \
+    if (action == FAIL) { errno = acting->error; return -1; }        \
+    if (action == TEAR) { half; die(acting); }                       \
     __typeof__(whole) result = whole;                                \
-    if (action == KILLED) die();                                     \
+    if (action == KILLED) die(acting);                               \
     return result
 
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
