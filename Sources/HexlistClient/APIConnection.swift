@@ -11,8 +11,6 @@ import NIOHTTP1
 
 /// HTTP over the daemon's socket, with errors in the user's terms.
 struct APIConnection: Sendable {
-    /// The seconds that a reply may take which depends on the daemon only.
-    static let replySeconds = 60.0
     /// The most bytes of a reply that is no list: one hex of the longest frame, each byte of it an escape.
     private static let replyBytes = 256 << 20
     /// The most bytes of a socket's path (`sockaddr_un`, less the final zero).
@@ -22,13 +20,16 @@ struct APIConnection: Sendable {
     let startCommand: String
     /// The error if nothing listens on the socket.
     let absent: HexlistError
+    /// The seconds that a reply may take which depends on the daemon only.
+    let replySeconds: Double
 
     func call<Reply: JSONDecodable>(
         _ method: HTTPMethod, _ path: String, query: URLQuery = URLQuery(), body: [UInt8]? = nil, type: String = LocalAPI.jsonType,
-        seconds: Double = replySeconds
+        seconds: Double? = nil
     ) async throws -> Reply {
         let bytes = try await execute(
-            method, path + query.text, accept: LocalAPI.jsonType, content: body.map { .bytes($0) }, type: type, seconds: seconds
+            method, path + query.text, accept: LocalAPI.jsonType, content: body.map { .bytes($0) }, type: type,
+            seconds: seconds ?? replySeconds
         ) { try await Self.collect($1) }
         return try Self.decode(bytes)
     }
@@ -51,7 +52,7 @@ struct APIConnection: Sendable {
 
     private func items<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> JSONObject {
         var parser = PageParser()
-        try await execute(.GET, path + query.text, accept: LocalAPI.jsonType, seconds: Self.replySeconds) { _, pieces in
+        try await execute(.GET, path + query.text, accept: LocalAPI.jsonType, seconds: replySeconds) { _, pieces in
             for try await piece in pieces {
                 let items = try readable { () throws(JSONFault) in try parser.feed(piece.readableBytesView) }
                 for item in items { try body(Self.decode(item)) }
@@ -70,7 +71,7 @@ struct APIConnection: Sendable {
 
     /// The bytes of a reply.
     func bytes(_ path: String, type: String) async throws -> [UInt8] {
-        try await execute(.GET, path, accept: type, seconds: Self.replySeconds) { try await Self.collect($1) }
+        try await execute(.GET, path, accept: type, seconds: replySeconds) { try await Self.collect($1) }
     }
 
     /// Calls `body` with each message until it returns `false`. Throws if the daemon ends the stream.

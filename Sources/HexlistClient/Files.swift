@@ -16,7 +16,7 @@ extension HexlistClient {
     /// Begins to fetch what the links of a hex point to.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
         try await connection.call(
-            .POST, "/v1/transfers", body: request.jsonBytes, seconds: APIConnection.replySeconds + (request.timeout ?? 0))
+            .POST, "/v1/transfers", body: request.jsonBytes, seconds: connection.replySeconds + (request.timeout ?? 0))
     }
 
     public func shares() async throws -> [ShareView] {

@@ -10,13 +10,14 @@ public struct HexlistClient: Sendable {
     /// - Parameters:
     ///   - startCommand: the command line that errors suggest to start the daemon.
     ///   - absent: the error if nothing listens on the socket; `nil` for one that suggests to start the daemon.
-    public init(socketPath: String, startCommand: String = "hexlistd", absent: HexlistError? = nil) {
+    ///   - replySeconds: the seconds that a reply may take which depends on the daemon only.
+    public init(socketPath: String, startCommand: String = "hexlistd", absent: HexlistError? = nil, replySeconds: Double = 60) {
         let absent =
             absent
             ?? HexlistError(
                 .daemonUnreachable, "Nothing is listening on \(TerminalText.clean(socketPath)).",
                 hint: "Start the daemon with `\(startCommand)`.")
-        connection = APIConnection(socketPath: socketPath, startCommand: startCommand, absent: absent)
+        connection = APIConnection(socketPath: socketPath, startCommand: startCommand, absent: absent, replySeconds: replySeconds)
     }
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
@@ -429,7 +430,7 @@ extension HexlistClient {
         case .forward(let id): query.add("hex", String(id))
         }
         let page: Page<SendOutcome> = try await connection.call(
-            .POST, "/v1/sends", query: query, body: body, seconds: send.timeout + APIConnection.replySeconds)
+            .POST, "/v1/sends", query: query, body: body, seconds: send.timeout + connection.replySeconds)
         return page.items
     }
 

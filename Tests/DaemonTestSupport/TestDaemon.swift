@@ -61,7 +61,7 @@ public struct TestDaemon: Sendable {
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(configuration: .init(services: [server, PageService(api: api)], logger: logger))
-            let client = HexlistClient(socketPath: socket)
+            let client = HexlistClient(socketPath: socket, replySeconds: Self.patience)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }
                 for await _ in running {}
@@ -92,8 +92,9 @@ public struct TestDaemon: Sendable {
         try await client.watchPeers(all: false) { $0.count < count }
     }
 
-    /// Seconds for a send: a test measures no time by it.
-    public static let patience = 120.0
+    /// Seconds for a reply or a send: a test measures no time by it. Daemon and client share the few threads of the test program with other
+    /// tests; some of those compute for a minute on a loaded machine, and hold up all that waits for a thread.
+    public static let patience = 240.0
 
     public func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil)
         async throws

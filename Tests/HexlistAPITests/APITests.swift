@@ -85,7 +85,8 @@ struct APITests {
             #expect(shown.description == "d" && shown.color == "c")
             #expect(shown.extra?.text == extra)
 
-            #expect(try await bob.client.send(.init(content: .forward(id), peers: ["eve"], timeout: 20)).map(\.state) == [.stored])
+            let forward = HexlistClient.Send(content: .forward(id), peers: ["eve"], timeout: TestDaemon.patience)
+            #expect(try await bob.client.send(forward).map(\.state) == [.stored])
             let there = try #require(try await eve.client.hexes(.init(), limit: 1).items.first)
             #expect(there.peerUUID == bob.uuid)
             #expect(there.senderUUID == ada.uuid && there.senderAlias == nil)

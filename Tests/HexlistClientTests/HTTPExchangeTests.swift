@@ -79,6 +79,9 @@ struct HTTPExchangeTests {
             let exchange = HTTPExchange(socketPath: path, method: .GET, target: "/", headers: [:], content: nil, seconds: 0.05)
             let error = try await #require(throws: HTTPExchange.Fault.self) { try await exchange.run { head, _ in head.status.code } }
             guard case .timedOut = error else { return #expect(Bool(false)) }
+            let client = HexlistClient(socketPath: path, replySeconds: 0.05)
+            let said = try await #require(throws: HexlistError.self) { try await client.status() }
+            #expect(said.message.contains("did not answer"), "\(said.message)")
         }
     }
 

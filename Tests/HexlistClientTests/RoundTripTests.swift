@@ -43,7 +43,7 @@ struct RoundTripTests {
             let (input, pieces) = AsyncStream.makeStream(of: ByteBuffer.self)
             for line in lines { pieces.yield(ByteBuffer(string: line)) }
             pieces.finish()
-            try await ada.client.sendBulk(.init(peers: [bob.uuid], timeout: 60), input: input) { line in
+            try await ada.client.sendBulk(.init(peers: [bob.uuid], timeout: TestDaemon.patience), input: input) { line in
                 if case .summary(let end) = line { summary = end }
                 return true
             }
@@ -124,7 +124,7 @@ struct RoundTripTests {
                 // One hex as JSON.
                 let sent: [SendOutcome]?
                 do {
-                    sent = try await ada.client.send(.init(content: .hex(test.json), peers: [bob.uuid], timeout: 30))
+                    sent = try await ada.client.send(.init(content: .hex(test.json), peers: [bob.uuid], timeout: TestDaemon.patience))
                 } catch let error as HexlistError {
                     #expect(error.code == .badRequest, "\(test.name): \(error)")
                     sent = nil
@@ -137,7 +137,7 @@ struct RoundTripTests {
                 let (input, pieces) = AsyncStream.makeStream(of: ByteBuffer.self)
                 pieces.yield(ByteBuffer(bytes: test.json + [0x0A]))
                 pieces.finish()
-                try await ada.client.sendBulk(.init(peers: [bob.uuid], timeout: 30, force: true), input: input) { line in
+                try await ada.client.sendBulk(.init(peers: [bob.uuid], timeout: TestDaemon.patience, force: true), input: input) { line in
                     if case .summary(let end) = line { summary = end }
                     return true
                 }
