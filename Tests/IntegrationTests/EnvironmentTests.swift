@@ -61,7 +61,7 @@ struct EnvironmentTests {
             let before = try await Self.status(daemon)
             let pid = try JSONDecoder().decode(Status.self, from: Data(before.out.utf8)).pid
             // Stopped, so that it cannot listen elsewhere yet.
-            kill(pid_t(pid), SIGSTOP)
+            try await stopProcess(pid)
             try FileManager.default.removeItem(atPath: runtime)
             for variables in [[:], ["XDG_RUNTIME_DIR": try Self.folder("run", in: daemon)]] {
                 let output = try await Self.status(daemon, variables)

@@ -100,7 +100,7 @@ struct SendReasonTests {
     func waiting() async throws {
         try await TwoDaemons.with { two in
             let status = try #require(try JSONLines.decode(try await two.bob.hexlist("status", "--json").out, as: StatusRow.self).first)
-            #expect(kill(pid_t(status.pid), SIGSTOP) == 0)
+            try await stopProcess(status.pid)
             defer { kill(pid_t(status.pid), SIGCONT) }
             let command = [Checkout.hexlist, "send", "--to", "local", "--timeout", "5s", "https://example.org/"]
             let sent = try await TerminalCommand.run(
