@@ -16,6 +16,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -245,6 +246,12 @@ int hexlist_watch_folder(const char *folder) {
 int hexlist_lock_file(int file) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(file, F_OFD_SETLK, &whole);
+}
+
+void hexlist_unlock_file(int file) {
+    struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(file, F_OFD_SETLK, &whole);
+    flock(file, LOCK_UN);
 }
 
 int hexlist_is_file_locked(int file) {

@@ -49,7 +49,11 @@ public final class LockFile: Sendable {
         _ = hexlist_lock_file(descriptor)
     }
 
-    deinit { close(descriptor) }  // also if `init` throws
+    // Also if `init` throws; the locks of another holder stay.
+    deinit {
+        hexlist_unlock_file(descriptor)
+        close(descriptor)
+    }
 
     /// Replaces the text of the file. It is written over the old one before the file is cut, so that it takes no room on a full disk. A
     /// failure leaves an incomplete text, which readers ignore.

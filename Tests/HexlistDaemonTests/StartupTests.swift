@@ -340,7 +340,7 @@ struct StartupTests {
             unlink("\(folder.path)/hexlist.sqlite")
             symlink("unmounted", "\(folder.path)/hexlist.sqlite")
             let dead = try #require(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
-            #expect(dead.code == .storeUnusable && dead.message.contains("is a link to"))
+            #expect(dead.code == .storeUnusable && dead.message.contains("is a link to"), "\(dead)")
         }
     }
 

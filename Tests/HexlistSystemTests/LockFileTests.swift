@@ -48,6 +48,31 @@ struct LockFileTests {
         }
     }
 
+    @Test("a lock ends with its object, whoever has a copy of the descriptor")
+    func copied() async throws {
+        try await TemporaryFolder.with { folder in
+            chmod(folder.path, 0o700)
+            let path = "\(folder.path)/lock"
+            // As a child process has it between fork and exec.
+            let copy: CInt
+            do {
+                let lock = try LockFile(path: path)
+                copy = dup(try #require((0..<1_024).first { Self.isOpen(path, as: $0) }))
+                #expect(holder(folder.path) != nil)
+                withExtendedLifetime(lock) {}
+            }
+            defer { close(copy) }
+            #expect(copy >= 0 && holder(folder.path) == nil)
+            _ = try LockFile(path: path)
+        }
+    }
+
+    private static func isOpen(_ path: String, as descriptor: CInt) -> Bool {
+        var (file, open) = (stat(), stat())
+        guard stat(path, &file) == 0, fstat(descriptor, &open) == 0 else { return false }
+        return file.st_ino == open.st_ino && file.st_dev == open.st_dev
+    }
+
     @Test("a file is not believed if other users could have written it, or it is none; a linked folder is")
     func trust() async throws {
         try await TemporaryFolder.with { folder in

@@ -117,6 +117,10 @@ int hexlist_watch_folder(const char *folder);
 /// another process can query it without taking it. 0, or -1 and errno.
 int hexlist_lock_file(int file);
 
+/// Releases the locks of `hexlist_lock_file` and of flock(2). Closing the file does not while another process has a copy of its descriptor, as
+/// a child has between fork and exec.
+void hexlist_unlock_file(int file);
+
 /// Queries the lock of `hexlist_lock_file` without taking it: 1 if another open file description holds it, 0 if none does or the file system
 /// has no such locks.
 int hexlist_is_file_locked(int file);
