@@ -10,7 +10,8 @@ import Testing
 @testable import HexlistDaemon
 
 /// Whatever a text holds, it arrives as it was sent: local API, outbox, TLS, decoder, store, local API.
-@Suite("Texts on the whole way", .timeLimit(.minutes(5)))
+/// The limit of time allows for 800 requests one after another.
+@Suite("Texts on the whole way", .timeLimit(.minutes(15)))
 struct RoundTripTests {
     /// Two daemons, the second taking what the first sends.
     private func withTrust(_ body: (_ from: TestDaemon, _ to: TestDaemon) async throws -> Void) async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistDiscovery
 
 @Suite struct DirectoryHistoryTests {
-    @Test("long random histories keep the promises", arguments: 1...6) func histories(_ seed: Int) {
+    @Test("long random histories keep the promises", .offPool, arguments: 1...6) func histories(_ seed: Int) {
         var limits = DirectoryLimits()
         limits.instances = 48
         limits.resolvers = 12
@@ -167,7 +167,7 @@ import Testing
         return nil
     }
 
-    @Test("12 000 forged announcements, then a trusted peer restarts", .timeLimit(.minutes(5))) func flood() throws {
+    @Test("12 000 forged announcements, then a trusted peer restarts", .offPool, .timeLimit(.minutes(5))) func flood() throws {
         var stage = Stage()
         let friend = Stage.peer(1)
         stage.tell(.knownPeer(KnownPeer(id: friend, name: "F", trust: .trusted)))
@@ -252,7 +252,7 @@ import Testing
         #expect(stage.directory.records.count <= 100)
     }
 
-    @Test("2 000 announcements that all claim one trusted UUID", .timeLimit(.minutes(5))) func forgedClaims() {
+    @Test("2 000 announcements that all claim one trusted UUID", .offPool, .timeLimit(.minutes(5))) func forgedClaims() {
         var stage = Stage()
         let friend = Stage.peer(1)
         stage.tell(.knownPeer(KnownPeer(id: friend, name: "F", trust: .trusted)))

@@ -1,4 +1,5 @@
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistDiscovery
@@ -187,7 +188,7 @@ import Testing
 
     // MARK: A network of machines
 
-    @Test("cut off for minutes, machines meet again within 30 s of the network's return", arguments: [1, 8, 30], [2, 3])
+    @Test("cut off for minutes, machines meet again within 30 s of the network's return", .offPool, arguments: [1, 8, 30], [2, 3])
     func partition(minutes: Int, machines: Int) {
         for seed in 1...5 {
             var network = Network(machines, seed: UInt64(seed))

@@ -1,4 +1,5 @@
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistDiscovery
@@ -154,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("whatever order a restart becomes known in, only the new place is listed 5 s later", arguments: cases)
+    @Test("whatever order a restart becomes known in, only the new place is listed 5 s later", .offPool, arguments: cases)
     func everyOrder(_ test: Case) throws {
         for order in Self.orders(test.move.steps) {
             var world = World(test)

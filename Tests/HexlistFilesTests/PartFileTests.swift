@@ -139,7 +139,7 @@ import Testing
         return wasMarked
     }
 
-    @Test("as long as the machine runs all that was written is gone on with; afterwards what is surely on the disk")
+    @Test("as long as the machine runs all that was written is gone on with; afterwards what is surely on the disk", .offPool)
     func marks() async throws {
         for (boot, there, good) in [
             ("now", 1, 1), ("now", 10_000_000, 10_000_000), ("another", 10_000_000, 0), ("another", (64 << 20) + 5, 64 << 20),

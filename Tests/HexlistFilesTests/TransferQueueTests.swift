@@ -368,7 +368,7 @@ import Testing
         #expect(stage.runningIDs == [1] && stage.armed == nil)
     }
 
-    @Test("the queue is bounded, and adding to an absent peer and cancelling leaves nothing behind")
+    @Test("the queue is bounded, and adding to an absent peer and cancelling leaves nothing behind", .offPool)
     func bounded() {
         var queue = TransferQueue()
         for id in 0..<Int64(TransferQueue.most) {
@@ -384,7 +384,7 @@ import Testing
     }
 
     @Test(
-        "whatever happens, places are used, peers take turns, nothing is lost, and what is armed is due",
+        "whatever happens, places are used, peers take turns, nothing is lost, and what is armed is due", .offPool,
         arguments: 1...40 as ClosedRange<UInt64>)
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -438,7 +438,7 @@ import Testing
     // MARK: Bounds
 
     @Test(
-        "nesting has no bound that a file could reach",
+        "nesting has no bound that a file could reach", .offPool,
         arguments: ["<DL><DT><H3>a</H3>", "<ul><li>a", "<outline text=a>", "<h1>a</h1><dl>", "> ", "- ", "[", "("])
     func deep(piece: String) {
         let bytes = Array((String(repeating: piece, count: 100_000) + "<a href=aa:b>x</a><outline url=aa:b>").utf8)
@@ -446,7 +446,7 @@ import Testing
     }
 
     @Test(
-        "the time of a file does not grow with how deep its parts are in one another", .timeLimit(.minutes(5)),
+        "the time of a file does not grow with how deep its parts are in one another", .offPool, .timeLimit(.minutes(5)),
         arguments: [
             (FileFormat.html, "<DL><DT>", "<H3>a</H3>", 100_000), (.markdown, "", "[](", 50_000), (.markdown, "", "[](x (", 50_000),
             (.markdown, "[b]: aa:b\n\n", String(repeating: "[", count: 450) + "b" + String(repeating: "]", count: 450), 500),
