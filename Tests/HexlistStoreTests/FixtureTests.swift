@@ -67,15 +67,112 @@ import Testing
         }
     }
 
-    @Test(arguments: ["version-1", "version-4"]) func everyReleasedVersionOpens(_ name: String) throws {
+    /// A copy of a fixture, in a folder of its own.
+    private func copy(of name: String) throws -> (folder: String, path: String) {
         let fixture = try #require(Bundle.module.path(forResource: name, ofType: "sqlite", inDirectory: "Fixtures"))
         let folder = try TestStore.makeFolder()
+        try FileManager.default.copyItem(atPath: fixture, toPath: folder + "/hexlist.sqlite")
+        return (folder, folder + "/hexlist.sqlite")
+    }
+
+    @Test(arguments: ["version-1", "version-4"]) func everyReleasedVersionOpens(_ name: String) throws {
+        let (folder, path) = try copy(of: name)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let path = folder + "/hexlist.sqlite"
-        try FileManager.default.copyItem(atPath: fixture, toPath: path)
         let old = try DatabaseQueue(path: path)
         #expect(try old.read { try StoreSchema.isWhole($0, with: "") })  // a backup of such a store is restored
         try old.close()
+        try checkOpening(path, of: name)
+    }
+
+    /// Copies the files of a store right before each commit: the state that a kill leaves.
+    private final class KillImages: TransactionObserver {
+        private let path: String
+        private(set) var images: [String] = []
+
+        init(of path: String) { self.path = path }
+
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+        func databaseDidChange(with event: DatabaseEvent) {}
+        func databaseDidCommit(_ db: Database) {}
+        func databaseDidRollback(_ db: Database) {}
+
+        func databaseWillCommit() throws {
+            let image = "\(path).killed-\(images.count)"
+            for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: path + suffix, toPath: image + suffix) }
+            images.append(image)
+        }
+    }
+
+    @Test("a migration that was interrupted is taken up, at each step", arguments: ["version-1", "version-4"])
+    func interrupted(_ name: String) throws {
+        let (folder, path) = try copy(of: name)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration)
+        let before = try pool.read { try Int.fetchOne($0, sql: "PRAGMA user_version") }
+        // Pages of the open transaction lie in the WAL already.
+        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA cache_size = 1") }
+        let images = KillImages(of: path)
+        pool.add(transactionObserver: images, extent: .observerLifetime)
+        try StoreSchema.migrator.migrate(pool)
+        try pool.close()
+        var versions: Set<Int> = []
+        for image in images.images {
+            let killed = try DatabaseQueue(path: image)
+            try versions.insert(#require(try killed.read { try Int.fetchOne($0, sql: "PRAGMA user_version") }))
+            try killed.close()
+            try checkOpening(image, of: name)
+        }
+        #expect(versions == Set(try #require(before)..<StoreSchema.version))
+    }
+
+    @Test("a store of schema 13 opens, with its runs")
+    func schema13() throws {
+        let (folder, path) = try copy(of: "version-4")
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let old = try DatabaseQueue(path: path)
+        try StoreSchema.migrator.migrate(old, upTo: StoreSchema.migrator.migrations[12])
+        let (friend, enemy) = (try TestPeer(1), try TestPeer(3))
+        var hexes = PackedHexes()
+        for number in 1...3 as ClosedRange<UInt64> {
+            hexes.append(messageID: message(50 + number).uuid, digest: [], bodyBytes: 2, subject: "Run \(number)")
+        }
+        try old.write { [packed = Data(hexes.bytes)] db in
+            let peers = try [friend, enemy].map { peer in
+                try Int64.fetchOne(db, sql: "SELECT id FROM peer WHERE uuid = ?", arguments: [Data(peer.id.uuid.bytes)])
+            }
+            try db.execute(
+                sql: "INSERT INTO outboxPack VALUES (50, 5, 3, 2, 0, ?, ?)", arguments: [packed, Data("{}[]{}".utf8)])
+            for (first, last, peer, state) in [(5, 5, peers[0], "stored"), (6, 7, peers[0], "queued"), (8, 10, peers[1], "queued")] {
+                try db.execute(
+                    sql: "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, 50, ?, ?, ?)",
+                    arguments: [first, last, peer, state, start, start + 30 * day])
+            }
+            try db.execute(
+                sql: """
+                    UPDATE tally SET nextOutbox = 11, outQueued = outQueued + 5, outStored = outStored + 1, outboxBytes = outboxBytes + 6;
+                    UPDATE peer SET queued = queued + 2 WHERE id = \(peers[0] ?? 0);
+                    UPDATE peer SET queued = queued + 3 WHERE id = \(peers[1] ?? 0);
+                    """)
+        }
+        try old.close()
+        let store = try HexStore(path: path)
+        defer { try? store.close() }
+        try store.readSync { reader in
+            #expect(try String.fetchOne(reader.db, sql: "PRAGMA integrity_check") == "ok")
+            #expect(try Int.fetchOne(reader.db, sql: "PRAGMA user_version") == StoreSchema.version)
+            let rows = try reader.outboxRows(Array(5...10))
+            #expect(rows.map(\.subject) == ["Run 1", "Run 2", "Run 3", "Run 1", "Run 2", "Run 3"])
+            #expect(rows.map(\.state) == [.stored, .queued, .queued, .queued, .queued, .queued])
+            #expect(try String.fetchAll(reader.db, sql: "SELECT description FROM outbox_rows WHERE id > 4") == rows.compactMap(\.subject))
+            let batch = try reader.outboxBatch(friend.id, after: 5, limit: 9, maxBytes: 999).items
+            #expect(batch.map(\.id) == [6, 7] && batch.map { Array($0.body) } == [Array("[]".utf8), Array("{}".utf8)])
+        }
+        let moves = try store.writeSync { try $0.settle([Settlement(id: 6, state: .stored)], of: friend.id, at: start) }
+        #expect(moves == [OutboxMove(ids: 6...6, from: .queued, to: .stored)])
+    }
+
+    /// Opens a migrated copy of a fixture, and checks all its content.
+    private func checkOpening(_ path: String, of name: String) throws {
         let store = try HexStore(path: path)
         defer { try? store.close() }
         let (friend, stranger, enemy) = (try TestPeer(1), try TestPeer(2), try TestPeer(3))
@@ -101,7 +198,7 @@ import Testing
             #expect(try reader.counts().mine == 1 && reader.counts().inbox == 2)
             let events = try reader.eventPage(since: 0, limit: 100).items
             let eventBytes = try Int64.fetchOne(reader.db, sql: "SELECT sum(64 + coalesce(length(CAST(data AS BLOB)), 0)) FROM event")
-            #expect(try Tally(on: reader.db).eventBytes == eventBytes)
+            #expect(try StoreCounters(on: reader.db).eventBytes == eventBytes)
             #expect(events.map(\.number) == Array(1...9))
             #expect(events.last == EventRow(number: 9, at: start, type: .alertReceived, peer: enemy.id, data: "{\"message\":\"hello\"}"))
         }

@@ -38,6 +38,7 @@ enum StoreSchema {
         ("13 runs of the outbox", makeRuns),
         ("14 lived time", { try $0.execute(sql: livedTime) }),
         ("15 reserved bytes of a day, senders of pooled files", { try $0.execute(sql: reservations) }),
+        ("16 the outbox by row", { try $0.execute(sql: OutboxRowsView.sql) }),
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -51,7 +52,7 @@ enum StoreSchema {
         return migrator
     }()
 
-    /// Whether a database has the tables with their columns, the indexes and the triggers that a store of its version has, and nothing else.
+    /// Whether a database has the tables with their columns, the indexes, the triggers and the views that a store of its version has, and nothing else.
     /// - Parameter more: the statement that made what it has besides.
     static func isWhole(_ db: Database, with more: String) throws -> Bool {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
@@ -85,7 +86,7 @@ enum StoreSchema {
             db,
             sql: """
                 SELECT type || '|' || name || '|' || tbl_name
-                    || CASE WHEN type = 'trigger' OR sql LIKE 'CREATE VIRTUAL%' THEN '|' || sql ELSE '' END AS part
+                    || CASE WHEN type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%' THEN '|' || sql ELSE '' END AS part
                 FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'
                 UNION ALL
                 SELECT 'column|' || tables.name || '|' || info.name || '|' || info.hidden

@@ -1,0 +1,90 @@
+/// The view `outbox_rows` of migration 16: the outbox for people with the `sqlite3` program, one line for each row.
+///
+/// Plain SQL for SQLite 3.40 expands runs and reads packs; it calls no function of ours. Subjects stay in the binary blob of a pack
+/// (`PackedHexes`), because a second copy as text would be written with each hex. A recursive query therefore steps from row to row in the
+/// order of ids, and from entry to entry of a blob. It is lazy: a query with a LIMIT reads the rows it shows. A query without one reads all
+/// rows, about 20 µs each.
+///
+/// `reason` has the peer's code and message, else the last error, else the thing the row waits for. Tabs and line ends become spaces,
+/// other control characters and those that change the direction of text U+FFFD, so that peers' texts are safe on a terminal.
+enum OutboxRowsView {
+    /// Never edited once shipped; a later migration replaces the view.
+    static let sql = """
+        CREATE VIEW outbox_rows (id, peer, state, attempts, reason, description) AS
+        WITH RECURSIVE
+        -- entry: the first byte of the row's hex in outboxPack.hexes, counted from 1; position: its number in the pack, from 0.
+        step (id, run, last, pack, position, entry) AS (
+            VALUES (-1, -1, -1, NULL, NULL, NULL)
+            UNION ALL
+            SELECT
+                CASE WHEN step.id < step.last THEN step.id + 1 ELSE outbox.id END, outbox.id, outbox.last, outbox.pack,
+                CASE WHEN step.id < step.last THEN step.position + 1 ELSE (outbox.id - outboxPack.first) % outboxPack.count END,
+                CASE
+                    WHEN step.id < step.last
+                        OR (outbox.pack = step.pack AND (outbox.id - outboxPack.first) % outboxPack.count = step.position + 1)
+                    THEN step.entry + 54 + \(subjectBytes(at: "step.entry"))
+                    ELSE (
+                        WITH RECURSIVE earlier (position, entry) AS (
+                            VALUES (0, 1)
+                            UNION ALL
+                            SELECT earlier.position + 1, earlier.entry + 54 + \(subjectBytes(at: "earlier.entry"))
+                            FROM earlier WHERE earlier.position < (outbox.id - outboxPack.first) % outboxPack.count
+                        )
+                        SELECT max(entry) FROM earlier)
+                END
+            FROM step
+                CROSS JOIN outbox ON outbox.id = CASE WHEN step.id < step.last THEN step.run
+                    ELSE (SELECT min(id) FROM outbox WHERE id > step.last) END
+                LEFT JOIN outboxPack ON outboxPack.id = outbox.pack
+        ),
+        found (id, uuid, state, attempts, reason, description) AS (
+            SELECT step.id, hex(peer.uuid), outbox.state, outbox.attempts,
+                CASE WHEN outbox.state NOT IN ('stored', 'held') THEN coalesce(
+                    outbox.code || ': ' || coalesce(outbox.message, outbox.lastError), outbox.code, outbox.message, outbox.lastError,
+                    'waits for ' || outbox.waitingFor) END,
+                CASE WHEN substr(outboxPack.hexes, step.entry + 52, 2) <> x'FFFF'
+                    THEN CAST(substr(outboxPack.hexes, step.entry + 54, \(subjectBytes(at: "step.entry"))) AS TEXT) END
+            FROM step
+                CROSS JOIN outbox ON outbox.id = step.run
+                LEFT JOIN peer ON peer.id = outbox.peer
+                LEFT JOIN outboxPack ON outboxPack.id = step.pack
+            LIMIT -1  -- keeps SQLite from computing the texts again for each mention below
+        )
+        SELECT id,
+            substr(uuid, 1, 8) || '-' || substr(uuid, 9, 4) || '-' || substr(uuid, 13, 4) || '-' || substr(uuid, 17, 4) || '-'
+                || substr(uuid, 21),
+            state, attempts, \(shown("reason")), \(shown("description"))
+        FROM found;
+        """
+
+    /// SQL for the length of the subject of an entry of `hexes`: the two bytes before it, little-endian; 0 for 0xFFFF, which means none.
+    /// SQLite parses no hexadecimal digits, so `instr` looks each one up.
+    private static func subjectBytes(at entry: String) -> String {
+        func digit(_ number: Int) -> String {
+            "instr('123456789ABCDEF', substr(hex(substr(outboxPack.hexes, \(entry) + 52, 2)), \(number), 1))"
+        }
+        return "((16 * \(digit(1)) + \(digit(2)) + 4096 * \(digit(3)) + 256 * \(digit(4))) % 65535)"
+    }
+
+    /// SQL for a text without control and bidi characters. A text with a NUL ends there, as in SQLite's own text functions.
+    private static func shown(_ text: String) -> String {
+        let hidden = """
+            '[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || char(1564, 8206, 8207) || char(8232) || '-' || char(8238)
+                || char(8294) || '-' || char(8297) || ']'
+            """
+        return """
+            CASE WHEN \(text) GLOB '*' || \(hidden) || '*' OR instr(\(text), char(0)) THEN (
+                WITH RECURSIVE part (rest, shown) AS (
+                    VALUES (\(text), '')
+                    UNION ALL
+                    SELECT substr(rest, 2), shown || CASE
+                        WHEN rest GLOB '[' || char(9, 10, 13) || ']*' THEN ' '
+                        WHEN rest GLOB \(hidden) || '*' THEN char(65533)
+                        ELSE substr(rest, 1, 1) END
+                    FROM part WHERE rest <> ''
+                )
+                SELECT shown FROM part WHERE rest = '')
+            ELSE \(text) END
+            """
+    }
+}
