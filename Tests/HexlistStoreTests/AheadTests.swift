@@ -137,7 +137,7 @@ import Testing
         #expect(told.done.withLock { $0 } == [1, 2, 3, 4])
         #expect(try test.read { try $0.outboxPage(limit: 9).items.map(\.id) } == [1, 2, 3, 4])
         // A store that is opened again goes on behind them.
-        #expect(try test.store.onWritingConnection { try Tally(on: $0) }.nextOutbox == 5)
+        #expect(try test.store.onWritingConnection { try StoreCounters(on: $0) }.nextOutbox == 5)
     }
 
     @Test("after a transaction that failed for the disk nothing leaves early until rows like it were committed")

@@ -93,7 +93,7 @@ import Testing
         #expect(try test.read { try $0.oldestEvent() } == 1_401)
         #expect(try test.countersAreRight())
         #expect(try test.write { try $0.maintain(at: start + 40 * day) }.eventsDropped == 1)
-        #expect(try test.read { try Tally(on: $0.db).eventBytes } == 0)
+        #expect(try test.read { try StoreCounters(on: $0.db).eventBytes } == 0)
     }
 
     @Test func aRoundIsBounded() throws {

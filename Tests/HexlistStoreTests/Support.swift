@@ -120,7 +120,7 @@ final class TestStore {
                     + (SELECT count(*) FROM outboxKey WHERE pack NOT IN (SELECT id FROM outboxPack))
                 """)
             let events = try number("SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event")
-            let eventBytes = try Tally(on: reader.db).eventBytes
+            let eventBytes = try StoreCounters(on: reader.db).eventBytes
             if kept != counts { print("kept \(kept)\nare  \(counts)") }
             return kept == counts && strays == 0 && links == 0 && bodies == 0 && eventBytes == events
         }

@@ -35,12 +35,12 @@ public final class HexStore: Sendable {
             try StoreFile.restrict(path)
             if let error = FileSystemProbe.missingLocks(beside: path) { throw HexlistError.withoutLocks(path, error) }
             database = try StoreDatabase(path: path)
-            let tally = try database.withReader { try $0.read { db in try Tally(on: db) } }  // a store without its counters is invalid
+            let tally = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }  // a store without its counters is invalid
             clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
             residue = Residue(of: database, on: queue)
             writes = WriteQueue(
-                database: database, queue: queue, residue: residue, metrics: metrics, outbox: OutboxOutlook(tally), clock: clock)
+                database: database, queue: queue, residue: residue, metrics: metrics, outbox: OutboxAdmission(tally), clock: clock)
             try StoreFile.restrict(path)
             if database.pool == nil { writes.awaitOpening() } else if tally.behind > 0 { writes.catchUp() }
         } catch {

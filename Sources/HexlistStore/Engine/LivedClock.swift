@@ -1,6 +1,6 @@
 /// The clock for ages and deadlines in the store: milliseconds for which hexlistd has run on it, over all starts.
 ///
-/// It advances with the monotonic clock and is saved with the counters (`Tally.lived`), so neither a change of the wall clock nor the time
+/// It advances with the monotonic clock and is saved with the counters (`StoreCounters.lived`), so neither a change of the wall clock nor the time
 /// between two runs makes anything older. A run that is killed loses the time since its last save, one hour at most (`Maintenance`). The first
 /// value was the newest wall time in the store when it was migrated, so that older rows needed no change; only differences mean anything.
 public final class LivedClock: Sendable {

@@ -14,7 +14,7 @@ struct StoreFault: Error, Equatable {
     static let closed = StoreFault(code: SQLITE_MISUSE, message: "the store is closed")
     /// A row that was just written, or the counts, which always exist, cannot be read.
     static let lost = StoreFault(code: SQLITE_CORRUPT, message: "a row is missing")
-    /// A next number that is damaged (`Tally`).
+    /// A next number that is damaged (`StoreCounters`).
     static let numbers = StoreFault(code: SQLITE_CORRUPT, message: "the next number is none that can be given")
 
     /// The disk has no room for SQLite's files beside the store.

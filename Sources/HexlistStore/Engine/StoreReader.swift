@@ -20,7 +20,7 @@ public class StoreReader {
     }
 
     /// The counts that lists and `status` show. Reads one row.
-    public func counts() throws -> StoreCounts { try Tally(on: db).counts }
+    public func counts() throws -> StoreCounts { try StoreCounters(on: db).counts }
 
     /// The bytes on disk, with the write-ahead log.
     public func storeBytes() -> Int64 { StoreFile.bytes(path) }
@@ -35,9 +35,9 @@ public class StoreReader {
         let others = try first("SELECT (SELECT count(*) FROM meta WHERE key <> ?) + (SELECT count(*) FROM peer)", SearchIndex.formatKey) {
             $0.int64(0)
         }
-        var tally = try Tally(on: db)
+        var tally = try StoreCounters(on: db)
         tally.lived = 0  // the time that an interrupted first start took
-        return others == 0 && tally == Tally()
+        return others == 0 && tally == StoreCounters()
     }
 
     // MARK: - Statements

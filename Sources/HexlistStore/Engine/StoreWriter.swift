@@ -7,8 +7,8 @@ internal import HexlistModel
 /// catches its error.
 final class StoreWriter: StoreReader {
     /// The counters as changed by this transaction.
-    var tally = Tally()
-    private var savedTally = Tally()
+    var tally = StoreCounters()
+    private var savedTally = StoreCounters()
     /// Changes of peers' counters that are not in their rows yet, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
     /// The most bytes of the event log.
@@ -93,7 +93,7 @@ final class StoreWriter: StoreReader {
         reservedBytes = 0
         changes = []
         peerDeltas.removeAll(keepingCapacity: true)
-        tally = try Tally(on: db)
+        tally = try StoreCounters(on: db)
         savedTally = tally
     }
 

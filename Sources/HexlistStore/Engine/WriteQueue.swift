@@ -45,7 +45,7 @@ final class WriteQueue: @unchecked Sendable {
     /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
     /// The ids and the room for rows to come.
-    let outbox: Mutex<OutboxOutlook>
+    let outbox: Mutex<OutboxAdmission>
     /// The store's observer (`HexStore.observe`).
     private let observer = Mutex<Observer?>(nil)
     private let database: StoreDatabase
@@ -63,7 +63,7 @@ final class WriteQueue: @unchecked Sendable {
     private var isTurnPlanned = false
 
     init(
-        database: StoreDatabase, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook, clock: LivedClock
+        database: StoreDatabase, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxAdmission, clock: LivedClock
     ) {
         self.clock = clock
         self.database = database

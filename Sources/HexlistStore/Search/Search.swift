@@ -33,7 +33,7 @@ extension StoreReader {
             examined += 1
             if isWanted { ids.append(statement.int64(0)) }
         }
-        return SearchPage(hits: try hits(ids, query), next: next, behind: try Tally(on: db).behind)
+        return SearchPage(hits: try hits(ids, query), next: next, behind: try StoreCounters(on: db).behind)
     }
 
     /// The best of the newest 10 000 matches: those with more of the words in the description, next to each other, or from a sender of that
@@ -61,7 +61,7 @@ extension StoreReader {
         }
         var room = PageRoom(items: pageLimit(limit))
         let ids = scores.sorted { ($0.value, $0.key) > ($1.value, $1.key) }.map(\.key).prefix { room.take(sizes[$0] ?? 0) }
-        return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try Tally(on: db).behind)
+        return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try StoreCounters(on: db).behind)
     }
 
     /// Ids of the hexes that have what is looked for, newest first, as many as one page reads. One that is inside another of them is left out:

@@ -149,7 +149,7 @@ extension StoreWriter {
     }
 }
 
-extension Tally {
+extension StoreCounters {
     /// The most hexes that have no entry yet.
     var behind: Int64 { Swift.max(0, nextHex - 1 - indexed) + reindex }
 }

@@ -1,8 +1,8 @@
 internal import HexlistModel
 
-/// The ids of rows of the outbox that are to come, and whether there is room for them, as far as is known outside the writer's thread. So a row can
-/// leave before it is written (decision 21).
-struct OutboxOutlook {
+/// Allocates the ids of new rows of the outbox, and estimates outside the writer's thread whether there is room for them. So a row can be sent
+/// before it is written (decision 21).
+struct OutboxAdmission {
     /// The lowest id that was not given. Ids are given here only. One that somebody was told of is never given again by this process, whether its row
     /// comes to be or not.
     private var next: Int64
@@ -16,7 +16,7 @@ struct OutboxOutlook {
     /// success says little: for the little it wrote there may be room yet.
     private var isDiskTrusted = true
 
-    init(_ tally: Tally) {
+    init(_ tally: StoreCounters) {
         next = tally.nextOutbox
         committed(tally)
     }
@@ -48,7 +48,7 @@ struct OutboxOutlook {
     }
 
     /// Takes over the counters of the last commit, which may be another program's.
-    mutating func committed(_ tally: Tally) {
+    mutating func committed(_ tally: StoreCounters) {
         next = max(next, tally.nextOutbox)
         undelivered = tally.outbox.undelivered
         bytes = tally.outboxBytes

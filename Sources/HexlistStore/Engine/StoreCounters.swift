@@ -3,7 +3,7 @@ internal import HexlistModel
 
 /// The row of `tally`: the next numbers to give, and the counts of everything. It has more than 15 properties because the row has as many
 /// columns, and is read and written whole.
-struct Tally: Equatable {
+struct StoreCounters: Equatable {
     var nextHex: Int64 = 1
     var nextInbox: Int64 = 1
     var nextOutbox: Int64 = 1
