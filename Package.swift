@@ -74,7 +74,7 @@ let package = Package(
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "HexlistSystem", "CSQLite",
+                "HexlistModel", "HexlistJSON", "CSQLite",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),

@@ -14,7 +14,6 @@ public final class HexStore: Sendable {
     public let clock: LivedClock
     private let database: StoreDatabase
     let writes: WriteQueue
-    private let residue: Residue
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
     ///
@@ -38,9 +37,8 @@ public final class HexStore: Sendable {
             let tally = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }  // a store without its counters is invalid
             clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
-            residue = Residue(of: database, on: queue)
             writes = WriteQueue(
-                database: database, queue: queue, residue: residue, metrics: metrics, outbox: OutboxAdmission(tally), clock: clock)
+                database: database, queue: queue, metrics: metrics, outbox: OutboxAdmission(tally), clock: clock)
             try StoreFile.restrict(path)
             if database.pool == nil { writes.awaitOpening() } else if tally.behind > 0 { writes.catchUp() }
         } catch {
@@ -145,9 +143,7 @@ public final class HexStore: Sendable {
     }
 
     private func read<Value>(_ work: (StoreReader) throws -> Value, on db: Database) throws -> Value {
-        let reader = StoreReader(db: db, path: path, lived: clock.now)
-        defer { residue.passed(operations: 1, bytes: reader.passedBytes) }
-        return try work(reader)
+        try work(StoreReader(db: db, path: path, lived: clock.now))
     }
 
     /// Runs `body` on a reading connection, in one transaction.
