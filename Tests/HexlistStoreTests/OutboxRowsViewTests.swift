@@ -19,7 +19,9 @@ import Testing
         var description: String?
     }
 
-    private static let program = ["/usr/bin/sqlite3", "/usr/local/bin/sqlite3"].first { access($0, X_OK) == 0 }
+    private static let program: String? = ["/usr/bin/sqlite3", "/usr/local/bin/sqlite3"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
 
     private let test: TestStore
     private let peers: [TestPeer]
