@@ -168,7 +168,7 @@ import Testing
             #expect(batch.map(\.id) == [6, 7] && batch.map { Array($0.body) } == [Array("[]".utf8), Array("{}".utf8)])
         }
         let moves = try store.writeSync { try $0.settle([Settlement(id: 6, state: .stored)], of: friend.id, at: start) }
-        #expect(moves == [OutboxMove(ids: 6...6, from: .queued, to: .stored)])
+        #expect(moves == [OutboxMove(ids: 6...6, peer: friend.id, from: .queued, to: .stored)])
     }
 
     /// Opens a migrated copy of a fixture, and checks all its content.
