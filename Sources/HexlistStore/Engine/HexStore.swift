@@ -34,7 +34,8 @@ public final class HexStore: Sendable {
             try StoreFile.restrict(path)
             if let error = FileSystemProbe.missingLocks(beside: path) { throw HexlistError.withoutLocks(path, error) }
             database = try StoreDatabase(path: path)
-            let tally = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }  // a store without its counters is invalid
+            // A store without its counters is invalid.
+            let tally = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }
             clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
             writes = WriteQueue(
