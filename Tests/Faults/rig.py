@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -216,6 +217,16 @@ def free_port(taken=[]):
     raise Unavailable("no port is free")
 
 
+def connect_unix(path, timeout):
+    """A connection to a Unix socket. A socket with Python's own timeout does not block, so its connect fails at once (EAGAIN) while more
+    connections wait to be accepted than may."""
+    wire = socket.socket(socket.AF_UNIX)
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
+    wire.connect(path)
+    wire.settimeout(timeout)
+    return wire
+
+
 class Connection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
 
@@ -224,9 +235,7 @@ class Connection(http.client.HTTPConnection):
         self.path = path
 
     def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+        self.sock = connect_unix(self.path, self.timeout)
 
 
 class Refused(Exception):
