@@ -14,10 +14,12 @@ import Testing
         var dialled: [PeerID?] = []
         func dial(_ probe: ProbeID, _ endpoints: [Endpoint], expecting peer: PeerID?) { dialled.append(peer) }
 
-        _ = directory.handle(.discovery(.appeared(record, interfaceName: "eth0")), now: now)
-        for output in directory.handle(.discovery(.resolved(record, resolution)), now: now) {
-            if case .probe(let probe, let endpoints, let peer) = output { dial(probe, endpoints, expecting: peer) }
+        func carryOut(_ outputs: [PeerDirectory.Output]) {
+            for case .probe(let probe, let endpoints, let peer) in outputs { dial(probe, endpoints, expecting: peer) }
         }
+        carryOut(directory.handle(.discovery(.appeared(record, interfaceName: "eth0")), now: now))
+        carryOut(directory.handle(.discovery(.resolved(record, resolution)), now: now))
+        if let deadline = directory.nextDeadline { carryOut(directory.handle(.tick, now: deadline)) }
         #expect(dialled == [peer])
     }
 }
