@@ -74,7 +74,7 @@ let package = Package(
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "CSQLite",
+                "HexlistModel", "HexlistJSON", "HexlistSystem", "CSQLite",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),

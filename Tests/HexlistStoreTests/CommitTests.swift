@@ -175,6 +175,26 @@ import Testing
         #expect(seen.withLock { $0["many-5"] } == first.union(["many-5"]))
     }
 
+    @Test("a burst is noted once, and over when little passed for a while")
+    func residue() {
+        var state = ResidueState()
+        var begun = 0
+        for _ in 1..<512 where state.passed(ResidueState.operation) { begun += 1 }
+        #expect(begun == 0)
+        let begins = state.passed(ResidueState.operation)
+        let beginsAgain = state.passed(100 << 20)
+        #expect(begins && !beginsAgain)
+        let whileItPasses = state.isOver()
+        #expect(!whileItPasses)
+        _ = state.passed(ResidueState.little)
+        let onceQuiet = state.isOver()
+        #expect(onceQuiet)
+        // And from the start.
+        let little = state.passed(ResidueState.burst - 1)
+        let enough = state.passed(1)
+        #expect(!little && enough)
+    }
+
     @Test(arguments: [false, true]) func aPieceThatFailsIsTakenBackAlone(_ swallows: Bool) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

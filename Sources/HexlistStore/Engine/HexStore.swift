@@ -14,6 +14,7 @@ public final class HexStore: Sendable {
     public let clock: LivedClock
     private let database: StoreDatabase
     let writes: WriteQueue
+    private let residue: Residue
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
     ///
@@ -38,8 +39,9 @@ public final class HexStore: Sendable {
             let tally = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }
             clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
+            residue = Residue(of: database, on: queue)
             writes = WriteQueue(
-                database: database, queue: queue, metrics: metrics, outbox: OutboxAdmission(tally), clock: clock)
+                database: database, queue: queue, residue: residue, metrics: metrics, outbox: OutboxAdmission(tally), clock: clock)
             try StoreFile.restrict(path)
             if database.pool == nil { writes.awaitOpening() } else if tally.behind > 0 { writes.catchUp() }
         } catch {
@@ -144,7 +146,9 @@ public final class HexStore: Sendable {
     }
 
     private func read<Value>(_ work: (StoreReader) throws -> Value, on db: Database) throws -> Value {
-        try work(StoreReader(db: db, path: path, lived: clock.now))
+        let reader = StoreReader(db: db, path: path, lived: clock.now)
+        defer { residue.passed(operations: 1, bytes: reader.passedBytes) }
+        return try work(reader)
     }
 
     /// Runs `body` on a reading connection, in one transaction.

@@ -199,6 +199,14 @@ final class StoreDatabase: Sendable {
         return if case .open(let pool) = next { pool } else { nil }
     }
 
+    func releaseMemory() {
+        switch state.withLock({ $0 }) {
+        case .open(let pool): pool.releaseMemory()
+        case .readOnly(let queue, _, _): queue.releaseMemory()
+        case .opening, .unreadable: break
+        }
+    }
+
     /// Runs a last checkpoint, which empties the WAL, and closes the connections. On the thread of `openIfPossible`.
     func close() throws {
         let last = state.withLock { state in

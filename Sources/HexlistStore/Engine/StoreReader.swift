@@ -10,6 +10,8 @@ public class StoreReader {
     let path: String
     /// The time by `LivedClock`, against which ages and deadlines are compared; in a transaction, that of its beginning.
     var lived: Int64
+    /// The bytes of texts read or written, for `Residue`.
+    var passedBytes = 0
 
     init(db: Database, path: String, lived: Int64) {
         self.db = db
@@ -59,6 +61,7 @@ public class StoreReader {
         defer { statement.reset() }
         try statement.bind(values)
         var room = PageRoom(items: limit)
+        defer { passedBytes += room.taken }
         var rows: [Value] = []
         while try statement.step() {
             guard room.take(size(statement)) else { return (rows, true) }
@@ -86,6 +89,7 @@ struct PageRoom {
 
     private(set) var items: Int
     private var bytes = PageRoom.bytes
+    var taken: Int { PageRoom.bytes - bytes }
     private var isFresh = true
 
     init(items: Int) { self.items = items }

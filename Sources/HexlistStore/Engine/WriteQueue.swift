@@ -55,6 +55,7 @@ final class WriteQueue: @unchecked Sendable {
     private var checkpoints: Checkpoints?
 
     private let clock: LivedClock
+    private let residue: Residue
     private let metrics: StoreMetrics
     private var pace = IndexPace()
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
@@ -62,11 +63,12 @@ final class WriteQueue: @unchecked Sendable {
     private var isTurnPlanned = false
 
     init(
-        database: StoreDatabase, queue: DispatchQueue, metrics: StoreMetrics, outbox: OutboxAdmission, clock: LivedClock
+        database: StoreDatabase, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxAdmission, clock: LivedClock
     ) {
         self.clock = clock
         self.database = database
         self.queue = queue
+        self.residue = residue
         self.metrics = metrics
         self.outbox = Mutex(outbox)
     }
@@ -225,6 +227,10 @@ final class WriteQueue: @unchecked Sendable {
         let writer = writer ?? StoreWriter(db: db, path: database.path, lived: clock.now)
         self.writer = writer
         if checkpoints == nil { checkpoints = Checkpoints(on: db) }
+        defer {
+            residue.passed(operations: pieces.count, bytes: writer.passedBytes)
+            writer.passedBytes = 0
+        }
         var outcomes = [(any Error)?](repeating: nil, count: pieces.count)
         var start = 0
         while start < pieces.count {

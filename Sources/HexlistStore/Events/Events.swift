@@ -22,6 +22,7 @@ extension StoreReader {
         try statement.bind([wanted, Self.list(types)])
         var events: [EventRow] = []
         var room = PageRoom(items: limit)
+        defer { passedBytes += room.taken }
         while try statement.step() {
             let first = statement.int64(0)
             let count = Swift.max(1, statement.int64(1))

@@ -30,6 +30,7 @@ extension StoreWriter {
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
     ) throws -> [ReceiveOutcome] {
         guard !batch.isEmpty else { return [] }
+        passedBytes += batch.reduce(0) { $0 + $1.weight }
         self.diskReserve = diskReserve
         return try change {
             var reception = try Reception(

@@ -38,6 +38,7 @@ extension HexStore {
     ) async throws -> HexImport {
         try await write(rows: hexes.reduce(0) { $0 + $1.links.count + 1 }) { writer in
             let bytes = hexes.reduce(0) { $0 + $1.weight(frame: $1.frame.count) }
+            writer.passedBytes += bytes
             guard try !writer.isDiskFull(reserve: diskReserve, writing: Int64(bytes)) else {
                 throw HexlistError(
                     .storageFull, "The disk has no room for what is imported.", hint: "Nothing was imported. Free some of it.")

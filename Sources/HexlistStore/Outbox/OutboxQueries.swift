@@ -40,6 +40,7 @@ extension StoreReader {
         var reading = PackReading()
         var rows: [OutboxRow] = []
         var room = PageRoom(items: limit)
+        defer { passedBytes += room.taken }
         while try statement.step() {
             guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRun(statement) else { continue }
             for id in max(run.ids.lowerBound, after &+ 1)...run.ids.upperBound {

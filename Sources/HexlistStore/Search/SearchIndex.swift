@@ -50,6 +50,7 @@ extension StoreWriter {
             try orAnew {
                 let entries = try SearchEntries(on: db)
                 var room = bytes
+                defer { passedBytes += bytes - room }
                 let again = tally.reindex == 0 ? [] : try all("SELECT hex FROM reindex ORDER BY hex LIMIT ?", limit) { $0.int64(0) }
                 for id in again where room > 0 {
                     guard try insert(id, entries, &room) else { return }
