@@ -147,7 +147,9 @@ struct ConflictTests {
 
     @Test("who is taken for one of two machines goes on trying, and no hex is given up for it")
     func quarantined() async throws {
-        for code in [ByeCode.conflict, .idle, .blocked] { #expect(CourierEnd(.peer(code, text: ""), closedByPeer: true).cause != .failedOnHex) }
+        for code in [ByeCode.conflict, .idle, .blocked] {
+            #expect(CourierEnd(.peer(code, text: ""), closedByPeer: true).cause != .failedOnHex)
+        }
         #expect(CourierEnd(.peer(.silent, text: ""), closedByPeer: true).cause == .failedOnHex)
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await one.node.setTrust(two.id, .trusted)
