@@ -156,7 +156,9 @@ private struct SessionStage {
     }
 
     private mutating func send(bytes: Int) {
-        guard session.hasRoom(forBytes: bytes, windowFrames: 1_024, windowBytes: 8 << 20) else { return }
+        guard let room = session.room(windowFrames: 1_024, windowBytes: 8 << 20), room.frames > 0, room.isIdle || bytes <= room.bytes else {
+            return
+        }
         lastTag += 1
         tags.insert(lastTag)
         _ = session.numberStore(tag: lastTag, bytes: bytes, now: now)
@@ -208,7 +210,7 @@ private struct SessionStage {
             if session.peerHello == nil, !session.isTLS, case .alert = frame { fatalError("an Alert before Hello") }
         case .setFrameLimit(let limit): check((1...ProtocolLimits.largestFrameBytes).contains(limit), "a frame limit of \(limit)")
         case .settled(let rows):
-            for row in rows { check(tags.remove(row.tag) != nil, "a row is settled that was not on its way") }
+            for row in rows { check(tags.remove(row.id) != nil, "a row is settled that was not on its way") }
         case .close: isClosed = true
         case .pairing(let pairing):
             check(session.peerHello != nil && session.isTLS, "a pairing with nobody knows whom")
