@@ -122,11 +122,11 @@ extension DeliveryScheduler {
         transferFailed(link, end: end, host)
     }
 
-    /// Takes the end of a courier. Its rows without a result are sent again.
+    /// Takes the end of a courier, also of one that ended before `connected`. Its rows without a result are sent again.
     public func ended(_ courier: any Courier, to peer: PeerID, _ end: CourierEnd, _ host: isolated some DeliveryHost) {
-        guard let link = links[peer], let index = link.couriers.firstIndex(where: { $0 === courier }) else { return }
-        let wasUsed = link.courier === courier
-        link.couriers.remove(at: index)
+        let link = link(to: peer)
+        let wasUsed = link.courier.map { $0 === courier } ?? true
+        link.couriers.removeAll { $0 === courier }
         checkDrained()
         guard wasUsed else { return pump(link, host) }
         link.measured = nil

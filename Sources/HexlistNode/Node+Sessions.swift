@@ -188,6 +188,5 @@ extension Node {
         duplicates.challengeAgain(others.filter { !$0.machine.isClosed })
         pairing.sessionEnded(session, peer, self)
         deliver { $0.ended(session, to: peer, CourierEnd(end, closedByPeer: closedByPeer), $1) }
-        if others.isEmpty, !deliver({ deliveries, _ in deliveries.knows(peer) }) { links[peer] = nil }
     }
 }

@@ -179,6 +179,20 @@ struct DeliverySchedulerTests {
         }
     }
 
+    @Test("a courier that ends before it is connected leaves rows that wait to the next one, and nothing else")
+    func endedBeforeConnected() async throws {
+        try await TestHost.with { host in
+            let (peer, other) = (Self.peers[0], Self.peers[1])
+            await host.run { host in
+                host.deliveries.queued([peer: [Self.row]], again: [], isDurable: true, host)
+                for peer in [peer, other] {
+                    host.deliveries.ended(InMemoryCourier(), to: peer, CourierEnd(.lost, "not wanted"), host)
+                }
+            }
+            #expect(await host.run { ($0.forgotten, $0.deliveries.knows(peer)) } == ([other], true))
+        }
+    }
+
     @Test("a peer without a courier, rows and pause is forgotten")
     func forgotten() async throws {
         try await TestHost.with { host in
