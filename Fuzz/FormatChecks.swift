@@ -30,7 +30,7 @@ enum FormatChecks {
         var count = 0
         for line in reading.forest.divided() {
             guard !line.bytes.contains(0x0A) else { fatalError("a hex has several lines") }
-            var tree = HexForest()
+            var tree = HexTree()
             tree.append(line)
             count += tree.linkCount
         }
@@ -78,7 +78,7 @@ enum FormatChecks {
         case .html, .opml:
             var scanner = MarkupScanner(text)
             while let token = scanner.next() {
-                guard case .open(let tag) = token, tag[Attached.attribute] == nil else { continue }
+                guard case .open(let tag) = token, tag[HexlistAttribute.attribute] == nil else { continue }
                 let names: [StaticString] = format == .html ? ["href"] : ["url", "xmlurl", "htmlurl"]
                 guard tag.element == (format == .html ? "a" : "outline") else { continue }
                 let addresses = names.map { tag[$0] }

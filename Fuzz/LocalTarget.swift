@@ -34,12 +34,12 @@ private func readJSON(_ bytes: [UInt8]) {
     read(HexPatch.self)
     read(HexSelection.self)
     read(ExportSelection.self)
-    read(HexShape.self)
-    read(LinkShape.self)
+    read(HexJSON.self)
+    read(LinkJSON.self)
     read(PeerView.self)
-    read(EventShape.self)
+    read(EventJSON.self)
     read(OutboxView.self)
-    read(StatusShape.self)
+    read(StatusJSON.self)
     read(RosterPeer.self)
 }
 
@@ -74,7 +74,7 @@ private func readQuery(_ bytes: [UInt8]) {
 /// However they are cut, the same lines and events come out.
 private func readLines(_ bytes: [UInt8], step: Int) {
     var (whole, cut) = (StreamParser(limit: 300), StreamParser(limit: 300))
-    var (wholeLines, cutLines) = (WholeLines(limit: 50), WholeLines(limit: 50))
+    var (wholeLines, cutLines) = (LineAlignedStream(limit: 50), LineAlignedStream(limit: 50))
     let all = try? whole.feed(bytes)
     var pieces: [StreamMessage]? = []
     var lines: [UInt8] = []

@@ -45,7 +45,7 @@ public enum LocalAPI {
     public static let longestWaitSeconds = 86_400.0
 }
 
-extension ErrorShape {
+extension ErrorJSON {
     public init(_ error: HexlistError) {
         self.init(code: error.code.rawValue, message: error.message, hint: error.hint)
     }

@@ -6,14 +6,14 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
     public var peer: PeerID
-    @Among public var tag: PeerTag?
+    @Among public var tag: PeerSummary?
     /// The subject of the hex (`HexSubject`): its description, else its first link's description or host, cut; `nil` in a row of an earlier
     /// version. Text of whoever made it: clean it where it is shown.
     public var subject: String?
     public var state: OutboxState
     public var attempts: Int
     /// `nil` where nothing is waited for.
-    public var waitingFor: OpenWord<OutboxWait>?
+    public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
     public var lastError: String?
     /// The code of the reason why it was rejected or failed, as in the outcome of `send`.
@@ -27,7 +27,8 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var offers: [OutboxOffer]?
 
     public init(
-        outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerTag? = nil, subject: String? = nil, state: OutboxState, attempts: Int,
+        outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerSummary? = nil, subject: String? = nil, state: OutboxState,
+        attempts: Int,
         waitingFor: OutboxWait? = nil, nextAttemptAt: Timestamp? = nil, lastError: String? = nil, code: String? = nil,
         message: String? = nil,
         createdAt: Timestamp, bytes: Int, mayHaveArrived: Bool? = nil
@@ -39,7 +40,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
         self.subject = subject
         self.state = state
         self.attempts = attempts
-        self.waitingFor = waitingFor.map { OpenWord($0) }
+        self.waitingFor = waitingFor.map { ForwardCompatibleEnum($0) }
         self.nextAttemptAt = nextAttemptAt
         self.lastError = lastError
         self.code = code
@@ -66,10 +67,10 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
     public var size: Int64
     public var ends: Timestamp
     /// Why it cannot be fetched any more, as the file is now; `nil` if it is as it was offered.
-    public var problem: OpenWord<OfferProblem>?
+    public var problem: ForwardCompatibleEnum<OfferProblem>?
 
     public init(name: String, size: Int64, ends: Timestamp, problem: OfferProblem? = nil) {
-        self.problem = problem.map { OpenWord($0) }
+        self.problem = problem.map { ForwardCompatibleEnum($0) }
         self.name = name
         self.size = size
         self.ends = ends

@@ -66,15 +66,15 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     public var name: String
     public var alias: String?
     /// `nil` from an older daemon.
-    public var trust: OpenWord<Trust>?
+    public var trust: ForwardCompatibleEnum<Trust>?
     /// The key that is compared; `nil` before there is a session.
     public var fingerprint: Fingerprint?
-    public var role: OpenWord<Role>
+    public var role: ForwardCompatibleEnum<Role>
     public var state: State
     /// Six, while `comparing` and `confirmed`.
     public var digits: String?
     /// The reason, while `ended`.
-    public var reason: OpenWord<Reason>?
+    public var reason: ForwardCompatibleEnum<Reason>?
     /// One sentence for people: the reason why it waits, or why it ended.
     public var message: String?
     /// When it ends by itself.
@@ -91,19 +91,21 @@ public struct PairingView: JSONShape, Sendable, Equatable {
         self.peer = peer
         self.name = name
         self.alias = alias
-        self.trust = OpenWord(trust)
+        self.trust = ForwardCompatibleEnum(trust)
         self.fingerprint = fingerprint
-        role = OpenWord(isOwn ? .asking : .asked)
+        role = ForwardCompatibleEnum(isOwn ? .asking : .asked)
         self.state = state
         self.digits = digits
-        self.reason = reason.map { OpenWord($0) }
+        self.reason = reason.map { ForwardCompatibleEnum($0) }
         self.message = message
         self.until = until
         self.triesLeft = triesLeft
     }
 
     public var isOwn: Bool { role.known == .asking }
-    public var label: PeerLabel { PeerLabel(uuid: peer.description, name: name, alias: alias, trust: (trust ?? OpenWord(.stranger)).text) }
+    public var label: PeerDisplayName {
+        PeerDisplayName(uuid: peer.description, name: name, alias: alias, trust: (trust ?? ForwardCompatibleEnum(.stranger)).text)
+    }
 }
 
 /// The body of `POST /v1/pairings`: whom to ask; without a peer, requests are taken.

@@ -18,7 +18,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var reason: String?
     /// One line for people: the reason for the state.
     public var why: String?
-    public var trust: OpenWord<Trust>
+    public var trust: ForwardCompatibleEnum<Trust>
     /// Proved by a session; `nil` for what never was verified.
     public var fingerprint: Fingerprint?
     public var version: String?
@@ -29,7 +29,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     /// The names of its groups.
     @LeftOutEmpty public var groups: [String]
     /// What is done with its hexes; `nil` as trust and `receiveFrom` say.
-    public var receive: OpenWord<PeerReceive>?
+    public var receive: ForwardCompatibleEnum<PeerReceive>?
     /// `false` where desktop notifications do not tell of it, otherwise `nil`.
     public var notify: Bool?
     /// Bytes of a hex, and of a day, up to which files that it offers are fetched by themselves; `nil`: none. And the bytes of today.
@@ -48,7 +48,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.state = state
         self.reason = reason
         self.why = why
-        self.trust = OpenWord(trust)
+        self.trust = ForwardCompatibleEnum(trust)
         self.fingerprint = fingerprint
         self.version = version
         self.boot = boot
@@ -56,13 +56,13 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.lastSeen = lastSeen
         self.unread = unread
         self.groups = groups
-        self.receive = receive == .inbox ? nil : OpenWord(receive)
+        self.receive = receive == .inbox ? nil : ForwardCompatibleEnum(receive)
         self.notify = notify ? nil : false
         self.fetchLimit = fetchLimit
         self.fetchedToday = fetchLimit == nil ? nil : fetchedToday
     }
 
-    public var label: PeerLabel { PeerLabel(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }
+    public var label: PeerDisplayName { PeerDisplayName(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }
 
     /// - Throws: `notFound` where nothing says whose announcement it is.
     public func requiredID() throws(HexlistError) -> PeerID {

@@ -14,7 +14,7 @@ public enum ProgressReply<Result: ProgressResult>: JSONCoded, Sendable, Equatabl
     /// `{"<Result.member>":{…}}`
     case result(Result)
     /// `{"error":{…}}`: nothing was done.
-    case error(ErrorShape)
+    case error(ErrorJSON)
     /// A line of a newer daemon; readers pass over it.
     case other(JSONValue)
 
@@ -34,7 +34,7 @@ public enum ProgressReply<Result: ProgressResult>: JSONCoded, Sendable, Equatabl
         } else if object[Result.member] != nil {
             self = .result(try object.value(Result.member))
         } else if object["error"] != nil {
-            self = .error(try ErrorShape(json: json))
+            self = .error(try ErrorJSON(json: json))
         } else {
             self = .other(json)
         }

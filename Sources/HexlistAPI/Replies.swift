@@ -23,7 +23,7 @@ public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
 extension Page: Equatable where Item: Equatable {}
 
 /// `{"error":{"code","message","hint"?}}`
-public struct ErrorShape: JSONShape, Sendable, Equatable {
+public struct ErrorJSON: JSONShape, Sendable, Equatable {
     /// Stable; a newer daemon may know more.
     public var code: String
     public var message: String
@@ -60,7 +60,7 @@ public struct ErrorShape: JSONShape, Sendable, Equatable {
 }
 
 /// The number of things a request changed: `{"changed":3}`.
-public struct ChangedShape: JSONShape, Sendable, Equatable {
+public struct ChangedJSON: JSONShape, Sendable, Equatable {
     public var changed: Int
     /// Of a deletion that is only tried: the hexes inside those, which would go with them, and their links.
     @LeftOutEmpty public var hexesInside: Int

@@ -6,19 +6,19 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
     public var peer: PeerID
-    public var tag: PeerTag?
+    public var tag: PeerSummary?
     public var state: OutboxState
     /// An earlier send with the same key had made the row, and this one did nothing.
     public var earlier: Bool
     /// The reason why the row waits, as in `OutboxView`; only of a send that waited for an end that did not come.
-    public var waitingFor: OpenWord<OutboxWait>?
+    public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
     /// The reason why the peer refused, a code of the protocol.
     public var code: String?
     public var message: String?
 
     public init(
-        outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerTag? = nil, state: OutboxState, earlier: Bool = false,
+        outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerSummary? = nil, state: OutboxState, earlier: Bool = false,
         waitingFor: OutboxWait? = nil, nextAttemptAt: Timestamp? = nil, code: String? = nil, message: String? = nil
     ) {
         self.outboxID = outboxID
@@ -27,7 +27,7 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
         self.tag = tag
         self.state = state
         self.earlier = earlier
-        self.waitingFor = waitingFor.map { OpenWord($0) }
+        self.waitingFor = waitingFor.map { ForwardCompatibleEnum($0) }
         self.nextAttemptAt = nextAttemptAt
         self.code = code
         self.message = message
@@ -57,7 +57,7 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
         outboxID = try object.value("outboxID")
         messageID = try object.value("messageID")
         peer = try object.value("peer")
-        tag = try PeerTag(object)
+        tag = try PeerSummary(object)
         state = try object.value("state")
         earlier = try object.optional("earlier") ?? false
         waitingFor = try object.optional("waitingFor")

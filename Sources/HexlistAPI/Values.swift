@@ -27,8 +27,8 @@ extension Timestamp: JSONStringConvertible {
 
 extension OutboxState: JSONWord {}
 
-extension OpenWord where Word == Trust {
-    public static var trusted: OpenWord { OpenWord(Trust.trusted) }
-    public static var stranger: OpenWord { OpenWord(Trust.stranger) }
-    public static var blocked: OpenWord { OpenWord(Trust.blocked) }
+extension ForwardCompatibleEnum where Word == Trust {
+    public static var trusted: ForwardCompatibleEnum { ForwardCompatibleEnum(Trust.trusted) }
+    public static var stranger: ForwardCompatibleEnum { ForwardCompatibleEnum(Trust.stranger) }
+    public static var blocked: ForwardCompatibleEnum { ForwardCompatibleEnum(Trust.blocked) }
 }

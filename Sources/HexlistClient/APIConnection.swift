@@ -228,7 +228,7 @@ struct APIConnection: Sendable {
 
     /// The error in a reply, with the daemon's own words if there are any.
     private static func failure(_ head: HTTPResponseHead, _ pieces: HTTPReplyBody) async throws -> HexlistError {
-        guard let shape = try? ErrorShape(jsonBytes: try await collect(pieces)) else {
+        guard let shape = try? ErrorJSON(jsonBytes: try await collect(pieces)) else {
             return HexlistError(.internal, "hexlistd answered \(head.status.code) without saying why.")
         }
         return shape.hexlistError

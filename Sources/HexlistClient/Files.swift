@@ -92,7 +92,7 @@ extension HexlistClient {
     }
 
     /// Takes a transfer that ended off the list.
-    public func forgetTransfer(_ id: Int64) async throws -> ChangedShape { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
+    public func forgetTransfer(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
 
     /// Calls `body` with how transfers stand together, and again after each change, until it returns `false`.
     public func watchTransfers(_ ids: ClosedRange<Int64>, _ body: (TransferSummary) async throws -> Bool) async throws {

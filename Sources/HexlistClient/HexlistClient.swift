@@ -20,19 +20,19 @@ public struct HexlistClient: Sendable {
         connection = APIConnection(socketPath: socketPath, startCommand: startCommand, absent: absent, replySeconds: replySeconds)
     }
 
-    public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
+    public func status() async throws -> StatusJSON { try await connection.call(.GET, "/v1/status") }
 
     /// The metrics of the daemon in the text format of Prometheus.
     public func metrics() async throws -> [UInt8] { try await connection.bytes("/metrics", type: "text/plain") }
 
     /// The configuration in force.
-    public func configuration() async throws -> ConfigurationShape { try await connection.call(.GET, "/v1/config") }
+    public func configuration() async throws -> ConfigurationJSON { try await connection.call(.GET, "/v1/config") }
 
     /// Makes a new identity for this machine. Returns once the daemon runs with it.
-    public func rotateIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/rotate") }
+    public func rotateIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/rotate") }
 
     /// Confirms that the identity belongs to this machine, though its state folder came from another one.
-    public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
+    public func keepIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/keep") }
 
     /// An address of the page for a browser, good once and for half a minute.
     public func openPage() async throws -> PageInvitation { try await connection.call(.POST, "/v1/web") }
@@ -208,14 +208,14 @@ extension HexlistClient {
     }
 
     /// A page of hexes, newest first.
-    public func hexes(_ filter: HexFilter, limit: Int, after cursor: String? = nil) async throws -> Page<HexShape> {
+    public func hexes(_ filter: HexFilter, limit: Int, after cursor: String? = nil) async throws -> Page<HexJSON> {
         try await Self.collected { try await hexes(filter, limit: limit, after: cursor, $0) }
     }
 
     /// Calls `body` with each hex of a page as it arrives.
     /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer than `limit`.
     public func hexes(
-        _ filter: HexFilter, limit: Int, after cursor: String?, _ body: (HexShape) throws -> Void
+        _ filter: HexFilter, limit: Int, after cursor: String?, _ body: (HexJSON) throws -> Void
     ) async throws -> String? {
         var query = URLQuery()
         query.add("location", filter.location)
@@ -256,7 +256,7 @@ extension HexlistClient {
     /// - Returns: the cursor of the next page, `nil` at the end; and the number of hexes that are not searched yet. A page may have fewer
     ///   than `limit`.
     public func search(
-        _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (HexShape) throws -> Void
+        _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (HexJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
         var query = URLQuery()
         query.add("text", filter.text)
@@ -275,7 +275,7 @@ extension HexlistClient {
     /// - Parameter unique: whether each link is listed once.
     /// - Returns: as `search`.
     public func links(
-        _ filter: HexFilter, unique: Bool, limit: Int, after cursor: String? = nil, _ body: (ListedLinkShape) throws -> Void
+        _ filter: HexFilter, unique: Bool, limit: Int, after cursor: String? = nil, _ body: (ListedLinkJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
         var query = URLQuery()
         query.add("location", filter.location)
@@ -288,21 +288,21 @@ extension HexlistClient {
     }
 
     /// One hex with its links and unknown members.
-    public func hex(_ id: Int64) async throws -> HexShape { try await connection.call(.GET, "/v1/hexes/\(id)") }
+    public func hex(_ id: Int64) async throws -> HexJSON { try await connection.call(.GET, "/v1/hexes/\(id)") }
 
     /// - Returns: the number of hexes that changed.
-    public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedShape {
+    public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(
             .PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Deletes hexes. If one of the named hexes is missing, none is deleted.
-    public func delete(_ selection: HexSelection) async throws -> ChangedShape {
+    public func delete(_ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(.POST, "/v1/hexes/delete", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Takes held hexes into the inbox. If one of the named hexes is missing, none is taken.
-    public func accept(_ selection: HexSelection) async throws -> ChangedShape {
+    public func accept(_ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
@@ -310,27 +310,27 @@ extension HexlistClient {
     /// - Parameters:
     ///   - hex: a HexJM in JSON.
     ///   - parent: the hex of My Hexlist it is put into; `nil` for none.
-    public func addMine(_ hex: [UInt8], into parent: Int64?) async throws -> HexShape {
+    public func addMine(_ hex: [UInt8], into parent: Int64?) async throws -> HexJSON {
         var query = URLQuery()
         query.add("in", parent.map(String.init))
         return try await connection.call(.POST, "/v1/mine", query: query, body: hex)
     }
 
     /// Copies hexes with all that is in them to My Hexlist.
-    public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedShape {
+    public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedJSON {
         try await connection.call(.POST, "/v1/mine/save", body: MineSave(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
     }
 
-    public func editMine(_ id: Int64, _ edit: MineEditRequest) async throws -> HexShape {
+    public func editMine(_ id: Int64, _ edit: MineEditRequest) async throws -> HexJSON {
         try await connection.call(.PATCH, "/v1/mine/\(id)", body: edit.jsonBytes)
     }
 
-    public func moveMine(_ id: Int64, _ move: MineMove) async throws -> HexShape {
+    public func moveMine(_ id: Int64, _ move: MineMove) async throws -> HexJSON {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
 
     /// What a deletion would take away; nothing is deleted.
-    public func deletion(_ selection: HexSelection) async throws -> ChangedShape {
+    public func deletion(_ selection: HexSelection) async throws -> ChangedJSON {
         var query = URLQuery()
         query.add("dryRun", "true")
         return try await connection.call(
@@ -496,7 +496,7 @@ extension HexlistClient {
     /// - Parameter types: the types to list; empty for all.
     /// - Returns: the number to continue after; `nil` at the end. A page may have fewer than `limit`.
     public func events(
-        _ start: EventStart, types: [String] = [], limit: Int, _ body: (EventShape) throws -> Void
+        _ start: EventStart, types: [String] = [], limit: Int, _ body: (EventJSON) throws -> Void
     ) async throws -> String? {
         var query = start.query(types)
         query.add("limit", String(limit))
@@ -505,7 +505,7 @@ extension HexlistClient {
 
     /// Calls `body` with each event kept and each later one, until it returns `false`.
     public func followEvents(
-        _ start: EventStart = .oldest, types: [String] = [], _ body: (EventShape) async throws -> Bool
+        _ start: EventStart = .oldest, types: [String] = [], _ body: (EventJSON) async throws -> Bool
     ) async throws {
         try await connection.stream("/v1/events", query: start.query(types)) { message in
             try await body(APIConnection.decode(Array(message.data.utf8)))

@@ -81,7 +81,7 @@ public struct Daemon: Sendable {
 
         let folder = try StateFolder(path: options.paths.stateFolder, socket: options.paths.socket)
         let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed, state: folder)
-        try StateParts.check(folder.path)
+        try StateFolderContents.check(folder.path)
         let metrics = Metrics()
         guard let store = try await StoreOpening.open(folder.storePath, metrics: StoreMetrics(metrics.registry), logger: logger) else {
             return
@@ -121,14 +121,14 @@ public struct Daemon: Sendable {
         do {
             let rclone = Rclone(settings: settings.services.rclone(options.environment), group: otherLoop)
             let remotes = RcloneServices(rclone: rclone)
-            let make: NodeKeeper.Maker = { [settings] identity, configuration in
+            let make: NodeSupervisor.Maker = { [settings] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
                     remotes: remotes, eventLoop: nodeLoop, metrics: NodeMetrics(metrics.registry), logger: logger)
             }
             let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
-            let machine = MachineMark(environment: options.environment)
+            let machine = MachineID(environment: options.environment)
             let isForeign = try await machine.isForeign(store)
             if isForeign {
                 logger.warning("this state folder was last used on another machine; see `hexlist status`")
@@ -140,7 +140,7 @@ public struct Daemon: Sendable {
                     configuration: options.paths.configurationFile, logger: logger)
             }
             Watchdog(environment: options.environment, notifier: notifier)?.watch(nodeLoop)
-            let keeper = NodeKeeper(
+            let keeper = NodeSupervisor(
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
             let faults = HookFaults()
             let api = APIContext(

@@ -7,7 +7,7 @@ public import HexlistModel
 /// has to recognise it.
 public protocol Courier: AnyObject {
     /// The meaning of `.stored` as a result of this courier.
-    var promise: CourierPromise { get }
+    var promise: DeliveryGuarantee { get }
     /// Whether the courier carries hexes; `false` from the moment at which it is ending.
     var isOpen: Bool { get }
     /// Bytes of the longest hex, with `ProtocolLimits.wrapperBytes`, that the peer takes.
@@ -26,7 +26,7 @@ public protocol Courier: AnyObject {
 }
 
 /// The meaning of the result `.stored`.
-public enum CourierPromise: Sendable {
+public enum DeliveryGuarantee: Sendable {
     /// The peer itself confirmed that the hex is durable.
     case stored
     /// A carrier has the hex; whether it reaches the peer is not known.

@@ -84,7 +84,7 @@ struct PeerDelivery: Sendable {
     /// Rows in flight at most, after a failure or a refusal: one, and twice as many with each receipt. So what the peer fails
     /// on is soon alone at the head, and no other is blamed for it; and a full disk is asked with one hex, not a window.
     private var allowance: Int?
-    private var pauses = DeliveryPauses()
+    private var pauses = DeliveryBackoff()
     /// Bytes sent since the slot was granted.
     private(set) var bytesThisSlot = 0
 

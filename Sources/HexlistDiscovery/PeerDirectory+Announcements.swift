@@ -370,7 +370,7 @@ extension PeerDirectory {
     /// of peers that are not reached yet need the places more.
     private mutating func leaveToOthers(_ record: Record) {
         guard let present = records[record], let claim = present.claim, let start = claim.boot, !turns.isOpen(record),
-            peers[claim.peer]?.sessions[start] != nil, let changedAt = present.changedAt, now - changedAt >= ResolverTurns.turn
+            peers[claim.peer]?.sessions[start] != nil, let changedAt = present.changedAt, now - changedAt >= ResolverSlots.turn
         else { return }
         _ = turns.dismiss(record)
     }

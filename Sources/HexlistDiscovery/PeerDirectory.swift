@@ -10,7 +10,7 @@ public import HexlistModel
 /// most `limits.resolvers` resolvers, and begins at most `limits.probesPerSecond` probes a second on average.
 ///
 /// It has more than 15 properties because it is one machine: peers, announcements, conflicts, probes and deadlines change together, with
-/// each input. What could be taken out is (`ProbeQueue`, `ResolverTurns`, `DialPolicy`, `IdentityConflict`).
+/// each input. What could be taken out is (`ProbeQueue`, `ResolverSlots`, `DialPolicy`, `IdentityConflict`).
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -45,7 +45,7 @@ public struct PeerDirectory: Sendable {
     var running: [ProbeID: RunningProbe] = [:]
     var lastProbe: UInt64 = 0
     var queue: ProbeQueue
-    var turns: ResolverTurns
+    var turns: ResolverSlots
     /// Deadlines, among them cancelled ones: one counts only while it `isMeant`, and the others go with `tidyTimers()`.
     var timers: Heap<Deadline> = []
     /// The state of the generator that spreads the routine.
@@ -82,7 +82,7 @@ public struct PeerDirectory: Sendable {
         self.limits = limits
         self.now = now
         queue = ProbeQueue(rate: limits.probesPerSecond, burst: limits.probeBurst)
-        turns = ResolverTurns(limit: limits.resolvers)
+        turns = ResolverSlots(limit: limits.resolvers)
         random = boot.value | 1
     }
 

@@ -65,7 +65,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         if let part = parts.popFirst() {
             // `&`, `=` and `+` mean something in a query, and stand in a name encoded only.
             guard let value = rest(of: part, behind: "after="), !value.contains(where: { "&=+".utf8.contains($0) }),
-                let text = SharePath.text(percentEncoded: value), FolderPlace(text, order) != nil
+                let text = SharePath.text(percentEncoded: value), FolderCursor(text, order) != nil
             else { return nil }
             after = text
         }

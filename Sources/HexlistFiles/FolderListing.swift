@@ -80,9 +80,9 @@ public struct FolderListing: Sendable, JSONEncodable {
         }
         if let count = object["leftOut"]?.integer, count > 0 { unlisted = Int(clamping: min(count, Self.mostUnlisted)) }
         guard let next = object["next"], !next.isNull else { return }
-        guard let text = next.string, let place = FolderPlace(text, order) else { return nil }
+        guard let text = next.string, let place = FolderCursor(text, order) else { return nil }
         if let cursor {
-            guard let before = FolderPlace(cursor, order), before < place else { return nil }
+            guard let before = FolderCursor(cursor, order), before < place else { return nil }
         }
         self.next = text
     }
@@ -97,7 +97,7 @@ public struct FolderListing: Sendable, JSONEncodable {
 
     /// A page of this list, which has all entries of a folder in any order.
     public func page(by order: FileOrder, after cursor: String?, limit: Int) -> FolderListing {
-        let after = cursor.flatMap { FolderPlace($0, order) }
+        let after = cursor.flatMap { FolderCursor($0, order) }
         var page = self
         page.entries = entries.filter { entry in after.map { $0 < entry.place(order) } ?? true }.sorted {
             $0.place(order) < $1.place(order)
@@ -139,5 +139,5 @@ public struct FolderListing: Sendable, JSONEncodable {
 }
 
 extension FolderListing.Entry {
-    func place(_ order: FileOrder) -> FolderPlace { FolderPlace(number: FolderListing.number(self, order), name: Array(name.utf8)) }
+    func place(_ order: FileOrder) -> FolderCursor { FolderCursor(number: FolderListing.number(self, order), name: Array(name.utf8)) }
 }

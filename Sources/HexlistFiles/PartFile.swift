@@ -11,7 +11,7 @@ internal import Synchronization
 ///
 /// What is under the final name is whole, whenever the process or the machine ends: length and SHA-256 are checked and the bytes are on the
 /// disk before the rename, which never replaces anything. What is there of a partial file is gone on with: all of it while the machine runs
-/// that it was written on (`BootMark`). After a restart of the machine, and where a file has no such mark, what the disk surely has: the data is
+/// that it was written on (`BootID`). After a restart of the machine, and where a file has no such mark, what the disk surely has: the data is
 /// made durable at each multiple of a stride before anything is written behind that, so all up to the last multiple behind which there is a
 /// byte is good. Calls come one after another, from any thread; they block.
 public final class PartFile: Sendable {
@@ -150,7 +150,7 @@ public final class PartFile: Sendable {
         let status = try file.status()
         guard status.isRegular, status.st_uid == geteuid() else { throw .partTaken }
         guard file.use({ flock($0, LOCK_EX | LOCK_NB) }) == 0 else { throw errno == EWOULDBLOCK ? .partTaken : .last }
-        let boot = BootMark(of: file)
+        let boot = BootID(of: file)
         let length = Int64(status.st_size)
         let good =
             switch boot {
@@ -167,7 +167,7 @@ public final class PartFile: Sendable {
         if before != nil { try goal.checkRoom(folder.freeBytes(), for: goal.size - good) }
         (self.goal, self.folder, self.file) = (goal, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
-        isMarked = goal.size > Self.stride && BootMark.set(on: file)
+        isMarked = goal.size > Self.stride && BootID.set(on: file)
         // Bytes that were written since the boot need not be on the disk yet.
         state = Mutex(State(written: mark, durable: boot == .now ? Mark() : mark, begun: good))
     }
@@ -259,7 +259,7 @@ public final class PartFile: Sendable {
                 throw error
             }
             state.durable = state.written
-            BootMark.remove(from: file)
+            BootID.remove(from: file)
             let placement = try place(willRename)
             state.isEnded = true
             return placement
@@ -277,7 +277,7 @@ public final class PartFile: Sendable {
             guard length == goal.size else { throw length < goal.size ? .tooShort(length) : .tooLong }
             // What has nothing in it may not have been written.
             goal.setModeAndTime(of: file, keepsTime: length > 0)
-            BootMark.remove(from: file)
+            BootID.remove(from: file)
             state.isEnded = true
             return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder, since: since)
         }

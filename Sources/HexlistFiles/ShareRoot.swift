@@ -98,7 +98,7 @@ public struct SharedFolder: Sendable {
     public func reading(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> FolderReading {
-        let after = cursor.flatMap { FolderPlace($0, order) }
+        let after = cursor.flatMap { FolderCursor($0, order) }
         guard cursor == nil || after != nil else { throw .notFound }
         return try FolderReading(self, order, after, limit: max(1, min(limit, FolderListing.maximumEntries)))
     }
@@ -113,13 +113,13 @@ public final class FolderReading: @unchecked Sendable {
     private let order: FileOrder
     private let limit: Int
     private let entries: EntryStream
-    private var first: FirstPlaces
+    private var first: SmallestEntries
     private var unreadable = 0
 
-    fileprivate init(_ folder: SharedFolder, _ order: FileOrder, _ after: FolderPlace?, limit: Int) throws(FileFault) {
+    fileprivate init(_ folder: SharedFolder, _ order: FileOrder, _ after: FolderCursor?, limit: Int) throws(FileFault) {
         (self.folder, self.order, self.limit) = (folder, order, limit)
         entries = try EntryStream(of: folder.descriptor)
-        first = FirstPlaces(limit: limit + 1, after: after)
+        first = SmallestEntries(limit: limit + 1, after: after)
     }
 
     /// Looks at the next entries. Blocks.

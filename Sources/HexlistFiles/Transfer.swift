@@ -13,7 +13,7 @@ public struct TransferID: Hashable, Comparable, Sendable, CustomStringConvertibl
 }
 
 /// The number of one attempt at a transfer, never used again by one `TransferQueue`.
-public struct TransferRun: Hashable, Sendable, CustomStringConvertible {
+public struct TransferAttemptID: Hashable, Sendable, CustomStringConvertible {
     public let value: UInt64
 
     public init(_ value: UInt64) { self.value = value }

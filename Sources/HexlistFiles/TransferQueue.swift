@@ -23,11 +23,11 @@ public struct TransferQueue: Sendable {
     public enum Action: Equatable, Sendable {
         /// Begin, or go on, and call `ended` with this run.
         /// - place: its number; others may have the same where the transfer is small.
-        case start(TransferID, run: TransferRun, peer: PeerID, place: Place)
+        case start(TransferID, run: TransferAttemptID, peer: PeerID, place: Place)
         /// Stop a run. Nothing more of it matters.
-        case stop(TransferRun)
+        case stop(TransferAttemptID)
         /// End a run with `Outcome.gaveWay`, unless all its bytes are here.
-        case giveWay(TransferRun)
+        case giveWay(TransferAttemptID)
         /// The state of one transfer changed. Where all that wait for a peer are concerned nothing is told: `state(of:now:)` says it.
         case changed(TransferID, TransferState)
         /// Call `deadlineReached` then, and no longer at another instant; `nil`: at none.
@@ -84,7 +84,7 @@ public struct TransferQueue: Sendable {
     public static let settling = 256
     public static let attempts = 3
     public static let rounds = 3
-    public static let pause = FailurePauses<TransferKey>.length
+    public static let pause = FailureBackoff<TransferKey>.length
     /// When a transfer that found no room looks again.
     public static let diskPause = Duration.seconds(60)
     /// The most transfers that are in the queue: 10 000 files of a folder, ten times.
@@ -95,7 +95,7 @@ public struct TransferQueue: Sendable {
     private enum Stage: Sendable {
         /// In the lane of its peer.
         case ready
-        case running(TransferRun)
+        case running(TransferAttemptID)
         case timed(TransferWait, until: Instant)
         case paused(until: Instant)
     }
@@ -147,14 +147,14 @@ public struct TransferQueue: Sendable {
 
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
-    private var places = TransferPlaces()
+    private var places = TransferSlots()
     /// Runs without a place: all bytes are here, and the end is not told yet.
-    private var received: [TransferRun: TransferID] = [:]
+    private var received: [TransferAttemptID: TransferID] = [:]
     private var lanes: [PeerID: Lane] = [:]
     /// The peers that are there and whose lane has something, the next one first.
     private var ring: Deque<PeerID> = []
     private var reachable: Set<PeerID> = []
-    private var pauses = FailurePauses<TransferKey>()
+    private var pauses = FailureBackoff<TransferKey>()
     private var deadlines: Heap<Deadline> = []
     private var armed: Instant?
     private var lastRun: UInt64 = 0
@@ -260,19 +260,19 @@ public struct TransferQueue: Sendable {
 
     /// Bytes of a run arrived.
     /// - Parameter arrived: all of the run.
-    public mutating func progressed(_ run: TransferRun, arrived: Int64) {
+    public mutating func progressed(_ run: TransferAttemptID, arrived: Int64) {
         places.progressed(run, arrived: arrived)
     }
 
     /// All bytes of a run are here: its place is another's, and its end comes later.
-    public mutating func received(_ run: TransferRun, now: Instant) -> [Action] {
+    public mutating func received(_ run: TransferAttemptID, now: Instant) -> [Action] {
         guard let id = places.leave(run) else { return [] }
         received[run] = id
         return settle(now)
     }
 
     /// A run ended.
-    public mutating func ended(_ run: TransferRun, _ outcome: Outcome, now: Instant) -> [Action] {
+    public mutating func ended(_ run: TransferAttemptID, _ outcome: Outcome, now: Instant) -> [Action] {
         guard let id = places.leave(run) ?? received.removeValue(forKey: run), var entry = entries[id] else { return [] }
         if outcome != .gaveWay { entry.isSmall = false }
         entries[id] = entry
@@ -407,7 +407,7 @@ public struct TransferQueue: Sendable {
                 lanes[peer]?.isInRing = false
                 continue
             }
-            let run = TransferRun(lastRun + 1)
+            let run = TransferAttemptID(lastRun + 1)
             guard let place = place(for: id, of: peer, run) else {
                 // Only a peer that has the most places lets others pass.
                 guard places.hasMost(peer) else { break }
@@ -445,7 +445,7 @@ public struct TransferQueue: Sendable {
     }
 
     /// Takes a place for a run of a peer in the ring; `nil` if it has to wait.
-    private mutating func place(for id: TransferID, of peer: PeerID, _ run: TransferRun) -> Place? {
+    private mutating func place(for id: TransferID, of peer: PeerID, _ run: TransferAttemptID) -> Place? {
         guard let entry = entries[id] else { return nil }
         return places.take(
             for: id, of: peer, run, isSmall: entry.isSmall, resumes: entry.resumes, othersWait: waitingPeers().contains { $0 != peer })

@@ -121,7 +121,7 @@ public enum BookmarkCSV {
         var last: (folder: String, color: String, hex: Int)?
         while let row = rows.next() {
             if isBlank(row) { continue }
-            var link = HexForest.Link(url: "")
+            var link = HexTree.Link(url: "")
             var (folder, color) = ("", "")
             for (column, text) in zip(columns, row) where !text.isEmpty {
                 let text = isOwn ? SpreadsheetText.read(text) : text
@@ -157,7 +157,7 @@ public enum BookmarkCSV {
 
     // MARK: Writing
 
-    public static func write(_ forest: HexForest) -> [UInt8] {
+    public static func write(_ forest: HexTree) -> [UInt8] {
         var lines = written.joined(separator: ",") + "\n"
         let lists = forest.childLists()
         var stack = [(path: "", rest: lists[forest.hexes.count][...])]
@@ -169,7 +169,7 @@ public enum BookmarkCSV {
             stack[stack.count - 1].rest = rest.dropFirst()
             let hex = forest.hexes[index]
             let folder = path + FolderPath.escaped(hex.description)
-            func add(_ link: HexForest.Link) {
+            func add(_ link: HexTree.Link) {
                 let tags = link.extra.value("tags").flatMap { $0.elements }?.compactMap(\.string).joined(separator: ",") ?? ""
                 let cells = [
                     folder, hex.color, link.title, link.url, link.service, tags, link.extra.value("addDate")?.string ?? "",
@@ -178,7 +178,7 @@ public enum BookmarkCSV {
                 lines += cells.map { CSVRows.cell(SpreadsheetText.written(TerminalText.clean($0))) }.joined(separator: ",") + "\n"
             }
             for link in hex.links { add(link) }
-            if hex.links.isEmpty, lists[index].isEmpty { add(HexForest.Link(url: "")) }
+            if hex.links.isEmpty, lists[index].isEmpty { add(HexTree.Link(url: "")) }
             stack.append((folder + FolderPath.separator, lists[index][...]))
         }
         return Array(lines.utf8)
@@ -228,7 +228,7 @@ private struct Folders {
     private var known: [Place: Int] = [:]
 
     /// Finds or makes the hexes of a path, and at its end one for links: in files of hexlist a new one.
-    mutating func hex(_ names: [String], color: String, isOwn: Bool, in forest: inout HexForest) -> Int {
+    mutating func hex(_ names: [String], color: String, isOwn: Bool, in forest: inout HexTree) -> Int {
         var hex = 0
         var parent: Int?
         for (depth, name) in names.enumerated() {
@@ -239,7 +239,7 @@ private struct Folders {
             } else {
                 hex = forest.hexes.count
                 known[place] = hex
-                forest.hexes.append(HexForest.Hex(parent: parent, description: name, color: isEnd ? color : ""))
+                forest.hexes.append(HexTree.Hex(parent: parent, description: name, color: isEnd ? color : ""))
             }
             parent = hex
         }

@@ -11,8 +11,8 @@ enum BookmarkDate {
     }
 
     /// The members that keep a date: `member` with the seconds, or, if the date is not understood, its text under another name.
-    static func member(_ text: String, as member: String, otherwise other: String) -> HexForest.Member {
-        seconds(text).map { HexForest.Member(member, $0) } ?? HexForest.Member(other, text)
+    static func member(_ text: String, as member: String, otherwise other: String) -> HexTree.Member {
+        seconds(text).map { HexTree.Member(member, $0) } ?? HexTree.Member(other, text)
     }
 
     private static let from1601To1970: Int64 = 11_644_473_600

@@ -177,8 +177,8 @@ public enum BookmarkHTML {
             case .heading:
                 if !value.isEmpty { name = fitting(value, at: 0) }
             case .folder(let tag, let level):
-                var hex = HexForest.Hex(description: fitting(value, at: tag.start), extra: BookmarkHTML.members(tag))
-                Attached.apply(tag[Attached.attribute], to: &hex)
+                var hex = HexTree.Hex(description: fitting(value, at: tag.start), extra: BookmarkHTML.members(tag))
+                HexlistAttribute.apply(tag[HexlistAttribute.attribute], to: &hex)
                 add(hex, level: level, isItem: scope.isInItem)
             case .link(let tag): add(tag, value)
             case .note(let start): add(note: value, at: start)
@@ -192,7 +192,7 @@ public enum BookmarkHTML {
             return PeerName.cut(value, bytes: 4_096)
         }
 
-        private mutating func add(_ hex: HexForest.Hex, level: Int, isItem: Bool) {
+        private mutating func add(_ hex: HexTree.Hex, level: Int, isItem: Bool) {
             // A heading ends those of its rank and of lower ones, in an item only those of the item.
             while let inner = scope.sections.last, inner.level >= level, inner.isItem || !isItem { scope.sections.removeLast() }
             var hex = hex
@@ -206,15 +206,15 @@ public enum BookmarkHTML {
         /// The folder of a list in an item that begins with text.
         private mutating func addFolder(ofItemAt start: Int) {
             let value = MarkupText.trimmed(MarkupText.decoded(text))
-            if !value.isEmpty { add(HexForest.Hex(description: fitting(value, at: start)), level: 6, isItem: true) }
+            if !value.isEmpty { add(HexTree.Hex(description: fitting(value, at: start)), level: 6, isItem: true) }
         }
 
         private mutating func add(_ tag: MarkupScanner.Tag, _ title: String) {
             last = .leftOut
             guard !tag.hasOpenQuote else { return reading.skip(.openQuote, title, line: lines.number(at: tag.start)) }
-            var link = HexForest.Link(url: MarkupText.trimmed(tag["href"] ?? ""), title: title, extra: BookmarkHTML.members(tag))
+            var link = HexTree.Link(url: MarkupText.trimmed(tag["href"] ?? ""), title: title, extra: BookmarkHTML.members(tag))
             if link.title.utf8.elementsEqual(link.url.utf8) { link.title = "" }
-            let isOwn = Attached.apply(tag[Attached.attribute], to: &link)
+            let isOwn = HexlistAttribute.apply(tag[HexlistAttribute.attribute], to: &link)
             let hex = folder ?? looseHex()
             let isAdded = reading.add(link, to: hex, isOwn: isOwn, line: lines.number(at: tag.start))
             if isAdded { last = .link(hex, reading.forest.hexes[hex].links.count - 1) }
@@ -224,7 +224,7 @@ public enum BookmarkHTML {
             defer { last = .nothing }
             guard !note.isEmpty else { return }
             guard note.utf8.count <= FileReading.textBytes else { return reading.skip(.tooLong, note, line: lines.number(at: start)) }
-            let member = HexForest.Member("note", note)
+            let member = HexTree.Member("note", note)
             switch last {
             case .nothing, .leftOut: break
             case .hex(let hex): reading.forest.hexes[hex].extra.append(member)
@@ -235,13 +235,13 @@ public enum BookmarkHTML {
         private mutating func looseHex() -> Int {
             if let loose { return loose }
             loose = reading.forest.hexes.count
-            reading.forest.hexes.append(HexForest.Hex(description: name))
+            reading.forest.hexes.append(HexTree.Hex(description: name))
             return reading.forest.hexes.count - 1
         }
     }
 
-    private static func members(_ tag: MarkupScanner.Tag) -> [HexForest.Member] {
-        var members: [HexForest.Member] = []
+    private static func members(_ tag: MarkupScanner.Tag) -> [HexTree.Member] {
+        var members: [HexTree.Member] = []
         // The first as Pocket's export has it.
         for attribute in ["time_added", "add_date"] as [StaticString] {
             if let added = tag[attribute], !added.isEmpty {
@@ -263,7 +263,7 @@ public enum BookmarkHTML {
 
     /// - Parameter isMine: whether hexes without a sender are the user's own. What runs in the browser (`javascript:`) can be clicked in those
     ///   alone; in others the link stands in `data-hexlist`.
-    public static func write(_ forest: HexForest, isMine: Bool = false) -> [UInt8] {
+    public static func write(_ forest: HexTree, isMine: Bool = false) -> [UInt8] {
         var lines = """
             <!DOCTYPE NETSCAPE-Bookmark-file-1>
             <!-- This is an automatically generated file.
@@ -288,7 +288,8 @@ public enum BookmarkHTML {
             stack[stack.count - 1] = rest.dropFirst()
             let hex = forest.hexes[index]
             let (attributes, note, placed) = attributes(hex.extra)
-            lines += "\(indent)<DT><H3\(attributes)\(Attached.text(of: hex, placed: placed))>\(MarkupText.escaped(hex.description))</H3>\n"
+            lines +=
+                "\(indent)<DT><H3\(attributes)\(HexlistAttribute.text(of: hex, placed: placed))>\(MarkupText.escaped(hex.description))</H3>\n"
             lines += note.map { "\(indent)<DD>\($0)\n" } ?? ""
             lines += "\(indent)<DL><p>\n"
             for link in hex.links {
@@ -296,7 +297,7 @@ public enum BookmarkHTML {
                 let title = MarkupText.escaped(link.title.isEmpty ? link.url : link.title)
                 let isFollowed = (isMine && areOwn[index] || link.isHarmless) && LinkAddress.fault(MarkupText.trimmed(link.url)) == nil
                 let address = isFollowed ? " HREF=\"\(MarkupText.escaped(link.url))\"" : ""
-                let attached = Attached.text(of: link, placed: placed, hasURL: isFollowed)
+                let attached = HexlistAttribute.text(of: link, placed: placed, hasURL: isFollowed)
                 lines += "\(indent)    <DT><A\(address)\(attributes)\(attached)>\(title)</A>\n"
                 lines += note.map { "\(indent)    <DD>\($0)\n" } ?? ""
             }
@@ -306,7 +307,7 @@ public enum BookmarkHTML {
     }
 
     /// The attributes and the note that unknown members have a place in, and the names of those.
-    private static func attributes(_ extra: [HexForest.Member]) -> (attributes: String, note: String?, placed: [String]) {
+    private static func attributes(_ extra: [HexTree.Member]) -> (attributes: String, note: String?, placed: [String]) {
         var (attributes, placed): (String, [String]) = ("", [])
         func put(_ member: String, _ attribute: StaticString, _ value: String) {
             attributes += " \(attribute.description.uppercased())=\"\(MarkupText.escaped(value))\""
@@ -332,7 +333,7 @@ public enum BookmarkHTML {
     }
 
     /// The value of a member that is there once.
-    private static func only(_ extra: [HexForest.Member], _ name: String) -> JSONValue? {
+    private static func only(_ extra: [HexTree.Member], _ name: String) -> JSONValue? {
         let found = extra.filter { $0.name.utf8.elementsEqual(name.utf8) }
         return found.count == 1 ? found[0].value : nil
     }

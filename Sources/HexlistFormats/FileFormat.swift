@@ -75,7 +75,7 @@ public enum FileFormat: String, CaseIterable, Sendable {
             return json + Array("\n]\n".utf8)
         case .csv, .markdown, .html, .opml: break
         }
-        var forest = HexForest()
+        var forest = HexTree()
         for line in lines { forest.append(line) }
         return switch self {
         case .csv: BookmarkCSV.write(forest)

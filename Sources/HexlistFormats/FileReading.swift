@@ -2,7 +2,7 @@ import HexlistModel
 
 /// The result of reading a file.
 public struct FileReading: Sendable, Equatable {
-    public var forest = HexForest()
+    public var forest = HexTree()
     /// Entries that were left out, by the reason.
     public private(set) var skipped: [Skip] = []
 
@@ -58,7 +58,7 @@ public struct FileReading: Sendable, Equatable {
     /// - Parameter isOwn: whether hexlist wrote the address, so that it is kept unchecked.
     /// - Returns: whether the link was added.
     @discardableResult
-    mutating func add(_ link: HexForest.Link, to hex: Int, isOwn: Bool = false, line: @autoclosure () -> Int) -> Bool {
+    mutating func add(_ link: HexTree.Link, to hex: Int, isOwn: Bool = false, line: @autoclosure () -> Int) -> Bool {
         if let reason = Self.reason(against: link, isOwn: isOwn) {
             skip(reason, link.title.isEmpty ? link.url : link.title, line: line())
             return false
@@ -67,7 +67,7 @@ public struct FileReading: Sendable, Equatable {
         return true
     }
 
-    private static func reason(against link: HexForest.Link, isOwn: Bool) -> Reason? {
+    private static func reason(against link: HexTree.Link, isOwn: Bool) -> Reason? {
         if link.url.isEmpty { return .noLink }
         if link.url.utf8.starts(with: "place:".utf8) { return .query }
         if max(link.url.utf8.count, link.title.utf8.count) > textBytes { return .tooLong }

@@ -13,7 +13,7 @@ enum ForeignJSON {
         } else if values.count == 1, isChromium(values[0]) {
             for root in values[0].member("roots")?.members ?? [] { reader.addChromium(root.value, root: root.name, inside: nil) }
         } else if !elements(values).isEmpty, elements(values).allSatisfy({ isPinboard($0.names) }) {
-            reader.reading.forest.hexes.append(HexForest.Hex(description: name))
+            reader.reading.forest.hexes.append(HexTree.Hex(description: name))
             for element in elements(values) { reader.addPinboard(element) }
         } else {
             return nil
@@ -102,7 +102,7 @@ enum ForeignJSON {
             let node = Node(value)
             let (type, code) = (node.text("type"), node["typeCode"]?.integer)
             if type == "text/x-moz-place-separator" || code == 3 { return }
-            var extra: [HexForest.Member] = []
+            var extra: [HexTree.Member] = []
             for (member, kept) in [("dateAdded", "addDate"), ("lastModified", "lastModified")] {
                 if let date = node[member].flatMap({ BookmarkDate.seconds($0.text) }) { extra.append(.init(kept, date)) }
             }
@@ -120,7 +120,7 @@ enum ForeignJSON {
                     if node.text("root") == "unfiledBookmarksFolder" || node.text("guid") == "unfiled_____" {
                         extra.append(.init("unfiled", JSONValue(true)))
                     }
-                    reading.forest.hexes.append(HexForest.Hex(parent: parent, description: node.text("title") ?? "", extra: extra))
+                    reading.forest.hexes.append(HexTree.Hex(parent: parent, description: node.text("title") ?? "", extra: extra))
                 }
                 for child in children { addFirefox(child, inside: hex, name: name) }
             } else {
@@ -131,7 +131,7 @@ enum ForeignJSON {
         /// A folder or bookmark of Chromium. It calls itself once for each level.
         mutating func addChromium(_ value: JSONValue, root: String?, inside parent: Int?) {
             let node = Node(value)
-            var extra: [HexForest.Member] = []
+            var extra: [HexTree.Member] = []
             for (member, kept) in [("date_added", "addDate"), ("date_modified", "lastModified")] {
                 // 0 stands for none.
                 if let text = node.text(member), text != "0", let date = BookmarkDate.seconds(text) { extra.append(.init(kept, date)) }
@@ -140,7 +140,7 @@ enum ForeignJSON {
                 if root != nil, children.isEmpty { return }
                 let hex = reading.forest.hexes.count
                 if root == "bookmark_bar" { extra.append(.init("toolbar", JSONValue(true))) }
-                reading.forest.hexes.append(HexForest.Hex(parent: parent, description: node.text("name") ?? root ?? "", extra: extra))
+                reading.forest.hexes.append(HexTree.Hex(parent: parent, description: node.text("name") ?? root ?? "", extra: extra))
                 for child in children { addChromium(child, root: nil, inside: hex) }
             } else if let parent {
                 add(node.text("url") ?? "", node.text("name") ?? "", extra, to: parent, value)
@@ -149,7 +149,7 @@ enum ForeignJSON {
 
         mutating func addPinboard(_ value: JSONValue) {
             let node = Node(value)
-            var extra: [HexForest.Member] = []
+            var extra: [HexTree.Member] = []
             if let time = node.text("time") ?? node.text("dt"), !time.isEmpty {
                 extra.append(BookmarkDate.member(time, as: "addDate", otherwise: "created"))
             }
@@ -161,16 +161,16 @@ enum ForeignJSON {
             add(node.text("href") ?? "", node.text("description") ?? "", extra, to: 0, value)
         }
 
-        private mutating func add(_ url: String, _ title: String, _ extra: [HexForest.Member], to hex: Int, _ value: JSONValue) {
+        private mutating func add(_ url: String, _ title: String, _ extra: [HexTree.Member], to hex: Int, _ value: JSONValue) {
             let title = title.utf8.elementsEqual(url.utf8) ? "" : title
-            let link = HexForest.Link(url: url, title: title, extra: extra)
+            let link = HexTree.Link(url: url, title: title, extra: extra)
             reading.add(link, to: hex, line: lines.number(at: value.bytes.startIndex))
         }
 
         private mutating func looseHex(_ name: String) -> Int {
             if let loose { return loose }
             loose = reading.forest.hexes.count
-            reading.forest.hexes.append(HexForest.Hex(description: name))
+            reading.forest.hexes.append(HexTree.Hex(description: name))
             return reading.forest.hexes.count - 1
         }
     }

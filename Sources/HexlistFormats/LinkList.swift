@@ -24,14 +24,14 @@ public enum LinkList {
             }
             if isNewGroup {
                 let number = reading.forest.hexes.count + 1
-                reading.forest.hexes.append(HexForest.Hex(description: number == 1 ? name : "\(name) (\(number))"))
+                reading.forest.hexes.append(HexTree.Hex(description: number == 1 ? name : "\(name) (\(number))"))
                 isNewGroup = false
             }
             let hex = reading.forest.hexes.count - 1
             if let title = title(text) {
-                reading.add(HexForest.Link(url: word.url, title: title), to: hex, line: line.number)
+                reading.add(HexTree.Link(url: word.url, title: title), to: hex, line: line.number)
             } else {
-                for part in parts { reading.add(HexForest.Link(url: part.url, title: part.description), to: hex, line: line.number) }
+                for part in parts { reading.add(HexTree.Link(url: part.url, title: part.description), to: hex, line: line.number) }
             }
         }
         return reading

@@ -10,7 +10,7 @@ public enum LinkMarkdown {
     private static let levels = 6
 
     /// - Parameter isMine: as of `BookmarkHTML.write`.
-    public static func write(_ forest: HexForest, isMine: Bool = false) -> [UInt8] {
+    public static func write(_ forest: HexTree, isMine: Bool = false) -> [UInt8] {
         var lines = ""
         let lists = forest.childLists()
         let areOwn = forest.areOwn
@@ -107,7 +107,7 @@ public enum LinkMarkdown {
             used.formUnion(found.labels)
             for image in found.images { reading.skip(.image, image, line: line) }
             let name = MarkupText.trimmed(LinkMarkdown.unescaped(found.plain))
-            reading.forest.hexes.append(HexForest.Hex(parent: parent, description: name))
+            reading.forest.hexes.append(HexTree.Hex(parent: parent, description: name))
             for link in found.links { add(link, line) }
         }
 
@@ -125,14 +125,14 @@ public enum LinkMarkdown {
                 if found.links[0].title.isEmpty {
                     found.links[0].title = rest
                 } else {
-                    found.links[0].extra.append(HexForest.Member("note", rest))
+                    found.links[0].extra.append(HexTree.Member("note", rest))
                 }
             }
             for link in found.links { add(link, line.number) }
         }
 
         /// A link that hexlist wrote as text: `- [title]\(\<link\>)`.
-        private func ownText(_ line: ArraySlice<UInt8>) -> HexForest.Link? {
+        private func ownText(_ line: ArraySlice<UInt8>) -> HexTree.Link? {
             guard line.starts(with: "- [".utf8), let close = MarkdownLinks.closingBracket(of: line.startIndex + 2, in: line) else {
                 return nil
             }
@@ -145,10 +145,10 @@ public enum LinkMarkdown {
             return MarkdownLinks.link(LinkMarkdown.unescaped(String(decoding: text, as: UTF8.self)), title)
         }
 
-        private mutating func add(_ link: HexForest.Link, isOwn: Bool = false, _ line: Int) {
+        private mutating func add(_ link: HexTree.Link, isOwn: Bool = false, _ line: Int) {
             if open.isEmpty {
                 open = [reading.forest.hexes.count]
-                reading.forest.hexes.append(HexForest.Hex(description: name))
+                reading.forest.hexes.append(HexTree.Hex(description: name))
             }
             reading.add(link, to: (open.last { $0 != nil } ?? nil) ?? 0, isOwn: isOwn, line: line)
         }

@@ -12,7 +12,7 @@ enum MarkdownLinks {
     }
 
     struct Found {
-        var links: [HexForest.Link] = []
+        var links: [HexTree.Link] = []
         /// The addresses of images that are not in a link.
         var images: [String] = []
         /// Text that is neither link nor image, without separators at its ends.
@@ -58,7 +58,7 @@ enum MarkdownLinks {
             found.labels.insert(label)
             return reference.url
         }
-        func add(_ link: HexForest.Link) {
+        func add(_ link: HexTree.Link) {
             found.links.append(link)
             plain += (link.title.isEmpty ? link.url : link.title).utf8
         }
@@ -93,14 +93,14 @@ enum MarkdownLinks {
                 let url = string(body)
                 let isMail = LinkForm(url) != .link && url.utf8.contains(UInt8(ascii: "@"))
                 guard LinkForm(url) == .link || isMail else { break }
-                add(HexForest.Link(url: isMail ? "mailto:\(url)" : url))
+                add(HexTree.Link(url: isMail ? "mailto:\(url)" : url))
                 at = body.endIndex + 1
                 continue
             case _ where TextURL.isScheme(byte):
                 // A word: its scheme is looked for once.
                 let word = text[at...].prefix(while: TextURL.isScheme)
                 if let end = TextURL.end(text, from: at) {
-                    add(HexForest.Link(url: string(text[at..<end])))
+                    add(HexTree.Link(url: string(text[at..<end])))
                     at = end
                 } else {
                     rest += word
@@ -143,8 +143,8 @@ enum MarkdownLinks {
         Array(string(text).lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ").utf8)
     }
 
-    static func link(_ url: String, _ title: String) -> HexForest.Link {
-        HexForest.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
+    static func link(_ url: String, _ title: String) -> HexTree.Link {
+        HexTree.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
     }
 
     /// The bracket that closes the one at `open`.

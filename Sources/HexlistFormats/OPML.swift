@@ -29,13 +29,13 @@ public enum OPML {
                     let target = hex ?? loose ?? reading.forest.hexes.count
                     if hex == nil, loose == nil {
                         loose = target
-                        reading.forest.hexes.append(HexForest.Hex(description: title))
+                        reading.forest.hexes.append(HexTree.Hex(description: title))
                     }
                     reading.add(link, to: target, isOwn: isOwn, line: lines.number(at: tag.start))
                     if !tag.isClosed { open.append(hex) }
                 } else {
-                    var made = HexForest.Hex(parent: hex, description: tag["text"] ?? tag["title"] ?? "")
-                    Attached.apply(tag[Attached.attribute], to: &made)
+                    var made = HexTree.Hex(parent: hex, description: tag["text"] ?? tag["title"] ?? "")
+                    HexlistAttribute.apply(tag[HexlistAttribute.attribute], to: &made)
                     if !tag.isClosed { open.append(reading.forest.hexes.count) }
                     reading.forest.hexes.append(made)
                 }
@@ -46,9 +46,9 @@ public enum OPML {
         return reading
     }
 
-    private static func link(_ tag: MarkupScanner.Tag) -> (HexForest.Link, isOwn: Bool)? {
+    private static func link(_ tag: MarkupScanner.Tag) -> (HexTree.Link, isOwn: Bool)? {
         guard let url = [tag["url"], tag["htmlurl"], tag["xmlurl"]].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
-        var link = HexForest.Link(url: url, title: tag["text"] ?? tag["title"] ?? "")
+        var link = HexTree.Link(url: url, title: tag["text"] ?? tag["title"] ?? "")
         if link.title.utf8.elementsEqual(url.utf8) { link.title = "" }
         if let feed = tag["xmlurl"], !feed.isEmpty, !feed.utf8.elementsEqual(url.utf8) { link.extra.append(.init("feed", feed)) }
         if let created = tag["created"], !created.isEmpty {
@@ -56,11 +56,11 @@ public enum OPML {
         }
         if let note = tag["description"], !note.isEmpty { link.extra.append(.init("note", note)) }
         if let tags = tag["category"], !tags.isEmpty { link.extra.append(.init("tags", TagList.json(tags, separator: ","))) }
-        let isOwn = Attached.apply(tag[Attached.attribute], to: &link)
+        let isOwn = HexlistAttribute.apply(tag[HexlistAttribute.attribute], to: &link)
         return (link, isOwn)
     }
 
-    public static func write(_ forest: HexForest) -> [UInt8] {
+    public static func write(_ forest: HexTree) -> [UInt8] {
         var lines = """
             <?xml version="1.0" encoding="UTF-8"?>
             <opml version="2.0">
@@ -79,11 +79,11 @@ public enum OPML {
             }
             stack[stack.count - 1] = rest.dropFirst()
             let hex = forest.hexes[index]
-            lines += "\(indent)<outline text=\"\(MarkupText.escaped(hex.description))\"\(Attached.text(of: hex, placed: []))>\n"
+            lines += "\(indent)<outline text=\"\(MarkupText.escaped(hex.description))\"\(HexlistAttribute.text(of: hex, placed: []))>\n"
             for link in hex.links {
                 let title = MarkupText.escaped(link.title.isEmpty ? link.url : link.title)
                 lines += "\(indent)  <outline type=\"link\" text=\"\(title)\" url=\"\(MarkupText.escaped(link.url))\""
-                lines += "\(Attached.text(of: link, placed: [], hasURL: LinkAddress.fault(link.url) == nil))/>\n"
+                lines += "\(HexlistAttribute.text(of: link, placed: [], hasURL: LinkAddress.fault(link.url) == nil))/>\n"
             }
             stack.append(lists[index][...])
         }

@@ -50,7 +50,7 @@ extension JSONStringConvertible {
     }
 }
 
-/// A word of an enumeration. Another one is a fault: a type that takes words of a newer daemon too has an `OpenWord` of it.
+/// A word of an enumeration. Another one is a fault: a type that takes words of a newer daemon too has an `ForwardCompatibleEnum` of it.
 public protocol JSONWord: JSONCoded, RawRepresentable, CaseIterable where RawValue == String {}
 
 extension JSONWord {
@@ -69,7 +69,7 @@ extension JSONWord {
 }
 
 /// A word of an enumeration that a newer daemon may have more of.
-public struct OpenWord<Word: RawRepresentable & Sendable>: JSONCoded, Hashable, Sendable, CustomStringConvertible
+public struct ForwardCompatibleEnum<Word: RawRepresentable & Sendable>: JSONCoded, Hashable, Sendable, CustomStringConvertible
 where Word.RawValue == String {
     public let text: String
 
@@ -107,7 +107,7 @@ public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
 
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
 
-    public var memberPlace: MemberPlace { wrappedValue == .empty ? .leftOut : .named }
+    public var memberPlace: MemberPosition { wrappedValue == .empty ? .leftOut : .named }
 }
 
 extension LeftOutEmpty: Equatable {}
@@ -151,7 +151,7 @@ public struct Among<Value: MemberGroup>: JSONShape {
 
     public init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
 
-    public var memberPlace: MemberPlace { wrappedValue == nil ? .leftOut : .among }
+    public var memberPlace: MemberPosition { wrappedValue == nil ? .leftOut : .among }
     public static var groupMark: String? { Value.mark }
     public static var missing: Self? { Self(wrappedValue: nil) }
 

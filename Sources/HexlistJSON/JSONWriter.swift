@@ -4,10 +4,10 @@ public import HexlistModel
 public protocol JSONEncodable {
     func write(to json: inout JSONWriter)
     /// Where it stands as a member of an object that the coder writes; `named` by default.
-    var memberPlace: MemberPlace { get }
+    var memberPlace: MemberPosition { get }
 }
 
-public enum MemberPlace: Sendable {
+public enum MemberPosition: Sendable {
     case named
     /// Its own members stand among those of the object.
     case among
@@ -15,7 +15,7 @@ public enum MemberPlace: Sendable {
 }
 
 extension JSONEncodable {
-    public var memberPlace: MemberPlace { .named }
+    public var memberPlace: MemberPosition { .named }
 }
 
 /// Writes JSON without white space, `/` not escaped, texts in UTF-8.

@@ -39,7 +39,7 @@ public enum PeerAlias {
         return nil
     }
 
-    /// Whether a text ends like the label of a peer without an alias (`PeerLabel`), for which it would be mistaken.
+    /// Whether a text ends like the label of a peer without an alias (`PeerDisplayName`), for which it would be mistaken.
     private static func readsAsLabel(_ text: String, of peer: PeerID) -> Bool {
         let words = text.utf8.map(ASCII.lowercased).split(separator: UInt8(ascii: " "))
         guard let last = words.last else { return false }

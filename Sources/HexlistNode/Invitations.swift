@@ -7,7 +7,7 @@ import NIOCore
 
 protocol InvitationsHost: LinkHost {
     var invitations: Invitations { get }
-    var known: KnownPeers { get }
+    var known: PeerRegistry { get }
     func isQuarantined(_ peer: PeerID) -> Bool
     /// - Parameter always: also where the peer has heard the same before.
     func tellHello(_ session: PeerSession, always: Bool)
@@ -31,7 +31,7 @@ final class Invitations {
     var refused: Set<PeerID> = []
     /// Peers that are to be told on the next session with them. Of strangers at most `strangersBound` later.
     private(set) var invited: [PeerID: Invitation] = [:]
-    private var turns = InvitationTurns()
+    private var turns = InvitationSlots()
     /// Rises whenever more may be taken than before.
     private(set) var takings = 0
 
@@ -112,7 +112,7 @@ final class Invitations {
 }
 
 /// The order in which peers are dialled for invitations: a limited number at once, trusted peers before strangers.
-struct InvitationTurns {
+struct InvitationSlots {
     /// The dials at once. One command of the user causes no burst of dials, and dead addresses leave turns for others.
     static let atOnce = 8
 

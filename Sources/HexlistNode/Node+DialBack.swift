@@ -73,7 +73,7 @@ extension Node {
 }
 
 /// The number of dials that peers may ask for, and how often.
-struct DialBackTurns {
+struct DialBackLimits {
     /// The most dials under way at once, of all peers.
     static let atOnce = 4
 

@@ -61,11 +61,11 @@ extension Node {
     /// - Parameters:
     ///   - host: numeric.
     ///   - peer: `nil` takes whoever proves itself.
-    public func reach(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> ReachFacts {
+    public func reach(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> AddressProbeResult {
         let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
         let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
         let tcp = (try? await transport.connectTime(target).get()) ?? failed
-        var facts = ReachFacts(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
+        var facts = AddressProbeResult(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
         guard case .success = tcp else { return facts }
         let begun = clocks.now
         guard let report = try? await transport.dial([target], expecting: peer).report.get() else { return facts }
@@ -81,7 +81,7 @@ extension Node {
 
     /// Makes a session with the peer, where there is none, and meets it there.
     /// - Returns: what was found out; otherwise why there is no session.
-    public func greet(_ peer: PeerID, at host: String, port: Int, interface: String?) async -> Result<Meeting, ReachFailure> {
+    public func greet(_ peer: PeerID, at host: String, port: Int, interface: String?) async -> Result<SessionDiagnostics, ReachFailure> {
         if let meeting = await meet(peer) { return .success(meeting) }
         let endpoint =
             finder.directory.endpoints(of: peer).first { $0.host == host && Int($0.port) == port }
@@ -102,13 +102,13 @@ extension Node {
     /// The facts of the peer's session and a short and a long Ping, all of one session: one that ends meanwhile says why, unless there is
     /// another by then, which is asked instead.
     /// - Returns: `nil` where there is no session.
-    public func meet(_ peer: PeerID) async -> Meeting? {
-        var meeting: Meeting?
+    public func meet(_ peer: PeerID) async -> SessionDiagnostics? {
+        var meeting: SessionDiagnostics?
         for _ in 0..<Node.meetings {
             await untilCompared(peer)
             guard let session = links[peer]?.sending, let facts = sessionFacts(of: session) else { return nil }
             let ping = await ping(session)
-            meeting = Meeting(session: facts, ping: ping)
+            meeting = SessionDiagnostics(session: facts, ping: ping)
             let isReplaced = !session.connection.isOpen && links[peer]?.sending.map { $0 !== session } == true
             guard isReplaced || ping == .notNow else { break }
         }

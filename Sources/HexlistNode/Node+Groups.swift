@@ -43,7 +43,7 @@ extension Node {
     }
 
     private func view(of group: PeerGroup) -> GroupView {
-        GroupView(name: group.name, peers: group.peers.map { GroupMember(uuid: $0, tag: label(of: $0).map(PeerTag.init)) })
+        GroupView(name: group.name, peers: group.peers.map { GroupMember(uuid: $0, tag: label(of: $0).map(PeerSummary.init)) })
     }
 
     /// The peers to send to, each once and in the order named: PEERs, and `@NAME` for the members of a group. An alias that begins with `@`

@@ -32,7 +32,7 @@ extension Node {
     }
 
     /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
-    func recipients(_ peers: [PeerID]) throws -> [PeerSighting] {
+    func recipients(_ peers: [PeerID]) throws -> [ContactInfo] {
         guard !peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
         guard !peers.contains(id) else { throw HexlistError(.badRequest, "That is this machine itself.") }
         return try peers.map { peer in

@@ -45,7 +45,7 @@ extension Node {
     /// Whether a row is of somebody who proved the UUID. A peer in conflict is a ghost, and still the peer that is known.
     private func isPeer(_ row: DirectoryRow) -> Bool { row.state != .ghost || row.reason == .conflict && row.peer != id }
 
-    private func view(of row: DirectoryRow, _ times: WallTimes) -> PeerView {
+    private func view(of row: DirectoryRow, _ times: MonotonicToWallClock) -> PeerView {
         let peer = isPeer(row) ? row.peer : nil
         return PeerView(
             row, record: peer.flatMap(known.record(of:)), fingerprint: peer.flatMap { known.keys[$0] }, times: times,
@@ -59,11 +59,11 @@ extension Node {
     }
 
     /// Returns the label of a peer by what is known of it now; `nil` for this machine itself.
-    public func label(of peer: PeerID) -> PeerLabel? {
+    public func label(of peer: PeerID) -> PeerDisplayName? {
         peer == id ? nil : known.label(of: peer, name: finder.directory.provenName(of: peer))
     }
 
-    public func labels(of peers: some Sequence<PeerID>) -> [PeerID: PeerLabel] {
+    public func labels(of peers: some Sequence<PeerID>) -> [PeerID: PeerDisplayName] {
         Set(peers).reduce(into: [:]) { $0[$1] = label(of: $1) }
     }
 
@@ -173,8 +173,8 @@ extension Node {
     }
 
     /// Returns the sighting with the name the peer said itself, if it did: what an announcement says of it is not kept.
-    func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
-        PeerSighting(
+    func sighting(_ peer: PeerID, _ view: PeerView) -> ContactInfo {
+        ContactInfo(
             peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
             boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? clocks.milliseconds)
     }

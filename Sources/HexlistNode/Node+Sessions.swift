@@ -73,7 +73,7 @@ extension Node {
         guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         known.proved(peer, fingerprint, listed: Set(finder.directory.listing().compactMap(\.peer)))
         let older = links[peer]?.sessions ?? []
-        links[peer, default: PeerLink()].sessions.append(session)
+        links[peer, default: PeerSessions()].sessions.append(session)
         logger.log(
             level: logLevel(of: fingerprint), "session open",
             metadata: [

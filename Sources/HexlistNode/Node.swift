@@ -33,24 +33,24 @@ public actor Node {
     var port = 0
     public internal(set) var isStopping = false
 
-    let finder: PeerFinder
-    let known: KnownPeers
+    let finder: DiscoveryDriver
+    let known: PeerRegistry
     let sessions: SessionTable
     let duplicates: DuplicateChallenges
     let invitations = Invitations()
-    var dialBacks = DialBackTurns()
-    let pairing: PairingShell
+    var dialBacks = DialBackLimits()
+    let pairing: PairingDriver
     let maintenance = Maintenance()
     let events: EventRecorder
     /// The sessions with each peer.
-    var links: [PeerID: PeerLink] = [:]
+    var links: [PeerID: PeerSessions] = [:]
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     var alerts = AlertRepetitions()
     public nonisolated let outbox: Outbox
     /// Files between this machine and its peers.
     public nonisolated let transfers: FileTransfers
-    private var wallTimes: WallTimes
+    private var wallTimes: MonotonicToWallClock
     nonisolated let watchers = Watchers()
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -73,22 +73,22 @@ public actor Node {
         self.store = store
         self.eventLoop = eventLoop
         self.clocks = clocks
-        wallTimes = WallTimes(wall: clocks.milliseconds, steady: clocks.now)
+        wallTimes = MonotonicToWallClock(wall: clocks.milliseconds, steady: clocks.now)
         self.logger = logger
         self.metrics = metrics
         executor = eventLoop.executor
         sessions = SessionTable(own: identity.peerID, limits: SessionLimits(configuration.limits), on: eventLoop, clocks: clocks)
         duplicates = DuplicateChallenges(sessions)
-        known = KnownPeers(on: eventLoop, clocks)
+        known = PeerRegistry(on: eventLoop, clocks)
         events = EventRecorder(on: eventLoop, clocks)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
-        finder = PeerFinder(
+        finder = DiscoveryDriver(
             PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop, clocks
         )
-        pairing = PairingShell(own: identity.fingerprint, on: eventLoop, clocks)
+        pairing = PairingDriver(own: identity.fingerprint, on: eventLoop, clocks)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
@@ -255,7 +255,7 @@ public actor Node {
     }
 
     /// The converter of instants of the monotonic clock, for display.
-    func times() -> WallTimes {
+    func times() -> MonotonicToWallClock {
         wallTimes.look(wall: clocks.milliseconds, steady: clocks.now)
         return wallTimes
     }

@@ -32,13 +32,13 @@ public struct SessionFacts: Sendable {
 }
 
 /// The facts of one session with a peer, and the answers to Pings on it, for `hexlist doctor`. The session may have ended since.
-public struct Meeting: Sendable {
+public struct SessionDiagnostics: Sendable {
     public var session: SessionFacts
     public var ping: PingOutcome
 }
 
 /// The result of reaching one address of a peer.
-public struct ReachFacts: Sendable {
+public struct AddressProbeResult: Sendable {
     public var host: String
     public var port: Int
     public var tcp: Result<Duration, ReachFailure>

@@ -16,7 +16,7 @@ struct Dialled: Sendable {
 ///
 /// `@unchecked`: used on the node's event loop only, as the session is.
 final class NodeSession: SessionDelegate, @unchecked Sendable {
-    enum NamePause {
+    enum NameUpdateDelay {
         case quiet
         /// Another Hello came meanwhile.
         case toldAgain
@@ -28,7 +28,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     /// The session as the directory knows it.
     var info: SessionInfo?
     /// The pause after the name of a later Hello was stored; `nil` if there is none.
-    var namePause: NamePause?
+    var namePause: NameUpdateDelay?
 
     init(_ node: Node, _ dialled: Dialled?) {
         self.node = node
@@ -77,7 +77,7 @@ extension PeerSession {
         set { own?.info = newValue }
     }
 
-    var namePause: NodeSession.NamePause? {
+    var namePause: NodeSession.NameUpdateDelay? {
         get { own?.namePause }
         set { own?.namePause = newValue }
     }

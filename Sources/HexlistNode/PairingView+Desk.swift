@@ -4,7 +4,7 @@ import HexlistWire
 
 // The views of pairings, made of what the desk holds.
 extension PairingView {
-    init(_ item: PairingDesk.Item, of peer: PeerView?, until: Int64) {
+    init(_ item: PairingCoordinator.Item, of peer: PeerView?, until: Int64) {
         let (state, digits): (State, String?) =
             switch item.stage {
             case .opening, .ended: (.waiting, nil)
@@ -17,7 +17,7 @@ extension PairingView {
             digits: digits, message: item.obstacle.map(Self.sentence), until: Timestamp(milliseconds: until))
     }
 
-    init(_ outcome: PairingDesk.Outcome, of peer: PeerView?) {
+    init(_ outcome: PairingCoordinator.Outcome, of peer: PeerView?) {
         var (state, digits, reason, message): (State, String?, Reason?, String?) = (.ended, nil, nil, nil)
         switch outcome.result {
         case .agreed(let agreed): (state, digits) = (.confirmed, agreed)
@@ -56,7 +56,7 @@ extension PairingView {
         is listened to.
         """
 
-    private static func sentence(_ obstacle: PairingDesk.Obstacle) -> String {
+    private static func sentence(_ obstacle: PairingCoordinator.Obstacle) -> String {
         switch obstacle {
         case .notReached: "It cannot be reached just now."
         case .notTaken: "It takes no request yet; run `hexlist pair` there."

@@ -10,7 +10,7 @@ extension PeerView {
     ///   - fingerprint: the key that a session has proven; `nil` if there is no session.
     ///   - times: converts the directory's instants, of the monotonic clock, to times of day.
     ///   - now: milliseconds since 1970.
-    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: WallTimes, at now: Int64) {
+    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: MonotonicToWallClock, at now: Int64) {
         let state: State =
             switch row.state {
             case .verified: .verified

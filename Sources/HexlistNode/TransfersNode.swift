@@ -30,7 +30,7 @@ final class TransfersNode: TransfersHost, @unchecked Sendable {
         } ?? .absent
     }
 
-    func label(of peer: PeerID) -> PeerLabel? { onNode { $0.label(of: peer) } ?? nil }
+    func label(of peer: PeerID) -> PeerDisplayName? { onNode { $0.label(of: peer) } ?? nil }
 
     func dialTargets(of peer: PeerID) -> [DialTarget] {
         onNode { node in

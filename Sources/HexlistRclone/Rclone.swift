@@ -21,9 +21,9 @@ public final class Rclone: Sendable {
 
     private struct State {
         /// The queue of each remote, by the bytes of its name.
-        var desks: [[UInt8]: RequestDesk] = [:]
+        var desks: [[UInt8]: RequestScheduler] = [:]
         /// The remotes, as they stood when the files that may be the configuration had these marks.
-        var known: (remotes: [RcloneRemote], files: [FileMark])?
+        var known: (remotes: [RcloneRemote], files: [FileVersion])?
         /// Why it could not be used lately, so that it is not started for each question about something else.
         var refused: (error: HexlistError, until: ContinuousClock.Instant)?
     }
@@ -48,10 +48,10 @@ public final class Rclone: Sendable {
     public func remotes() async throws -> [RcloneRemote] {
         guard settings.program != nil else { throw RcloneFault.missing.error() }
         let (known, refused) = state.withLock { ($0.known, $0.refused) }
-        if let path = settings.configuration, !FileMark(path).isThere {
+        if let path = settings.configuration, !FileVersion(path).isThere {
             throw RcloneFault.noConfiguration(path).error(command: settings.command)
         }
-        let files = settings.configurationFiles.map(FileMark.init)
+        let files = settings.configurationFiles.map(FileVersion.init)
         if let known, files == known.files { return known.remotes }
         if let refused, refused.until > .now { throw refused.error }
         do {
@@ -118,11 +118,11 @@ public final class Rclone: Sendable {
             && !text.utf8.contains { $0 < 0x20 || $0 == 0x7F || ":,/\\\"'`".utf8.contains($0) }
     }
 
-    private func desk(_ name: String) -> RequestDesk {
+    private func desk(_ name: String) -> RequestScheduler {
         state.withLock { state in
             let key = Array(name.utf8)
             if let desk = state.desks[key] { return desk }
-            let desk = RequestDesk(sleep: sleep)
+            let desk = RequestScheduler(sleep: sleep)
             state.desks[key] = desk
             return desk
         }

@@ -14,7 +14,7 @@ public struct RcloneRemote: Sendable {
     /// rclone with the configuration that has the remote, as a person types it.
     let command: String
     let process: RcloneProcess
-    let desk: RequestDesk
+    let desk: RequestScheduler
     let listings: ListingCache
 
     /// The most entries of a folder, and bytes of the answer that has them.

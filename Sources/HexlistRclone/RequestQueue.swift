@@ -69,7 +69,7 @@ struct RequestQueue: Sendable {
     private var entries: [RequestID: Entry] = [:]
     private var waiting: Deque<RequestID> = []
     private var running: Set<RequestID> = []
-    private var pauses = FailurePauses<RequestKey>()
+    private var pauses = FailureBackoff<RequestKey>()
     private var last: UInt64 = 0
 
     var count: Int { entries.count }

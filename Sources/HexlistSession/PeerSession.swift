@@ -32,7 +32,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     private let table: SessionTable
     /// The weight of this session that the table counts as waiting for the store.
-    private var counted: (owner: InboundRoom.Owner, weight: Int) = (.strangers, 0)
+    private var counted: (owner: InboundMemoryLimit.Owner, weight: Int) = (.strangers, 0)
     /// The next tick. Without a task of its own it is one of the table's shared ticks.
     private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
@@ -293,7 +293,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Counts the hexes that wait now in the table's room, by their difference to the last count, so that nothing is given back twice or
     /// never: after the last answer of the store, which always comes, a session has nothing waiting.
     private func count() {
-        let owner = machine.isTrusted ? connection.peerFingerprint.map { InboundRoom.Owner.peer($0.peerID) } ?? .strangers : .strangers
+        let owner =
+            machine.isTrusted ? connection.peerFingerprint.map { InboundMemoryLimit.Owner.peer($0.peerID) } ?? .strangers : .strangers
         let weight = machine.waitingWeight
         guard weight != counted.weight || owner != counted.owner else { return }
         let before = counted

@@ -17,10 +17,10 @@ public final class SessionTable: @unchecked Sendable {
     private var all: [ObjectIdentifier: PeerSession] = [:]
     /// The frames per second at which each stranger is read.
     private(set) var strangerRate = 0.0
-    private(set) var room = InboundRoom()
+    private(set) var room = InboundMemoryLimit()
     /// The two trusted sessions whose hexes went to the store last, and when.
     private var keepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
-    private var ticks = SharedTicks()
+    private var ticks = CoalescedTimers()
     private let tickTimer: DeadlineTimer
     private var isStopped = false
     let clocks: Clocks
@@ -102,7 +102,8 @@ public final class SessionTable: @unchecked Sendable {
     // MARK: What waits for the store
 
     /// Notes a change of the weight that a session has waiting for the store; resumes or pauses reading of the sessions it affects.
-    func waitingChanged(from before: (owner: InboundRoom.Owner, weight: Int), to now: (owner: InboundRoom.Owner, weight: Int)) {
+    func waitingChanged(from before: (owner: InboundMemoryLimit.Owner, weight: Int), to now: (owner: InboundMemoryLimit.Owner, weight: Int))
+    {
         var changed = false
         if before.owner == now.owner {
             changed = room.change(now.owner, by: now.weight - before.weight)

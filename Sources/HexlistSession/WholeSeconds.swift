@@ -15,7 +15,7 @@ enum WholeSeconds {
 /// idle session.
 ///
 /// Sessions are not removed: a session that is called decides whether it still has work.
-struct SharedTicks {
+struct CoalescedTimers {
     typealias Instant = ContinuousClock.Instant
 
     /// The sessions by second, at most one entry per second until the latest deadline.

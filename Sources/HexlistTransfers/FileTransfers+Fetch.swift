@@ -188,7 +188,7 @@ extension FileTransfers {
 
     /// The rows of files that go under their digest.
     /// - Throws: `HexlistError` `badRequest` for one that has none.
-    private func placed(_ rows: [TransferRow], in place: PoolPlace, _ request: TransferRequest) throws -> [TransferRow] {
+    private func placed(_ rows: [TransferRow], in place: PoolLocation, _ request: TransferRequest) throws -> [TransferRow] {
         try rows.map { row in
             guard let digest = row.sha256, row.size != nil else {
                 let numbers = [row.hex.map { "\($0)" } ?? ""] + (request.links ?? []).map { "\($0)" }

@@ -142,7 +142,7 @@ extension FileTransfers {
             // Even if this machine had another identity when the transfer began.
             (view.service, view.peer) = (link.remote, self.id)
         } else {
-            view.tag = node.label(of: row.peer).map(PeerTag.init)
+            view.tag = node.label(of: row.peer).map(PeerSummary.init)
         }
         return view
     }

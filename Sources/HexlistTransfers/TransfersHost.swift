@@ -17,7 +17,7 @@ public protocol TransfersHost: AnyObject, Sendable {
     func hasSession(with key: Fingerprint) -> Bool
     func presence(of peer: PeerID) -> PeerPresence
     /// The name of a peer in messages; `nil` for this machine itself.
-    func label(of peer: PeerID) -> PeerLabel?
+    func label(of peer: PeerID) -> PeerDisplayName?
     /// The targets at which a peer can be dialled, the best first.
     func dialTargets(of peer: PeerID) -> [DialTarget]
 

@@ -14,7 +14,7 @@ final class AcceptedChannel: ChannelGateOwner {
     private var channel: (any Channel)?
     private var gate: ChannelGate?
     private var place: Admission.Place?
-    private var turn: HandshakeTurns.Turn?
+    private var turn: HandshakeRateLimit.Turn?
     private var deadline: Scheduled<Void>?
     private var hasFailed = false
     private var openedAt = ContinuousClock.now

@@ -12,8 +12,8 @@ final class TransportState {
     let resolver: NameResolver
     var admission: Admission
     /// The handshakes from the last addresses of trusted peers, and of all others, so that a flood of these does not delay those.
-    let reservedTurns: HandshakeTurns
-    let turns: HandshakeTurns
+    let reservedTurns: HandshakeRateLimit
+    let turns: HandshakeRateLimit
     private(set) var isStopping = false
     private var onAccept: ((PeerConnection) -> Void)?
     /// `nil` while no files are handed out.
@@ -39,8 +39,8 @@ final class TransportState {
         self.metrics = metrics
         self.logger = logger
         admission = Admission(limits: limits)
-        reservedTurns = HandshakeTurns(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
-        turns = HandshakeTurns(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
+        reservedTurns = HandshakeRateLimit(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
+        turns = HandshakeRateLimit(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
         resolver = NameResolver(eventLoop: eventLoop)
         listeners = Listeners(eventLoop: eventLoop, logger: logger)
     }

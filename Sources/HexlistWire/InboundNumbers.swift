@@ -1,7 +1,7 @@
 public import HexlistModel
 
 /// Decides when a batch of a stream is large enough for the store.
-struct BatchPace {
+struct BatchThreshold {
     /// The size of a batch, in hexes, from which hexes count as a stream.
     var stream = 64
     /// The waiting hexes, and their weight, that are enough for a batch.
@@ -87,7 +87,7 @@ struct InboundNumbers: Sendable {
     /// The instant until which a batch waits for more hexes during a stream: fewer and larger transactions store as much with a quarter
     /// less work. `nil` for a hex that comes alone, which does not wait.
     /// - Parameter lastReceived: the instant at which the newest frame came.
-    func batchDue(_ pace: BatchPace, lastReceived: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    func batchDue(_ pace: BatchThreshold, lastReceived: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let lastBatch, lastBatch.count >= pace.stream, waiting.count < pace.enough, waitingWeight < pace.enoughWeight else {
             return nil
         }
@@ -231,7 +231,8 @@ extension Session {
 
     /// The instant until which the next batch waits to become larger; `nil` if it does not wait.
     public func batchDue(now: Instant) -> Instant? {
-        guard state != .closed, !inbound.hasBatchInFlight, let due = inbound.batchDue(BatchPace(), lastReceived: lastReceived), due > now
+        guard state != .closed, !inbound.hasBatchInFlight, let due = inbound.batchDue(BatchThreshold(), lastReceived: lastReceived),
+            due > now
         else { return nil }
         return due
     }

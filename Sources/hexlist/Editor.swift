@@ -55,7 +55,7 @@ enum Editor {
         let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failed(path) }
         defer { close(descriptor) }
-        do { try WholeWrite.write(Array(text.utf8), to: descriptor) } catch { throw failed(path, error) }
+        do { try BlockingWrite.write(Array(text.utf8), to: descriptor) } catch { throw failed(path, error) }
         return path
     }
 

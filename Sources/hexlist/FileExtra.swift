@@ -1,7 +1,7 @@
 import HexlistAPI
 import HexlistJSON
 
-/// Reads in the unknown members of a hex (`HexShape.extra`) the words about files that its links lead to.
+/// Reads in the unknown members of a hex (`HexJSON.extra`) the words about files that its links lead to.
 enum FileExtra {
     /// The members of a link to a file that `hexlist fetch` goes by (Docs/Protocol.md, "Files").
     private static let understood = ["size", "sha256", "mediaType", "modified"]
@@ -16,7 +16,7 @@ enum FileExtra {
 
     /// The rest that is to be shown as it came.
     /// - Returns: `nil` where there is none.
-    static func rest(_ extra: JSONValue?, _ links: [LinkShape], _ children: [ChildShape]) -> JSONValue? {
+    static func rest(_ extra: JSONValue?, _ links: [LinkJSON], _ children: [ChildJSON]) -> JSONValue? {
         extra?.filtered { name, value in
             switch name {
             case "links":

@@ -42,7 +42,7 @@ struct LinkInput: JSONEncodable {
     /// - Parameter path: a file, or `-` for standard input.
     static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
         let text = String(decoding: try ImportedFile.text(InputFile.read(path, limit: LocalAPI.bodyBytes), path).bytes, as: UTF8.self)
-        if check != .raw, FirstLine(text.utf8) == .markup { throw FirstLine.markupError(path) }
+        if check != .raw, FirstLineCheck(text.utf8) == .markup { throw FirstLineCheck.markupError(path) }
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         return try lines.enumerated().flatMap { number, line in
             let links = all(line, check)

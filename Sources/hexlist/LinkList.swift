@@ -36,7 +36,7 @@ struct LinkList {
         }
     }
 
-    private static func cells(_ link: ListedLinkShape) -> [Table.Cell] {
+    private static func cells(_ link: ListedLinkJSON) -> [Table.Cell] {
         [
             Table.Cell(String(link.hex)), Table.Cell(count: link.number), Table.Cell(HumanText.moment(link.receivedAt), .faint),
             Table.Cell(link.label?.listed(columns: 44) ?? "", columns: 72, minimum: 10),
@@ -45,7 +45,7 @@ struct LinkList {
     }
 
     /// The note behind a link of `show`: the earlier hex that has it too.
-    static func earlier(_ earlier: EarlierLinkShape) -> String {
+    static func earlier(_ earlier: EarlierLinkJSON) -> String {
         let sender = earlier.label.map { " from \($0.listed(columns: 44))" } ?? ""
         return "here before: hex \(earlier.hex)\(sender), \(HumanText.moment(earlier.receivedAt))"
     }

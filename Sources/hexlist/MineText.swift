@@ -4,7 +4,7 @@ import HexlistModel
 /// The links of a hex as lines to be edited, `URL description`, and what was changed in them.
 enum MineText {
     /// One line a link. Texts are cleaned, as everywhere else where they are shown.
-    static func lines(_ links: [LinkShape]) -> [String] {
+    static func lines(_ links: [LinkJSON]) -> [String] {
         links.map { link in
             let url = TerminalText.clean(link.url)
             let line = link.linkDescription.isEmpty ? url : "\(url) \(TerminalText.clean(link.linkDescription))"
@@ -14,7 +14,7 @@ enum MineText {
     }
 
     /// What the editor is given.
-    static func page(_ hex: HexShape) -> String {
+    static func page(_ hex: HexJSON) -> String {
         let title = TerminalText.clean(HexText.subject(hex), columns: 60)
         let head = [
             "# Hex \(hex.id)\(title.isEmpty ? "" : ": \(title)")",
@@ -27,7 +27,7 @@ enum MineText {
     /// The links that edited lines stand for. An unchanged line is the link it was, with all that it has; a line with the URL of one is
     /// that link with another description.
     /// - Throws: `HexlistError` for a new line that is no link.
-    static func edits(_ text: String, of links: [LinkShape], from name: String) throws -> [LinkEdit] {
+    static func edits(_ text: String, of links: [LinkJSON], from name: String) throws -> [LinkEdit] {
         let written = lines(links)
         var isUsed = Array(repeating: false, count: links.count)
         /// The places of each text, the last first.
@@ -98,12 +98,12 @@ enum MineText {
     }
 
     /// The lines of a tree: each hex with its id, its title and its number of links.
-    static func tree(_ hex: HexShape) -> [String] {
+    static func tree(_ hex: HexJSON) -> [String] {
         [line(hex.id, HexText.subject(hex), links: hex.linkCount, depth: 0)] + tree(hex.children ?? [], depth: 1)
     }
 
     /// It calls itself once for each level.
-    private static func tree(_ children: [ChildShape], depth: Int) -> [String] {
+    private static func tree(_ children: [ChildJSON], depth: Int) -> [String] {
         children.flatMap {
             [line($0.id, HexText.title($0) ?? "", links: $0.links.count, depth: depth)] + tree($0.children ?? [], depth: depth + 1)
         }
@@ -116,7 +116,7 @@ enum MineText {
     }
 
     /// What is inside hexes that are to be deleted; `nil` for nothing.
-    static func inside(_ deletion: ChangedShape) -> String? {
+    static func inside(_ deletion: ChangedJSON) -> String? {
         guard deletion.hexesInside > 0 else { return nil }
         return "\(HumanText.count(deletion.hexesInside, "hex", "hexes")) with \(HumanText.count(deletion.linksInside, "link", "links"))"
     }
@@ -127,7 +127,7 @@ enum MineText {
     }
 }
 
-extension ChildShape {
+extension ChildJSON {
     /// The hexes inside it at all levels, and their links. It calls itself once for each level.
     var inside: (hexes: Int, links: Int) {
         (children ?? []).reduce(into: (0, 0)) { sum, child in

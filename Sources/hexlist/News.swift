@@ -16,7 +16,7 @@ struct News: Equatable {
     /// - Parameters:
     ///   - peers: all, those that are away too.
     ///   - fetches: whether a transfer runs or waits.
-    init(_ status: StatusShape, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false) {
+    init(_ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }
         let strangers = here.filter { $0.trust == .stranger }

@@ -13,23 +13,24 @@ struct RowReason {
     /// Whether the peer is trusted here.
     let isTrusted: Bool
     /// A word of `OutboxWait`, or of a newer daemon; `nil` where nothing is known.
-    let waitingFor: OpenWord<OutboxWait>?
+    let waitingFor: ForwardCompatibleEnum<OutboxWait>?
     let next: Timestamp?
     /// The last message of the peer or of this side: `code: message`.
     let told: String
 
     init(_ send: SendOutcome) {
         self.init(
-            send.outboxID, send.state, PeerLabel(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, [send.code, send.message])
+            send.outboxID, send.state, PeerDisplayName(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, [send.code, send.message])
     }
 
     init(_ row: OutboxView) {
         let told = row.code == nil && row.message == nil ? [row.lastError] : [row.code, row.message]
-        self.init(row.outboxID, row.state, PeerLabel(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, told)
+        self.init(row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, told)
     }
 
     private init(
-        _ row: Int64, _ state: OutboxState, _ label: PeerLabel, _ waitingFor: OpenWord<OutboxWait>?, _ next: Timestamp?, _ told: [String?]
+        _ row: Int64, _ state: OutboxState, _ label: PeerDisplayName, _ waitingFor: ForwardCompatibleEnum<OutboxWait>?, _ next: Timestamp?,
+        _ told: [String?]
     ) {
         self.row = row
         self.state = state
@@ -118,7 +119,7 @@ struct RowReason {
 }
 
 /// A peer that is gone, and another key that is here under the same name: perhaps one machine, installed anew.
-enum Namesake {
+enum SameNamePeer {
     /// The one peer that is here under a name of the other; `nil` if there is none, or more than one.
     static func of(_ gone: PeerView, among peers: [PeerView]) -> PeerView? {
         let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)

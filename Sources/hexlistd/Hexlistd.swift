@@ -68,7 +68,7 @@ struct Hexlistd: ParsableCommand {
             return nil
         }
         if beginAnew {
-            for line in try BeginAnew.run(in: paths.stateFolder).lines { print(TerminalText.clean(line)) }
+            for line in try MissingPartsRecreation.run(in: paths.stateFolder).lines { print(TerminalText.clean(line)) }
             return nil
         }
         guard check else { return daemon }

@@ -3,7 +3,7 @@ public import HexlistModel
 
 // Values of the local API beside the texts that tests write.
 
-extension OpenWord: ExpressibleByStringLiteral {
+extension ForwardCompatibleEnum: ExpressibleByStringLiteral {
     public init(stringLiteral text: String) { self.init(text: text) }
 }
 

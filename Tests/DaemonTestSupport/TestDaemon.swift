@@ -16,7 +16,7 @@ import TestSupport
 /// A daemon's parts in this process: a real node on loopback TLS, a real store, the real API on a real socket.
 public struct TestDaemon: Sendable {
     public let api: APIContext
-    public let keeper: NodeKeeper
+    public let keeper: NodeSupervisor
     public let client: HexlistClient
     public let socket: String
     public let configuration: ConfigurationInForce
@@ -43,15 +43,15 @@ public struct TestDaemon: Sendable {
             configuration.port = 0
             var logger = Logger(label: name)
             logger.logLevel = .critical
-            let make: NodeKeeper.Maker = { [logger] identity, configuration in
+            let make: NodeSupervisor.Maker = { [logger] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: InMemoryDiscovery(link: link),
                     eventLoop: group.next(), metrics: NodeMetrics(metrics.registry), logger: logger)
             }
             let node = try make(try Identity.create(in: folder.path), configuration)
             try await node.start()
-            let keeper = NodeKeeper(
-                node: node, stateFolder: folder.path, machine: MachineMark(environment: [:]), isForeign: false, logger: logger, make: make)
+            let keeper = NodeSupervisor(
+                node: node, stateFolder: folder.path, machine: MachineID(environment: [:]), isForeign: false, logger: logger, make: make)
             let socket = "\(folder.path)/control.sock"
             let hookFaults = HookFaults()
             let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))

@@ -173,8 +173,8 @@ struct APITests {
             try await ada.awaitPeers(1)
             try await bob.awaitPeers(1)
             _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
-            async let followed: [EventShape] = {
-                var seen: [EventShape] = []
+            async let followed: [EventJSON] = {
+                var seen: [EventJSON] = []
                 try await bob.client.followEvents { event in
                     seen.append(event)
                     return seen.count(where: { $0.type == "hex.received" }) < 2
@@ -253,8 +253,8 @@ struct APITests {
                     try writer.appendEvent(type, at: 0, peer: peer, hex: type == .hexHeld ? hex : nil)
                 }
             }
-            func list(_ start: HexlistClient.EventStart, _ types: [String], limit: Int = 100) async throws -> [EventShape] {
-                var events: [EventShape] = []
+            func list(_ start: HexlistClient.EventStart, _ types: [String], limit: Int = 100) async throws -> [EventJSON] {
+                var events: [EventJSON] = []
                 _ = try await ada.client.events(start, types: types, limit: limit) { events.append($0) }
                 return events
             }

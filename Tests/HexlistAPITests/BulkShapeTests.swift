@@ -35,7 +35,7 @@ struct BulkShapeTests {
         ended.ended = true
         try check(.progress(ended), #"{"progress":"# + numbers + #","ended":true}}"#)
         try check(
-            .error(ErrorShape(code: "outboxFull", message: "m", hint: "h")), #"{"error":{"code":"outboxFull","message":"m","hint":"h"}}"#)
+            .error(ErrorJSON(code: "outboxFull", message: "m", hint: "h")), #"{"error":{"code":"outboxFull","message":"m","hint":"h"}}"#)
     }
 
     @Test("a line of a newer daemon is no error; a known one that misses a member is")
@@ -97,7 +97,7 @@ struct LineSplitterTests {
 struct WholeLinesTests {
     @Test("a piece ends with a line, the rest waits for its own end, and nothing is lost")
     func pieces() {
-        var whole = WholeLines(limit: 8)
+        var whole = LineAlignedStream(limit: 8)
         func feed(_ text: String) -> String { String(decoding: whole.feed(Array(text.utf8)), as: UTF8.self) }
         #expect(feed("ab") == "")
         #expect(feed("c\nde") == "abc\n")

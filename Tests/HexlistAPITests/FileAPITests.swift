@@ -49,7 +49,7 @@ struct FileAPITests {
                 let error = await #expect(throws: HexlistError.self) { try await change() }
                 #expect(error?.code == code, "\(String(describing: error))")
             }
-            #expect(try await bob.client.forgetTransfer(1) == ChangedShape(changed: 1))
+            #expect(try await bob.client.forgetTransfer(1) == ChangedJSON(changed: 1))
             #expect(try await bob.client.transfers(limit: 10).items.isEmpty)
         }
     }

@@ -39,18 +39,18 @@ import Yams
     }
 
     private static let values = [
-        Value("Status", StatusShape.self), Value("Status.avahi", DiscoveryStatus.self), Value("Status.identity", IdentityShape.self),
+        Value("Status", StatusJSON.self), Value("Status.avahi", DiscoveryStatus.self), Value("Status.identity", IdentityJSON.self),
         Value("Status.domains", DomainStatus.self), Value("Status.hookFaults", HookFault.self),
-        Value("Configuration", ConfigurationShape.self), Value("Configuration.items", SettingShape.self),
+        Value("Configuration", ConfigurationJSON.self), Value("Configuration.items", SettingJSON.self),
         Value("DoctorReport.steps", DoctorStep.self), Value("Peer", PeerView.self), Value("Peer.endpoints", EndpointView.self),
-        Value("Hex", HexShape.self), Value("Link", LinkShape.self), Value("HexInside", ChildShape.self), Value("Saved", SavedShape.self),
-        Value("MineEdit", MineEditRequest.self), Value("LinkEdit", LinkEdit.self), Value("Match", MatchShape.self),
-        Value("EarlierLink", EarlierLinkShape.self), Value("ListedLink", ListedLinkShape.self), Value("Status.search", SearchState.self),
-        Value("Hex.top", TopShape.self), Value("PeerTag", PeerTag.self),
+        Value("Hex", HexJSON.self), Value("Link", LinkJSON.self), Value("HexInside", ChildJSON.self), Value("Saved", SavedJSON.self),
+        Value("MineEdit", MineEditRequest.self), Value("LinkEdit", LinkEdit.self), Value("Match", MatchJSON.self),
+        Value("EarlierLink", EarlierLinkJSON.self), Value("ListedLink", ListedLinkJSON.self), Value("Status.search", SearchState.self),
+        Value("Hex.top", TopJSON.self), Value("PeerSummary", PeerSummary.self),
         Value("OutboxRow", OutboxView.self), Value("OutboxOffer", OutboxOffer.self), Value("PageInvitation", PageInvitation.self),
         Value("PageOverview", PageOverview.self),
         Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
-        Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventShape.self),
+        Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventJSON.self),
         Value("ImportResult", ImportResult.self), Value("ImportProgress", ImportProgress.self), Value("Group", GroupView.self),
         Value("Group.peers", GroupMember.self),
         Value("RosterPeer", RosterPeer.self),
@@ -76,7 +76,7 @@ import Yams
         let peer = PeerID(.nil)
         let least = SendOutcome(outboxID: 1, messageID: MessageID(.nil), peer: peer, state: .queued)
         let most = SendOutcome(
-            outboxID: 1, messageID: MessageID(.nil), peer: peer, tag: PeerTag(name: "n", alias: "a", trust: .trusted), state: .queued,
+            outboxID: 1, messageID: MessageID(.nil), peer: peer, tag: PeerSummary(name: "n", alias: "a", trust: .trusted), state: .queued,
             earlier: true, waitingFor: .peer, nextAttemptAt: Timestamp(milliseconds: 0), code: "c", message: "m")
         let (names, required) = try Self.described("Send")
         #expect(try Set(names) == Set(JSONObject(JSONValue(most)).names))
@@ -90,11 +90,11 @@ import Yams
         arguments: [
             ("SendState", OutboxState.allCases.map(\.rawValue)), ("Send.waitingFor", OutboxWait.allCases.map(\.rawValue)),
             ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
-            ("Peer.trust", Trust.allCases.map(\.rawValue)), ("PeerTag.trust", Trust.allCases.map(\.rawValue)),
+            ("Peer.trust", Trust.allCases.map(\.rawValue)), ("PeerSummary.trust", Trust.allCases.map(\.rawValue)),
             ("Service.kind", ServiceKind.allCases.map(\.rawValue)), ("FileEntry.kind", FileKind.allCases.map(\.rawValue)),
             ("Transfer.state", TransferStage.allCases.map(\.rawValue)), ("TransferState", TransferStage.allCases.map(\.rawValue)),
             ("Pairing.state", PairingView.State.allCases.map(\.rawValue)), ("Pairing.reason", PairingView.Reason.allCases.map(\.rawValue)),
-            ("Configuration.items.source", SettingShape.Source.allCases.map(\.rawValue)),
+            ("Configuration.items.source", SettingJSON.Source.allCases.map(\.rawValue)),
             ("DoctorReport.steps.state", DoctorStep.State.allCases.map(\.rawValue)),
         ])
     func words(place: String, words: [String]) throws {

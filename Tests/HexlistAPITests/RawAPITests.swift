@@ -92,7 +92,7 @@ struct RawAPITests {
             for row in table {
                 let reply = try await ask(daemons[0], request(row.line, headers: row.headers, body: row.body))
                 #expect(reply.status == row.status, "\(row.line): \(reply)")
-                let error = try ErrorShape(jsonBytes: Array(reply.body.utf8))
+                let error = try ErrorJSON(jsonBytes: Array(reply.body.utf8))
                 #expect(error.code == row.code, "\(row.line): \(error)")
                 #expect(error.message.contains(row.word), "\(row.line): \(error)")
             }

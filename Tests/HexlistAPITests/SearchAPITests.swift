@@ -15,9 +15,9 @@ struct SearchAPITests {
             try await ada.awaitPeers(1)
             try await bob.awaitPeers(1)
             _ = try await ada.send(["https://example.org/held"], description: "a held river", to: ["bob"])
-            func find(_ filter: HexlistClient.SearchFilter, limit: Int = 20) async throws -> (hexes: [HexShape], next: String?, behind: Int)
+            func find(_ filter: HexlistClient.SearchFilter, limit: Int = 20) async throws -> (hexes: [HexJSON], next: String?, behind: Int)
             {
-                var hexes: [HexShape] = []
+                var hexes: [HexJSON] = []
                 let (next, behind) = try await bob.client.search(filter, limit: limit) { hexes.append($0) }
                 return (hexes, next, behind)
             }
@@ -29,7 +29,7 @@ struct SearchAPITests {
 
             let found = try await find(.init(text: "RIVER example"))
             #expect(found.hexes.map(\.description) == ["two", "one", "a held river"] && found.behind == 0 && found.next == nil)
-            #expect(found.hexes[0].match == MatchShape(field: "url", link: 1, before: "https://", found: "example", after: ".org/river"))
+            #expect(found.hexes[0].match == MatchJSON(field: "url", link: 1, before: "https://", found: "example", after: ".org/river"))
             let first = try await find(.init(text: "riv*"), limit: 2)
             #expect(first.hexes.map(\.description) == ["two", "one"] && first.next != nil)
             #expect(try await find(.init(text: "river", from: "ada", best: true)).hexes.first?.description == "a held river")

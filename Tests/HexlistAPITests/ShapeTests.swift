@@ -50,7 +50,7 @@ struct ShapeTests {
     }
 
     @Test func hex() throws {
-        var hex = HexShape(
+        var hex = HexJSON(
             id: 7, location: "inbox", senderUUID: Self.uuid.description, senderName: "Ada", peerUUID: Self.uuid, description: "a/b \"c\"\n",
             color: "red",
             linkCount: 1, unread: true, receivedAt: Self.moment, messageID: Self.message)
@@ -59,7 +59,7 @@ struct ShapeTests {
             + #""description":"a/b \"c\"\n","color":"red","linkCount":1,"unread":true,"receivedAt":"2031-04-05T06:07:08.009Z","#
             + #""messageID":"\#(Self.uuid)""#
         try check(hex, head + "}")
-        hex.links = [LinkShape(url: "https://example.org/a?b=c", linkDescription: "é", service: "Dropbox")]
+        hex.links = [LinkJSON(url: "https://example.org/a?b=c", linkDescription: "é", service: "Dropbox")]
         hex.extra = try JSONValue(parsing: #"{"hex":{"tags": [1.0, "\u00e9"],"tags":{}},"links":{"0":{"w":12e0}}}"#)
         try check(
             hex,
@@ -100,7 +100,7 @@ struct ShapeTests {
             BulkSummary(lines: 2, accepted: 2, stored: 2, earlier: 1),
             #"{"lines":2,"invalid":0,"accepted":2,"stored":2,"held":0,"rejected":0,"failed":0,"queued":0,"earlier":1,"seconds":0.0}"#)
         try check(
-            HexShape(
+            HexJSON(
                 id: 7, location: "inbox", senderUUID: Self.uuid.description, senderName: "Ada", senderAlias: "ada", peerUUID: Self.uuid,
                 description: "",
                 color: "", linkCount: 0, unread: true, receivedAt: Self.moment),
@@ -110,13 +110,13 @@ struct ShapeTests {
 
     @Test func event() throws {
         try check(
-            EventShape(
+            EventJSON(
                 number: 12, at: Self.moment, type: "hex.received", peer: Self.uuid, hex: 7, data: try JSONValue(parsing: #"{"a": 1}"#)),
             #"{"number":12,"at":"2031-04-05T06:07:08.009Z","type":"hex.received","peer":"\#(Self.uuid)","hex":7,"data":{"a": 1}}"#)
     }
 
     @Test("every row that names a peer says who that is: name, alias and trust") func tags() throws {
-        let tag = PeerTag(name: "Robert", alias: "Bob", trust: .blocked)
+        let tag = PeerSummary(name: "Robert", alias: "Bob", trust: .blocked)
         try check(
             SendOutcome(outboxID: 4, messageID: Self.message, peer: Self.uuid, tag: tag, state: .queued),
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","name":"Robert","alias":"Bob","trust":"blocked","state":"queued"}"#
@@ -128,10 +128,10 @@ struct ShapeTests {
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","name":"Robert","alias":"Bob","trust":"blocked","#
                 + #""state":"queued","attempts":2,"createdAt":"2031-04-05T06:07:08.009Z","bytes":9}"#)
         try check(
-            EventShape(number: 12, at: Self.moment, type: "peer.down", peer: Self.uuid, tag: PeerTag(trust: .stranger)),
+            EventJSON(number: 12, at: Self.moment, type: "peer.down", peer: Self.uuid, tag: PeerSummary(trust: .stranger)),
             #"{"number":12,"at":"2031-04-05T06:07:08.009Z","type":"peer.down","peer":"\#(Self.uuid)","trust":"stranger"}"#)
         try check(
-            HexShape(
+            HexJSON(
                 id: 7, location: "held", senderUUID: "", senderName: "Bob", peerUUID: Self.uuid, tag: tag, description: "", color: "",
                 linkCount: 0, unread: true, receivedAt: Self.moment),
             #"{"id":7,"location":"held","senderUUID":"","senderName":"Bob","peerUUID":"\#(Self.uuid)","peerName":"Robert","peerAlias":"Bob","#
@@ -139,15 +139,15 @@ struct ShapeTests {
         try check(
             PairingView(id: 1, peer: Self.uuid, name: "Bob", alias: "Bob", trust: .blocked, isOwn: false, state: .waiting),
             #"{"id":1,"peer":"\#(Self.uuid)","name":"Bob","alias":"Bob","trust":"blocked","role":"asked","state":"waiting"}"#)
-        #expect(PeerLabel(Self.uuid, tag).text() == "Bob (blocked)")
-        #expect(PeerLabel(Self.uuid, nil).text() == "5E3C1234")
+        #expect(PeerDisplayName(Self.uuid, tag).text() == "Bob (blocked)")
+        #expect(PeerDisplayName(Self.uuid, nil).text() == "5E3C1234")
     }
 
     @Test func status() throws {
         var outbox: [OutboxState: Int] = [:]
         for state in OutboxState.allCases { outbox[state] = state == .queued ? 2 : 0 }
         try check(
-            StatusShape(
+            StatusJSON(
                 version: "1.0.0", uuid: Self.uuid, name: "Ada", fingerprint: Self.fingerprint, pid: 1, port: 2, uptimeSeconds: 3,
                 avahi: DiscoveryStatus(state: .unavailable, message: "start it"), peers: 4, ghosts: 5, unread: 6, held: 7, outbox: outbox,
                 storeBytes: 8, stateFolder: "/s"),
@@ -159,11 +159,11 @@ struct ShapeTests {
 
     @Test func configuration() throws {
         try check(
-            ConfigurationShape(
+            ConfigurationJSON(
                 file: "/c", fault: "f", hint: "h",
                 items: [
-                    SettingShape(key: "port", value: "1", source: .file, line: 2, variable: "HEXLIST_PORT", waiting: "3"),
-                    SettingShape(key: "name", value: "a", source: .default, variable: "HEXLIST_NAME"),
+                    SettingJSON(key: "port", value: "1", source: .file, line: 2, variable: "HEXLIST_PORT", waiting: "3"),
+                    SettingJSON(key: "name", value: "a", source: .default, variable: "HEXLIST_NAME"),
                 ]),
             #"{"file":"/c","fault":"f","hint":"h","items":[{"key":"port","value":"1","source":"file","line":2,"variable":"HEXLIST_PORT","#
                 + #""waiting":"3"},{"key":"name","value":"a","source":"default","variable":"HEXLIST_NAME"}]}"#)
@@ -178,11 +178,11 @@ struct ShapeTests {
     @Test func pagesAndErrors() throws {
         try check(Page(items: [HexSelection.ids([1, 2])]), #"{"items":[{"ids":[1,2]}],"next":null}"#)
         try check(Page(items: [HexSelection](), next: "9"), #"{"items":[],"next":"9"}"#)
-        try check(ErrorShape(code: "notFound", message: "m", hint: "h"), #"{"error":{"code":"notFound","message":"m","hint":"h"}}"#)
-        try check(ErrorShape(code: "internal", message: "m"), #"{"error":{"code":"internal","message":"m"}}"#)
-        #expect(ErrorShape(code: "ofTheFuture", message: "m").hexlistError == HexlistError(.internal, "m"))
+        try check(ErrorJSON(code: "notFound", message: "m", hint: "h"), #"{"error":{"code":"notFound","message":"m","hint":"h"}}"#)
+        try check(ErrorJSON(code: "internal", message: "m"), #"{"error":{"code":"internal","message":"m"}}"#)
+        #expect(ErrorJSON(code: "ofTheFuture", message: "m").hexlistError == HexlistError(.internal, "m"))
         let error = HexlistError(.gone, "m", hint: "h")
-        #expect(ErrorShape(error).hexlistError == error)
+        #expect(ErrorJSON(error).hexlistError == error)
     }
 
     @Test func requests() throws {
@@ -211,7 +211,7 @@ struct ShapeTests {
             (#"{"changed":null}"#, false), (#"{"changed":2,"changed":1}"#, true), (#"{"changed":99999999999999999999}"#, false),
         ])
     func tolerance(json: String, isRead: Bool) {
-        #expect((try? ChangedShape(jsonBytes: Array(json.utf8))) == (isRead ? ChangedShape(changed: 1) : nil))
+        #expect((try? ChangedJSON(jsonBytes: Array(json.utf8))) == (isRead ? ChangedJSON(changed: 1) : nil))
     }
 
     @Test(

@@ -108,8 +108,8 @@ struct TransferTests {
         }
     }
 
-    private func named(_ description: String, _ client: HexlistClient) async throws -> HexShape? {
-        var found: HexShape?
+    private func named(_ description: String, _ client: HexlistClient) async throws -> HexJSON? {
+        var found: HexJSON?
         var after: String?
         repeat {
             let page = try await client.hexes(.init(location: "mine"), limit: 1_000, after: after)

@@ -50,7 +50,7 @@ struct RoundTripTests {
             }
             #expect(summary?.stored == texts.count, "\(String(describing: summary))")
 
-            var hexes: [HexShape] = []
+            var hexes: [HexJSON] = []
             var cursor: String?
             repeat {
                 let page = try await bob.client.hexes(.init(location: "inbox"), limit: 200, after: cursor)

@@ -134,14 +134,14 @@ import Testing
 
     @Test("texts of peers are clean, and a link is whole where it opens") func clean() throws {
         let hostile = "\u{202E}evil\u{1B}[1m\u{2028}"
-        let hex = HexShape(
+        let hex = HexJSON(
             id: 1, location: "inbox", senderUUID: "", senderName: "", description: hostile, subject: hostile, color: hostile, linkCount: 2,
             unread: true, receivedAt: Timestamp(milliseconds: 0),
             links: [
-                LinkShape(url: "https://a.example/" + String(repeating: "x", count: 4_000), linkDescription: hostile, opens: "a.example"),
-                LinkShape(url: "javascript:" + String(repeating: "x", count: 4_000), notOpened: "a reason"),
+                LinkJSON(url: "https://a.example/" + String(repeating: "x", count: 4_000), linkDescription: hostile, opens: "a.example"),
+                LinkJSON(url: "javascript:" + String(repeating: "x", count: 4_000), notOpened: "a reason"),
             ],
-            children: [ChildShape(id: 2, senderUUID: "", senderName: "", description: hostile, color: "", links: [])])
+            children: [ChildJSON(id: 2, senderUUID: "", senderName: "", description: hostile, color: "", links: [])])
         let items = BrowserItem.all(hex)
         #expect(items.count == 3)
         let text = BrowserHexRow(hex: hex).jsonText + items.jsonText

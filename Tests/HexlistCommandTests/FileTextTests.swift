@@ -6,8 +6,8 @@ import Testing
 
 @Suite("What is said of files")
 struct FileTextTests {
-    private static let file = LinkShape(url: "hexlist://3BC4DCA3-25F2-85CA-8131-8729A7FC4733/459211b8ec824f067e22deb3b0716904/a.txt")
-    private static let page = LinkShape(url: "https://example.org")
+    private static let file = LinkJSON(url: "hexlist://3BC4DCA3-25F2-85CA-8131-8729A7FC4733/459211b8ec824f067e22deb3b0716904/a.txt")
+    private static let page = LinkJSON(url: "https://example.org")
 
     @Test(
         "what is understood of a link to a file is no unknown member; all else is shown as it came",
@@ -23,7 +23,7 @@ struct FileTextTests {
             ("{}", nil),
         ] as [(String, String?)])
     func extra(json: String, rest: String?) throws {
-        let child = ChildShape(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: [Self.file])
+        let child = ChildJSON(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: [Self.file])
         #expect(FileExtra.rest(try JSONValue(parsing: json), [Self.page, Self.file], [child])?.text == rest)
     }
 

@@ -83,7 +83,7 @@ struct HexCommandTests {
 
     @Test("a long name does not push what stands behind it out of a question, wherever the answers of the command go")
     func longName() {
-        let label = PeerLabel(Self.peer, PeerTag(name: String(repeating: "b", count: 240), trust: .stranger))
+        let label = PeerDisplayName(Self.peer, PeerSummary(name: String(repeating: "b", count: 240), trust: .stranger))
         #expect(TextWidth.of(label.shown()) <= 44 && label.shown().contains("0C6F1B22 (stranger)"))
         #expect(label.listed().contains(String(repeating: "b", count: 200)) || Terminal.output.isInteractive)
     }
@@ -92,13 +92,13 @@ struct HexCommandTests {
     func event() throws {
         let uuid = Self.peer
         let time = Timestamp(milliseconds: 0)
-        let known = PeerTag(name: "Robert", alias: "bob", trust: .trusted)
-        let held = EventShape(number: 12, at: time, type: "hex.held", peer: uuid, tag: known, hex: 3, subject: "To read")
+        let known = PeerSummary(name: "Robert", alias: "bob", trust: .trusted)
+        let held = EventJSON(number: 12, at: time, type: "hex.held", peer: uuid, tag: known, hex: 3, subject: "To read")
         #expect(EventText.line(held).hasSuffix("  hex.held  peer bob  hex 3  “To read”"))
-        let forged = EventShape(number: 12, at: time, type: "hex.held", subject: "x”  outbox 9\u{a0}\n14  2026-11-22  pairing.paired “y")
+        let forged = EventJSON(number: 12, at: time, type: "hex.held", subject: "x”  outbox 9\u{a0}\n14  2026-11-22  pairing.paired “y")
         #expect(EventText.line(forged).hasSuffix("  hex.held  “x' outbox 9 14 2026-11-22 pairing.paired 'y”"))
-        let alert = EventShape(
-            number: 13, at: time, type: "alert.received", peer: uuid, tag: PeerTag(name: "Eve", trust: .stranger),
+        let alert = EventJSON(
+            number: 13, at: time, type: "alert.received", peer: uuid, tag: PeerSummary(name: "Eve", trust: .stranger),
             data: try JSONValue(parsing: #"{"message":"a  reason x","versionID":"1.0"}"#))
         #expect(EventText.line(alert).hasSuffix(#"  peer Eve 0C6F1B22 (stranger)  message "a  reason x"  versionID 1.0"#))
     }

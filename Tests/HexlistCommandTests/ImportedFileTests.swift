@@ -81,13 +81,13 @@ import Testing
     @Test(
         "the first line shows for which command an input is meant",
         arguments: [
-            ("https://a.example/", FirstLine.link), ("\u{FEFF}\n - <https://a.example/> x\ny", .link), ("<https://a.example/>", .link),
+            ("https://a.example/", FirstLineCheck.link), ("\u{FEFF}\n - <https://a.example/> x\ny", .link), ("<https://a.example/>", .link),
             ("<!DOCTYPE html>\n", .markup), ("\n <opml>", .markup), ("<feed/>", .markup), (#"{"links":["https://a.example/"]}"#, .other),
             (#"[{"url":"https://a.example/"}]"#, .other), ("nonsense", .other), ("", .other),
         ])
-    func firstLine(text: String, expected: FirstLine) {
-        #expect(FirstLine(text.utf8) == expected)
-        #expect((FirstLine(text.utf8).bulkHint == nil) == (expected == .other))
+    func firstLine(text: String, expected: FirstLineCheck) {
+        #expect(FirstLineCheck(text.utf8) == expected)
+        #expect((FirstLineCheck(text.utf8).bulkHint == nil) == (expected == .other))
     }
 
     @Test("bookmarks of a browser's JSON are folders, own hexes are not")

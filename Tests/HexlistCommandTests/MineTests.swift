@@ -9,9 +9,9 @@ import Testing
 @Suite("My Hexlist on the command line")
 struct MineTests {
     private let links = [
-        LinkShape(url: "https://a.example", linkDescription: "A page"), LinkShape(url: "https://b.example"),
-        LinkShape(url: "https://a.example", linkDescription: "again"), LinkShape(url: "x\ny z", linkDescription: "\u{1B}[31mred"),
-        LinkShape(url: "#odd"), LinkShape(url: ""),
+        LinkJSON(url: "https://a.example", linkDescription: "A page"), LinkJSON(url: "https://b.example"),
+        LinkJSON(url: "https://a.example", linkDescription: "again"), LinkJSON(url: "x\ny z", linkDescription: "\u{1B}[31mred"),
+        LinkJSON(url: "#odd"), LinkJSON(url: ""),
     ]
 
     private func edits(_ lines: [String]) throws -> [LinkEdit] {
@@ -54,7 +54,7 @@ struct MineTests {
     }
 
     @Test("the page that is edited says what it is of") func page() throws {
-        let hex = HexShape(
+        let hex = HexJSON(
             id: 7, location: "mine", senderUUID: "", senderName: "", description: "Read\u{1B}", color: "", linkCount: 6, unread: false,
             receivedAt: Timestamp(milliseconds: 0), links: links)
         let page = MineText.page(hex)
@@ -98,16 +98,16 @@ struct MineTests {
     }
 
     @Test("a tree is shown with its ids, by level") func tree() {
-        let inner = ChildShape(id: 9, senderUUID: "", senderName: "", description: "", color: "", links: [], children: nil)
-        let child = ChildShape(
+        let inner = ChildJSON(id: 9, senderUUID: "", senderName: "", description: "", color: "", links: [], children: nil)
+        let child = ChildJSON(
             id: 8, senderUUID: "", senderName: "", description: "Inside", color: "", links: Array(links.prefix(2)),
             children: [inner, inner])
-        let hex = HexShape(
+        let hex = HexJSON(
             id: 7, location: "mine", senderUUID: "", senderName: "", description: "Top", color: "", linkCount: 1, unread: false,
             receivedAt: Timestamp(milliseconds: 0), hexesInside: 3, linksInside: 2, children: [child])
         #expect(MineText.tree(hex) == ["7  Top  (1 link)", "  8  Inside  (2 links)", "    9", "    9"])
-        #expect(MineText.inside(ChangedShape(changed: 2, hexesInside: 6, linksInside: 1)) == "6 hexes with 1 link")
-        #expect(MineText.inside(ChangedShape(changed: 2)) == nil)
+        #expect(MineText.inside(ChangedJSON(changed: 2, hexesInside: 6, linksInside: 1)) == "6 hexes with 1 link")
+        #expect(MineText.inside(ChangedJSON(changed: 2)) == nil)
         #expect(MineText.deleted(1, inside: nil) == "1 hex deleted.")
         #expect(MineText.deleted(2, inside: "1 hex with 0 links") == "2 hexes deleted; inside were 1 hex with 0 links.")
         #expect(child.inside == (2, 0))

@@ -11,8 +11,8 @@ struct NewsTests {
     private static let fingerprint = Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!
     private static let other = PeerID(UUIDBytes(high: 0x1A2B_3C4D_0000_8000, low: 0x8000_0000_0000_0002))
 
-    private static func status(unread: Int = 0, held: Int = 0, outbox: [OutboxState: Int] = [:], fault: String? = nil) -> StatusShape {
-        StatusShape(
+    private static func status(unread: Int = 0, held: Int = 0, outbox: [OutboxState: Int] = [:], fault: String? = nil) -> StatusJSON {
+        StatusJSON(
             version: "1", uuid: PeerID(UUIDBytes(high: 0x0A0B_0C0D_0000_8000, low: 0x8000_0000_0000_0001)), name: "ada",
             fingerprint: fingerprint, pid: 1, port: 2, uptimeSeconds: 3,
             avahi: DiscoveryStatus(state: .running), peers: 0, ghosts: 0, unread: unread, held: held, outbox: outbox, storeBytes: 1,
@@ -49,7 +49,7 @@ struct NewsTests {
         twice.reason = "conflict"
         #expect(twice.isTwice)
         var held = Self.peer("Cyd", alias: "Cyd", .trusted, .away)
-        held.receive = OpenWord(PeerReceive.held)
+        held.receive = ForwardCompatibleEnum(PeerReceive.held)
         let news = News(Self.status(held: 1), PairingOverview(items: []), [twice, held])
         #expect(
             news.new == [

@@ -8,10 +8,10 @@ import Testing
     private static let ada = PeerID(UUIDBytes(high: 0x1A2B_3C4D_0000_8000, low: 0x8000_0000_0000_0002))
     private static let bob = PeerID(UUIDBytes(high: 0x2A2B_3C4D_0000_8000, low: 0x8000_0000_0000_0002))
 
-    private static func received(_ number: Int64, _ subject: String, from peer: PeerID = ada, alias: String = "Ada") -> EventShape {
-        EventShape(
+    private static func received(_ number: Int64, _ subject: String, from peer: PeerID = ada, alias: String = "Ada") -> EventJSON {
+        EventJSON(
             number: number, at: Timestamp(milliseconds: 0), type: "hex.received", peer: peer,
-            tag: PeerTag(name: "n", alias: alias, trust: .trusted), hex: number, subject: subject)
+            tag: PeerSummary(name: "n", alias: alias, trust: .trusted), hex: number, subject: subject)
     }
 
     @Test("one hex: its sender and what it is about, with no markup of its own") func one() {
@@ -51,10 +51,10 @@ import Testing
     }
 
     @Test("somebody who wants to pair, and a conflict") func others() {
-        func event(_ type: String, _ tag: PeerTag?) -> EventShape {
-            EventShape(number: 1, at: Timestamp(milliseconds: 0), type: type, peer: Self.ada, tag: tag)
+        func event(_ type: String, _ tag: PeerSummary?) -> EventJSON {
+            EventJSON(number: 1, at: Timestamp(milliseconds: 0), type: type, peer: Self.ada, tag: tag)
         }
-        let tag = PeerTag(name: "cyd", alias: nil, trust: .stranger)
+        let tag = PeerSummary(name: "cyd", alias: nil, trust: .stranger)
         #expect(NotificationText(event("pairing.requested", tag))?.summary == "cyd 1A2B3C4D asks to pair")
         #expect(NotificationText(event("conflict.identity", nil))?.summary == "Another machine has this one's identity")
         #expect(NotificationText(event("conflict.identity", tag))?.summary == "Two machines are cyd 1A2B3C4D")

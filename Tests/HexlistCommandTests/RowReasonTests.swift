@@ -16,9 +16,9 @@ struct RowReasonTests {
         alias: String? = "bob"
     ) -> RowReason {
         var row = OutboxView(
-            outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerTag(name: "bob", alias: alias, trust: .stranger),
+            outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerSummary(name: "bob", alias: alias, trust: .stranger),
             state: state, attempts: 1, lastError: lastError, code: code, message: message, createdAt: Timestamp(milliseconds: 0), bytes: 10)
-        row.waitingFor = waitingFor.map { OpenWord(text: $0) }
+        row.waitingFor = waitingFor.map { ForwardCompatibleEnum(text: $0) }
         return RowReason(row)
     }
 
@@ -62,7 +62,7 @@ struct RowReasonTests {
         let kept = row(.rejected, lastError: "The connection was lost.", code: code, message: message)
         let sent = RowReason(
             SendOutcome(
-                outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerTag(name: "bob", alias: "bob", trust: .trusted),
+                outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerSummary(name: "bob", alias: "bob", trust: .trusted),
                 state: .rejected,
                 code: code, message: message))
         #expect(kept.why == "\(code): \(message)" && sent.why == kept.why)
@@ -74,7 +74,7 @@ struct RowReasonTests {
         #expect(row(.stored).fileAdvice == "bob can fetch the files only once it is trusted here: `hexlist pair bob`.")
         #expect(row(.held).fileAdvice != nil && row(.cancelled).fileAdvice == nil)
         let trusted = SendOutcome(
-            outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerTag(name: "bob", alias: "bob", trust: .trusted),
+            outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerSummary(name: "bob", alias: "bob", trust: .trusted),
             state: .stored)
         #expect(RowReason(trusted).fileAdvice == nil)
     }
@@ -121,14 +121,15 @@ struct RowReasonTests {
             ([gone], nil), ([], nil),
         ] as [([PeerView], Int?)])
     func namesake(peers: [PeerView], number: Int?) {
-        #expect(Namesake.of(Self.gone, among: peers)?.uuid?.description.prefix(1) == number.map { "\($0)" })
+        #expect(SameNamePeer.of(Self.gone, among: peers)?.uuid?.description.prefix(1) == number.map { "\($0)" })
     }
 
     @Test("a send to a key that is gone says when it was seen, and who goes by its name now")
     func sendToGone() {
         let uuid = Self.gone.uuid ?? PeerID(.nil)
         var outcome = SendOutcome(
-            outboxID: 7, messageID: MessageID(.nil), peer: uuid, tag: PeerTag(name: "bob", alias: "Bob", trust: .trusted), state: .queued,
+            outboxID: 7, messageID: MessageID(.nil), peer: uuid, tag: PeerSummary(name: "bob", alias: "Bob", trust: .trusted),
+            state: .queued,
             waitingFor: .peer)
         let here = Self.peer(2, "bob", .verified)
         let lines = SendWaiting.advice(outcome, [Self.gone, here])
@@ -140,7 +141,7 @@ struct RowReasonTests {
                 + "if it is that machine, installed anew: `hexlist pair 20000000`, and once the digits were the same send to 20000000 and "
                 + "`hexlist outbox cancel 7`.")
         #expect(SendWaiting.advice(outcome, [Self.gone]).count == 1)
-        outcome.waitingFor = OpenWord(.window)
+        outcome.waitingFor = ForwardCompatibleEnum(.window)
         #expect(SendWaiting.advice(outcome, [Self.gone, here]).count == 1)
     }
 
@@ -169,10 +170,10 @@ struct RowReasonTests {
 
     // MARK: Where a hex is from
 
-    private func hex(trust: Trust, claim: String, alias: String? = nil) -> HexShape {
-        HexShape(
+    private func hex(trust: Trust, claim: String, alias: String? = nil) -> HexJSON {
+        HexJSON(
             id: 1, location: "inbox", senderUUID: claim, senderName: "ada", senderAlias: alias, peerUUID: Self.uuid,
-            tag: PeerTag(name: "bob", alias: "bob", trust: trust), description: "", color: "", linkCount: 1, unread: true,
+            tag: PeerSummary(name: "bob", alias: "bob", trust: trust), description: "", color: "", linkCount: 1, unread: true,
             receivedAt: Timestamp(milliseconds: 0))
     }
 

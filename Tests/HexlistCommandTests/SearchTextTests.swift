@@ -34,7 +34,7 @@ struct SearchTextTests {
     @Test("a hex of My Hexlist is from nobody, or from whom it says") func senders() {
         func sender(_ location: String, uuid: String = "", name: String = "", alias: String? = nil) -> String {
             HexText.sender(
-                HexShape(
+                HexJSON(
                     id: 1, location: location, senderUUID: uuid, senderName: name, senderAlias: alias, description: "", color: "",
                     linkCount: 0,
                     unread: false, receivedAt: Timestamp(milliseconds: 0)), columns: 44)

@@ -100,9 +100,9 @@ struct ConfigurationTests {
         let settings = try load(
             "name: a\npeers: [bob.example, 'fd00::1']\n", environment: ["HEXLIST_TRANSPORT": "tls+plain"], commandLine: ["port": "0"])
         let shape = ConfigurationInForce(path: "config.yaml", settings).shape(port: 31_000)
-        func item(_ key: String) -> SettingShape? { shape.items.first { $0.key == key } }
+        func item(_ key: String) -> SettingJSON? { shape.items.first { $0.key == key } }
         #expect(shape.items.map(\.key) == SettingKey.all.map(\.name))
-        #expect(item("name") == SettingShape(key: "name", value: "a", source: .file, line: 1, variable: "HEXLIST_NAME"))
+        #expect(item("name") == SettingJSON(key: "name", value: "a", source: .file, line: 1, variable: "HEXLIST_NAME"))
         #expect(item("peers")?.value == "bob.example:24391,[fd00::1]:24391" && item("peers")?.line == 2)
         #expect(item("transport")?.value == "tls+plain" && item("transport")?.source == .environment)
         #expect(item("port")?.value == "31000" && item("port")?.source == .commandLine)

@@ -8,12 +8,12 @@ import Testing
 @Suite("Whom an event is about") struct EventTagTests {
     @Test("a ghost's UUID is what an announcement claims, and is not told as the trusted peer that has it") func ghosts() throws {
         let peer = PeerID(UUIDBytes(high: 1, low: 2))
-        let labels = [peer: PeerLabel(peer, name: "Robert", alias: "Bob", trust: .trusted)]
-        func tag(_ type: EventType, _ peer: PeerID?) -> PeerTag? {
-            EventShape(EventRow(number: 1, at: 0, type: type, peer: peer, hex: nil, outboxID: nil, data: nil), labels).tag
+        let labels = [peer: PeerDisplayName(peer, name: "Robert", alias: "Bob", trust: .trusted)]
+        func tag(_ type: EventType, _ peer: PeerID?) -> PeerSummary? {
+            EventJSON(EventRow(number: 1, at: 0, type: type, peer: peer, hex: nil, outboxID: nil, data: nil), labels).tag
         }
-        #expect(tag(.peerGhost, peer) == PeerTag(trust: .stranger))
-        #expect(tag(.alertReceived, peer) == PeerTag(name: "Robert", alias: "Bob", trust: .trusted))
+        #expect(tag(.peerGhost, peer) == PeerSummary(trust: .stranger))
+        #expect(tag(.alertReceived, peer) == PeerSummary(name: "Robert", alias: "Bob", trust: .trusted))
         #expect(tag(.alertReceived, PeerID(UUIDBytes(high: 3, low: 4))) == nil && tag(.peerGhost, nil) == nil)
     }
 }

@@ -76,7 +76,7 @@ import Testing
     @Test("the listener ends 15 minutes after the last page, and never while a page follows events") func end() async {
         let time = Time(start)
         let loop = NIOAsyncTestingEventLoop()
-        let desk = PageDesk(loop: loop, now: { time.now })
+        let desk = PageServer(loop: loop, now: { time.now })
         func pass(_ seconds: Int64) async {
             time.pass(seconds)
             await loop.advanceTime(by: .seconds(seconds))

@@ -276,7 +276,7 @@ struct StartupTests {
 
     /// The part of a start that looks at the state folder.
     private func start(_ folder: String) async throws {
-        try StateParts.check(folder)
+        try StateFolderContents.check(folder)
         let store = try HexStore(path: StateFolder.storePath(folder))
         defer { try? store.close() }
         _ = try await OwnIdentity.open(folder: folder, store: store)
@@ -320,26 +320,28 @@ struct StartupTests {
     @Test("--begin-anew makes what is missing, and nothing else")
     func beginAnew() async throws {
         try await TemporaryFolder.with { folder in
-            let first = try BeginAnew.run(in: folder.path)
+            let first = try MissingPartsRecreation.run(in: folder.path)
             #expect(first.hasNewStore && first.hasNewIdentity)
             try await start(folder.path)
-            let whole = try #require(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
+            let whole = try #require(throws: HexlistError.self) { try MissingPartsRecreation.run(in: folder.path) }
             #expect(whole.code == .badRequest)
 
             unlink("\(folder.path)/hexlist.sqlite")
             await #expect(throws: HexlistError.self) { try await start(folder.path) }
-            #expect(try BeginAnew.run(in: folder.path) == BeginAnew(peer: first.peer, hasNewStore: true, hasNewIdentity: false))
+            #expect(
+                try MissingPartsRecreation.run(in: folder.path)
+                    == MissingPartsRecreation(peer: first.peer, hasNewStore: true, hasNewIdentity: false))
             try await start(folder.path)
 
             unlink("\(folder.path)/identity.pem")
             await #expect(throws: HexlistError.self) { try await start(folder.path) }
-            let other = try BeginAnew.run(in: folder.path)
+            let other = try MissingPartsRecreation.run(in: folder.path)
             #expect(!other.hasNewStore && other.hasNewIdentity && other.peer != first.peer)
             try await start(folder.path)
 
             unlink("\(folder.path)/hexlist.sqlite")
             symlink("unmounted", "\(folder.path)/hexlist.sqlite")
-            let dead = try #require(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
+            let dead = try #require(throws: HexlistError.self) { try MissingPartsRecreation.run(in: folder.path) }
             #expect(dead.code == .storeUnusable && dead.message.contains("is a link to"), "\(dead)")
         }
     }
@@ -354,18 +356,18 @@ struct StartupTests {
                 try folder.write("kept", to: path)
             }
             unlink("\(folder.path)/identity.pem")
-            #expect(try BeginAnew.run(in: folder.path).aside == nil)
+            #expect(try MissingPartsRecreation.run(in: folder.path).aside == nil)
             for path in kept { #expect(access("\(folder.path)/\(path)", F_OK) == 0) }
 
             unlink("\(folder.path)/hexlist.sqlite")
             symlink("unmounted", "\(folder.path)/hexlist.sqlite")
-            #expect(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
+            #expect(throws: HexlistError.self) { try MissingPartsRecreation.run(in: folder.path) }
             for path in kept { #expect(access("\(folder.path)/\(path)", F_OK) == 0) }
             let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
             #expect(!names.contains { $0.hasPrefix("before-") })
 
             unlink("\(folder.path)/hexlist.sqlite")
-            let anew = try BeginAnew.run(in: folder.path)
+            let anew = try MissingPartsRecreation.run(in: folder.path)
             let aside = try #require(anew.aside)
             #expect(anew.lines.contains { $0.contains(aside) })
             for path in kept {
@@ -386,9 +388,9 @@ struct StartupTests {
             for name in Restore.namesMovedAside.prefix(moved) {
                 try #require(rename("\(folder.path)/\(name)", "\(folder.path)/before-restore-20310405T0607/\(name)") == 0)
             }
-            let error = #expect(throws: HexlistError.self) { try StateParts.check(folder.path) }
+            let error = #expect(throws: HexlistError.self) { try StateFolderContents.check(folder.path) }
             #expect(error?.code == .stateFolder && error?.message.contains("interrupted") == true)
-            #expect(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
+            #expect(throws: HexlistError.self) { try MissingPartsRecreation.run(in: folder.path) }
         }
     }
 

@@ -67,14 +67,14 @@ final class InMemoryOutbox: OutboxStore {
 ///
 /// `@unchecked`: used on the loop of its host only.
 final class InMemoryCourier: Courier, @unchecked Sendable {
-    let promise: CourierPromise
+    let promise: DeliveryGuarantee
     var isOpen = true
     var frameLimit = ProtocolLimits.trustedFrameBytes
     var most = Int.max
     private(set) var batches: [[OutgoingHex]] = []
     private(set) var inFlight: Set<Int64> = []
 
-    init(promise: CourierPromise = .stored) { self.promise = promise }
+    init(promise: DeliveryGuarantee = .stored) { self.promise = promise }
 
     var sent: [Int64] { batches.flatMap { $0.map(\.id) } }
 

@@ -256,7 +256,7 @@ import Testing
         // Without its session it has to be found again, in turn with the other.
         stage.tell(.sessionDown(session, .lost))
         #expect(stage.open == [record])
-        stage.pass(ResolverTurns.turn)
+        stage.pass(ResolverSlots.turn)
         #expect(stage.open == [other])
     }
 }

@@ -56,12 +56,12 @@ import Testing
 
     @Test func resolversTakeTurns() {
         let base = ContinuousClock.now
-        var turns = ResolverTurns(limit: 8)
+        var turns = ResolverSlots(limit: 8)
         let records = (0..<40).map { Stage.record("r\($0)") }
         let trusted = (0..<4).map { Stage.record("t\($0)") }
         var open: Set<Record> = []
         var everOpen: Set<Record> = []
-        func act(_ actions: [ResolverTurns.Action]) {
+        func act(_ actions: [ResolverSlots.Action]) {
             for action in actions {
                 switch action {
                 case .open(let record):
@@ -93,7 +93,7 @@ import Testing
 
     @Test("forged trust does not shut the rest out") func resolversKeepPlacesForTheRest() {
         let base = ContinuousClock.now
-        var turns = ResolverTurns(limit: 8)
+        var turns = ResolverSlots(limit: 8)
         for number in 0..<50 { turns.want(Stage.record("t\(number)"), isTrusted: true) }
         _ = turns.advance(now: base)
         turns.want(Stage.record("newcomer"), isTrusted: false)

@@ -134,8 +134,8 @@ import Testing
     @discardableResult
     private static func mark(_ folder: TemporaryFolder, _ boot: String?) throws -> Bool {
         let file = try Descriptor.open("\(folder.path)/.a.bin.00ff.part", O_RDWR)
-        let wasMarked = BootMark(of: file) == .now
-        if let boot { _ = BootMark.set(boot, on: file) } else { BootMark.remove(from: file) }
+        let wasMarked = BootID(of: file) == .now
+        if let boot { _ = BootID.set(boot, on: file) } else { BootID.remove(from: file) }
         return wasMarked
     }
 
@@ -158,7 +158,7 @@ import Testing
                 try Self.append(bytes[Int(part.length)...], to: part)
                 _ = try part.finish()
                 #expect(Self.content("\(folder.path)/a.bin") == bytes)
-                #expect(try BootMark(of: Descriptor.open("\(folder.path)/a.bin", O_RDONLY)) == .none)
+                #expect(try BootID(of: Descriptor.open("\(folder.path)/a.bin", O_RDONLY)) == .none)
             }
         }
     }

@@ -135,7 +135,7 @@ import Testing
     func memory() throws {
         var random = SeededGenerator(seed: 3)
         let all = (0..<100_000).map { Array("\($0)".utf8) }.shuffled(using: &random)
-        var names = FirstPlaces(limit: 500, after: FolderPlace("5", .name))
+        var names = SmallestEntries(limit: 500, after: FolderCursor("5", .name))
         var most = 0
         for name in all {
             name.withUnsafeBufferPointer { names.insert(0, $0) }

@@ -13,15 +13,15 @@ import Testing
     private struct Stage {
         var queue = TransferQueue()
         var now = TransferQueueTests.now
-        var running: [TransferRun: TransferID] = [:]
-        var places: [TransferRun: (place: TransferQueue.Place, peer: PeerID)] = [:]
+        var running: [TransferAttemptID: TransferID] = [:]
+        var places: [TransferAttemptID: (place: TransferQueue.Place, peer: PeerID)] = [:]
         var states: [TransferID: TransferState] = [:]
         var armed: TransferQueue.Instant?
         var started: [TransferID] = []
         /// The runs that were asked to give way.
-        var leaving: [TransferRun] = []
+        var leaving: [TransferAttemptID] = []
         var peers: [TransferID: PeerID] = [:]
-        var arrived: [TransferRun: Int64] = [:]
+        var arrived: [TransferAttemptID: Int64] = [:]
 
         mutating func take(_ actions: [TransferQueue.Action]) {
             for action in actions {
@@ -66,7 +66,7 @@ import Testing
         mutating func come(_ peer: UInt64) { take(queue.peerCame(TransferQueueTests.peer(peer), now: now)) }
         mutating func go(_ peer: UInt64) { take(queue.peerWent(TransferQueueTests.peer(peer), now: now)) }
 
-        func run(of id: Int64) -> TransferRun? { running.first { $0.value == TransferID(id) }?.key }
+        func run(of id: Int64) -> TransferAttemptID? { running.first { $0.value == TransferID(id) }?.key }
 
         /// Lets time pass in which some of the transfers fetch so many bytes each, and calls `deadlineReached` where it is armed.
         mutating func pass(_ time: Duration, bytes: [Int64: Int64] = [:]) {
@@ -347,7 +347,7 @@ import Testing
         #expect(stage.queue.ended(run, .done, now: stage.now).isEmpty && stage.queue.ended(run, .sourceFault, now: stage.now).isEmpty)
         #expect(stage.queue.cancel(TransferID(2), now: stage.now).isEmpty)
         #expect(stage.queue.retry(TransferID(2), now: stage.now).admission == .unknown)
-        #expect(stage.queue.ended(TransferRun(999), .done, now: stage.now).isEmpty)
+        #expect(stage.queue.ended(TransferAttemptID(999), .done, now: stage.now).isEmpty)
         #expect(stage.queue.retry(TransferID(1), now: stage.now) == (.taken, []))
     }
 
@@ -464,7 +464,7 @@ import Testing
         var stage = Stage()
         stage.come(1)
         for id in 1...1_000 { stage.add(Int64(id), peer: 1) }
-        var received: [TransferRun] = []
+        var received: [TransferAttemptID] = []
         while let run = stage.running.keys.min(by: { $0.value < $1.value }) {
             received.append(run)
             stage.running[run] = nil

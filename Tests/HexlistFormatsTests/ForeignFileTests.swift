@@ -10,7 +10,7 @@ import Testing
     /// `parent/hex`, and indented `title <url>` with its members in their order.
     private static func outline(_ reading: FileReading?) -> [String] {
         guard let forest = reading?.forest else { return [] }
-        func members(_ extra: [HexForest.Member]) -> String { extra.map { " \($0.name)=\($0.value.string ?? $0.value.text)" }.joined() }
+        func members(_ extra: [HexTree.Member]) -> String { extra.map { " \($0.name)=\($0.value.string ?? $0.value.text)" }.joined() }
         return forest.hexes.flatMap { hex in
             let parent = hex.parent.map { "\(forest.hexes[$0].description)/" } ?? ""
             return ["\(parent)\(hex.description)\(members(hex.extra))"] + hex.links.map { "  \($0.title) <\($0.url)>\(members($0.extra))" }
@@ -372,8 +372,8 @@ import Testing
         let html = String(decoding: BookmarkHTML.write(csv.forest), as: UTF8.self)
         #expect(html.components(separatedBy: "ADD_DATE=\"1672913472\"").count == 3 && html.components(separatedBy: "ADD_DATE").count == 3)
         #expect(csv.forest.hexes[0].links[2].extra.value("created")?.string == "soon")
-        let old = HexForest(hexes: [
-            HexForest.Hex(links: [HexForest.Link(url: "https://a.example/", extra: [.init("addDate", "2023-01-05T10:11:12.345Z")])])
+        let old = HexTree(hexes: [
+            HexTree.Hex(links: [HexTree.Link(url: "https://a.example/", extra: [.init("addDate", "2023-01-05T10:11:12.345Z")])])
         ])
         let written = BookmarkHTML.write(old)
         #expect(String(decoding: written, as: UTF8.self).contains(" ADD_DATE=\"1672913472\""))

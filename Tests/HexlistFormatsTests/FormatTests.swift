@@ -17,7 +17,7 @@ import Testing
     }
 
     /// `parent/hex: title <url>`, for a look at all of it.
-    private static func outline(_ forest: HexForest) -> [String] {
+    private static func outline(_ forest: HexTree) -> [String] {
         forest.hexes.flatMap { hex in
             let parent = hex.parent.map { "\(forest.hexes[$0].description)/" } ?? ""
             return ["\(parent)\(hex.description)"] + hex.links.map { "  \($0.title) <\($0.url)>" }
@@ -106,7 +106,7 @@ import Testing
     // MARK: Properties
 
     /// Any forest of up to 12 hexes in 8 levels.
-    private static func forest(_ random: inout SeededGenerator) -> HexForest {
+    private static func forest(_ random: inout SeededGenerator) -> HexTree {
         let texts = [
             "", "a", "Größe 中文 👩‍👩‍👧", "<b>&amp;\"'", " led and trailed ", "a / b \\/ c", "tab\there\nline", "=1+1", "'-x",
             "\u{202E}rtl\u{1B}[2J",
@@ -114,27 +114,27 @@ import Testing
             "x;=1+cmd|'/c calc'!A1", "\u{A0}=1", ";; '\"@x", "\u{FF1D}1", "a;'=b;'c",
         ]
         func text() -> String { texts.randomElement(using: &random) ?? "" }
-        func extra() -> [HexForest.Member] {
+        func extra() -> [HexTree.Member] {
             [
                 ("addDate", JSONValue("17")), ("tags", JSONValue(["a", "b c"])), ("tags", JSONValue(["x,y"])), ("note", JSONValue(text())),
                 ("odd", JSONValue { $0.object { $0.member("deep", ["\u{9B}", "<"]) } }), ("toolbar", JSONValue(true)),
                 ("keyword", JSONValue(text())), ("n", JSONValue { $0.raw("1.50") }),
-            ].filter { _ in Int.random(in: 0..<4, using: &random) == 0 }.map { HexForest.Member($0.0, $0.1) }
+            ].filter { _ in Int.random(in: 0..<4, using: &random) == 0 }.map { HexTree.Member($0.0, $0.1) }
         }
-        var forest = HexForest()
+        var forest = HexTree()
         var levels: [Int] = []
         for index in 0..<Int.random(in: 1...12, using: &random) {
             let parent = index > 0 && Bool.random(using: &random) ? Int.random(in: 0..<index, using: &random) : nil
             let level = parent.map { levels[$0] + 1 } ?? 1
             let links = (0..<Int.random(in: 0...4, using: &random)).map { _ in
-                HexForest.Link(
+                HexTree.Link(
                     url: ["https://example.org/", "javascript:", ""].randomElement(using: &random).map { $0 + "x" + text() } ?? "",
                     title: text(),
                     service: ["", "Dropbox", text()].randomElement(using: &random) ?? "", extra: extra())
             }
             levels.append(level)
             forest.hexes.append(
-                HexForest.Hex(
+                HexTree.Hex(
                     parent: level > 8 ? nil : parent, description: text(),
                     color: ["", "#336699", text()].randomElement(using: &random) ?? "",
                     senderUUID: text(), senderName: text(), extra: extra(), links: links))
@@ -143,7 +143,7 @@ import Testing
     }
 
     /// A forest in the order of a file, with members in a fixed order: which of them has a place of its own is a format's affair.
-    private static func normal(_ forest: HexForest) -> [JSONValue] {
+    private static func normal(_ forest: HexTree) -> [JSONValue] {
         var sorted = forest
         for index in sorted.hexes.indices {
             sorted.hexes[index].extra.sort { ($0.name, $0.value.text) < ($1.name, $1.value.text) }
@@ -166,7 +166,7 @@ import Testing
         #expect(Self.normal(BookmarkHTML.read(BookmarkHTML.write(forest), name: "x").forest) == wanted)
         #expect(Self.normal(OPML.read(OPML.write(forest), name: "x").forest) == wanted)
         let lines = wanted
-        var again = HexForest()
+        var again = HexTree()
         for element in try #require(try JSONValue(parsing: FileFormat.json.write(lines)).elements) { again.append(element) }
         #expect(Self.normal(again) == wanted)
     }
@@ -230,8 +230,8 @@ import Testing
             "javascript&colon;x", "//example.org/", "hexlist:x>)", "x:`*_\\]",
         ]
         let good = ["https://example.org/", " HTTP://example.org/", "mailto:a@example.org", "ftp://example.org/"]
-        let links = (urls + good).map { HexForest.Link(url: $0, title: "t[1]") } + [HexForest.Link(url: "javascript:untitled")]
-        let forest = HexForest(hexes: [HexForest.Hex(description: "top", senderName: "Eve", links: links)])
+        let links = (urls + good).map { HexTree.Link(url: $0, title: "t[1]") } + [HexTree.Link(url: "javascript:untitled")]
+        let forest = HexTree(hexes: [HexTree.Hex(description: "top", senderName: "Eve", links: links)])
         var mine = forest
         mine.hexes[0].senderName = ""
         for isMine in [false, true] {
@@ -249,7 +249,7 @@ import Testing
         // Without a sender only what is of My Hexlist is the user's own, and nothing inside what somebody sent is.
         #expect(!String(decoding: BookmarkHTML.write(mine), as: UTF8.self).contains("HREF=\"java"))
         #expect(String(decoding: BookmarkHTML.write(mine, isMine: true), as: UTF8.self).contains("HREF=\"javascript:alert(1)\""))
-        mine.hexes.insert(HexForest.Hex(description: "sent", senderUUID: "x"), at: 0)
+        mine.hexes.insert(HexTree.Hex(description: "sent", senderUUID: "x"), at: 0)
         mine.hexes[1].parent = 0
         #expect(!String(decoding: BookmarkHTML.write(mine, isMine: true), as: UTF8.self).contains("HREF=\"java"))
         #expect(!String(decoding: LinkMarkdown.write(mine, isMine: true), as: UTF8.self).contains("(<java"))
@@ -261,7 +261,7 @@ import Testing
         for index in forest.hexes.indices {
             forest.hexes[index].description = "Folder \(index), \\ / =1"
             forest.hexes[index].links = forest.hexes[index].links.enumerated().map {
-                HexForest.Link(url: "https://example.org/\(index)/\($0.offset)?a=b", title: "=T_\($0.offset)*[x](y)")
+                HexTree.Link(url: "https://example.org/\(index)/\($0.offset)?a=b", title: "=T_\($0.offset)*[x](y)")
             }
         }
         let wanted = Self.outline(forest).filter { $0.hasPrefix("  ") }.sorted()
@@ -276,21 +276,21 @@ import Testing
 
     @Test("what is imported can be sent: few links, levels and bytes each, and none is lost")
     func divided() throws {
-        var forest = HexForest(hexes: [HexForest.Hex(description: "top")])
+        var forest = HexTree(hexes: [HexTree.Hex(description: "top")])
         // A chain of 20 levels, a folder with 12 000 links, and 9 000 in many.
         for level in 1..<20 {
-            forest.hexes.append(HexForest.Hex(parent: level - 1, description: "level \(level)", links: [HexForest.Link(url: "a:\(level)")]))
+            forest.hexes.append(HexTree.Hex(parent: level - 1, description: "level \(level)", links: [HexTree.Link(url: "a:\(level)")]))
         }
         forest.hexes.append(
-            HexForest.Hex(parent: 0, description: "many", links: (0..<12_000).map { HexForest.Link(url: "https://example.org/\($0)") }))
+            HexTree.Hex(parent: 0, description: "many", links: (0..<12_000).map { HexTree.Link(url: "https://example.org/\($0)") }))
         for folder in 0..<90 {
             forest.hexes.append(
-                HexForest.Hex(parent: 0, description: "f\(folder)", links: (0..<100).map { HexForest.Link(url: "b:\(folder)/\($0)") }))
+                HexTree.Hex(parent: 0, description: "f\(folder)", links: (0..<100).map { HexTree.Link(url: "b:\(folder)/\($0)") }))
         }
         let lines = forest.divided()
         var urls: Set<String> = []
         for line in lines {
-            var tree = HexForest()
+            var tree = HexTree()
             tree.append(line)
             #expect(tree.linkCount <= ProtocolLimits.links && line.bytes.count <= 1 << 20)
             var levels: [Int] = []

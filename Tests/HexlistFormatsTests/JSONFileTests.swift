@@ -118,7 +118,7 @@ import Testing
 
     private static func outline(_ reading: FileReading?) -> [String] {
         guard let forest = reading?.forest else { return [] }
-        func members(_ extra: [HexForest.Member]) -> String { extra.map { " \($0.name)=\($0.value.string ?? $0.value.text)" }.joined() }
+        func members(_ extra: [HexTree.Member]) -> String { extra.map { " \($0.name)=\($0.value.string ?? $0.value.text)" }.joined() }
         return forest.hexes.flatMap { hex in
             let parent = hex.parent.map { "\(forest.hexes[$0].description)/" } ?? ""
             return ["\(parent)\(hex.description)\(members(hex.extra))"] + hex.links.map { "  \($0.title) <\($0.url)>\(members($0.extra))" }

@@ -110,8 +110,8 @@ private struct Counted: Sequence, IteratorProtocol {
     }
 
     @Test func labels() {
-        func label(_ name: String, _ alias: String? = nil, _ trust: Trust = .stranger) -> PeerLabel {
-            PeerLabel(Self.bob, name: name, alias: alias, trust: trust)
+        func label(_ name: String, _ alias: String? = nil, _ trust: Trust = .stranger) -> PeerDisplayName {
+            PeerDisplayName(Self.bob, name: name, alias: alias, trust: trust)
         }
         #expect(label("Bob").text() == "Bob 0C6F1B22 (stranger)")
         #expect(label("Robert", "Bob", .trusted).text() == "Bob")
@@ -123,8 +123,8 @@ private struct Counted: Sequence, IteratorProtocol {
         #expect(label("Bob", "Bob", .trusted).text(.full) == "Bob 0C6F1B22 (trusted)")
         #expect(label("Bob", "Bob 0C6F1B22", .trusted).text(.full) == "Bob 0C6F1B22 (trusted)")
         #expect(label("Bob").text(.whole) == "Bob \(Self.bob) (stranger)")
-        #expect(PeerLabel(uuid: nil, name: "Bob", alias: nil, trust: "stranger").text() == "Bob (stranger)")
-        #expect(PeerLabel(uuid: Self.bob.description, name: "", alias: nil, trust: "").text() == "0C6F1B22")
+        #expect(PeerDisplayName(uuid: nil, name: "Bob", alias: nil, trust: "stranger").text() == "Bob (stranger)")
+        #expect(PeerDisplayName(uuid: Self.bob.description, name: "", alias: nil, trust: "").text() == "0C6F1B22")
         // Whatever the name, the part that distinguishes the peer stands after it.
         for name in [
             "Bob" + String(repeating: " ", count: 200), String(repeating: "Bob (trusted) ", count: 20), "Bob\u{1B}[2K\r", "Bob\u{202E}\n\n",

@@ -40,7 +40,7 @@ struct InboundWeightTests {
     @Test("while the others have all there is waiting, a trusted peer with nothing waiting is read; who is held goes on after it")
     func fairness() async throws {
         let (one, two) = try await trustingNodes(on: InMemoryLink())
-        let other = InboundRoom.Owner.peer(PeerID(UUIDBytes(high: 7, low: 7)))
+        let other = InboundMemoryLimit.Owner.peer(PeerID(UUIDBytes(high: 7, low: 7)))
         await two.node.change(other, by: 64 << 20)
         #expect(try await one.send(to: two).state == .stored)
         // As much as its own part: it is held back, until there is room again.
@@ -58,11 +58,11 @@ struct InboundWeightTests {
 }
 
 extension Node {
-    fileprivate var waiting: InboundRoom { sessions.room }
+    fileprivate var waiting: InboundMemoryLimit { sessions.room }
     fileprivate var hasSessions: Bool { !sessions.values.isEmpty }
     fileprivate var isReadingAll: Bool { sessions.values.allSatisfy(\.connection.isReading) }
     /// As a session of that owner would.
-    fileprivate func change(_ owner: InboundRoom.Owner, by weight: Int) {
+    fileprivate func change(_ owner: InboundMemoryLimit.Owner, by weight: Int) {
         sessions.waitingChanged(from: (owner, 0), to: (owner, weight))
     }
 }

@@ -28,7 +28,7 @@ struct InvitationsTests {
                 host.invitations.mayTakeMore(host)
                 host.invitations.mayTakeMore(host)
             }
-            #expect(await host.dialled.count == InvitationTurns.atOnce)
+            #expect(await host.dialled.count == InvitationSlots.atOnce)
             #expect(await host.dialled.first == friend.peer)
             #expect(await host.run { $0.invitations.takings } == 2)
         }

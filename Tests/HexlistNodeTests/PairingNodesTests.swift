@@ -27,7 +27,7 @@ extension Node {
 
     /// As after ten minutes.
     fileprivate func forgetFailures() {
-        var fresh = PairingDesk(own: identity.fingerprint)
+        var fresh = PairingCoordinator(own: identity.fingerprint)
         fresh.lastNumber = pairing.desk.lastNumber
         fresh.outcomes = pairing.desk.outcomes
         pairing.desk = fresh

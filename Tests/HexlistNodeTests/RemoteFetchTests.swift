@@ -44,7 +44,7 @@ private final class MemoryRemote: ContentService, ContentServices {
 
     func all() async throws -> [any ContentService] { [self] }
     func source(of path: SharePath) throws -> FetchSource { .remote(RemoteLink(remote: "dav", path: path)) }
-    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {}
+    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {}
 
     private func entry(_ path: String, named name: String) -> FileEntry? {
         if let text = files[path] {

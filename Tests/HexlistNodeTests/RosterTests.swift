@@ -14,7 +14,7 @@ struct RosterTests {
         let key = try Identity.ephemeral()
         let two = try await TestNode("two", on: nil, identity: key)
         let one = try await TestNode("one", on: nil)
-        let place = RosterPlace(host: "127.0.0.1", port: await two.node.port)
+        let place = RosterAddress(host: "127.0.0.1", port: await two.node.port)
         let entry = RosterEntry(fingerprint: key.fingerprint, name: "two", alias: "bob", trust: .trusted, places: [place])
         #expect(try await one.node.importRoster([entry]) == [.changed])
         #expect(try await one.node.importRoster([entry]) == [.unchanged])

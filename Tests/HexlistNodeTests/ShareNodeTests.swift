@@ -278,7 +278,7 @@ import Testing
             let replies = Replies()
             let service = try await one.transfers.services.named("shares")
             let paths = try ["photos/a b.txt", "photos", "photos/none", ""].map { try #require(SharePath(typed: $0)) }
-            try await service.links(to: paths, LinkWish()) { replies.add($0) }
+            try await service.links(to: paths, LinkRequestKind()) { replies.add($0) }
             let all = replies.all
             #expect(all.count == 4 && all["photos/none"]?.code == "notFound" && all[""]?.code == "badRequest")
             let url = "hexlist://\(one.id)/share/photos/a%20b.txt"

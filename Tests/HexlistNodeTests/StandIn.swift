@@ -22,7 +22,7 @@ actor StandIn: InvitationsHost {
     let configuration = NodeConfiguration(name: "test")
     let isStopping = false
     let invitations = Invitations()
-    let known: KnownPeers
+    let known: PeerRegistry
     var here: Set<PeerID> = []
     var inConflict: Set<PeerID> = []
     private(set) var dialled: [PeerID] = []
@@ -34,7 +34,7 @@ actor StandIn: InvitationsHost {
         self.store = store
         self.eventLoop = eventLoop
         executor = eventLoop.executor
-        known = KnownPeers(on: eventLoop, .system)
+        known = PeerRegistry(on: eventLoop, .system)
     }
 
     func isQuarantined(_ peer: PeerID) -> Bool { inConflict.contains(peer) }

@@ -74,7 +74,7 @@ import Testing
     { #expect(Timestamp(rfc3339: text)?.description == time) }
 
     @Test("the port is that of the line which announces it; the reason of an end is its last failure") func words() {
-        var words = LastWords()
+        var words = StderrTail()
         let announced = "2026/11/23 00:00:37 NOTICE: Serving remote control on http://127.0.0.1:46073/\n"
         #expect(Array(announced.utf8).compactMap { words.hear([$0]) } == [46_073])
         #expect(words.hear(Array(announced.utf8)[...]) == nil, "once")

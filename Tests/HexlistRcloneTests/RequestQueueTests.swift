@@ -101,9 +101,9 @@ import Testing
             let id = stage.begun[last]
             last += 1
             if case .again = stage.end(id, .mayPass) { stage.begun += stage.queue.ready(id) }
-            #expect(stage.queue.remembered <= 2 * RequestQueue.most + 4 + FailurePauses<RequestKey>.most)
+            #expect(stage.queue.remembered <= 2 * RequestQueue.most + 4 + FailureBackoff<RequestKey>.most)
         }
-        #expect(stage.queue.remembered == FailurePauses<RequestKey>.most)
+        #expect(stage.queue.remembered == FailureBackoff<RequestKey>.most)
     }
 
     // MARK: The shell
@@ -132,7 +132,7 @@ import Testing
         async throws
     {
         let pauses = Mutex<[Duration]>([])
-        let desk = RequestDesk { pause in pauses.withLock { $0.append(pause) } }
+        let desk = RequestScheduler { pause in pauses.withLock { $0.append(pause) } }
         let tries = Mutex(0)
         let fault = RcloneFault.refused(status: 500, message: "too_many_requests/..")
         await #expect(throws: fault) {
@@ -153,7 +153,7 @@ import Testing
 
     @Test("an answer that comes after its request was cancelled is dropped; who waited for its place has it") func lateAnswer() async throws
     {
-        let desk = RequestDesk { _ in }
+        let desk = RequestScheduler { _ in }
         let gate = Gate()
         var entered = gate.entered.makeAsyncIterator()
         await withThrowingTaskGroup(of: Int.self) { group in
@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test("one that waits for its place is cancelled at once") func cancelledInTheLine() async throws {
-        let desk = RequestDesk { _ in }
+        let desk = RequestScheduler { _ in }
         let gate = Gate()
         var entered = gate.entered.makeAsyncIterator()
         try await withThrowingTaskGroup(of: Void.self) { group in

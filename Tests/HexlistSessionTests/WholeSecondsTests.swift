@@ -17,7 +17,7 @@ import Testing
         final class Some {}
         let (one, other, late) = (Some(), Some(), Some())
         let second = WholeSeconds.next(from: .now)
-        var ticks = SharedTicks()
+        var ticks = CoalescedTimers()
         #expect(ticks.next == nil && ticks.take(now: second).isEmpty)
         ticks.add(ObjectIdentifier(late), at: second + .seconds(2))
         ticks.add(ObjectIdentifier(one), at: second)

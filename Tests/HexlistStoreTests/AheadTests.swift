@@ -27,9 +27,9 @@ import Testing
         }
     }
 
-    private func terms(bounds: OutboxBounds = OutboxBounds(), warns: Bool = false) -> OutboxTerms {
-        let sighting = PeerSighting(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
-        return OutboxTerms(recipients: [sighting], warns: warns, now: start, lifetime: day, bounds: bounds)
+    private func terms(bounds: OutboxBounds = OutboxBounds(), warns: Bool = false) -> EnqueueOptions {
+        let sighting = ContactInfo(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+        return EnqueueOptions(recipients: [sighting], warns: warns, now: start, lifetime: day, bounds: bounds)
     }
 
     private func hex(_ number: UInt64) -> PreparedHexes {
@@ -42,7 +42,7 @@ import Testing
 
     /// - Returns: whether the hex left before it was written.
     @discardableResult
-    private func enqueueAhead(_ number: UInt64, _ terms: OutboxTerms? = nil) -> Bool {
+    private func enqueueAhead(_ number: UInt64, _ terms: EnqueueOptions? = nil) -> Bool {
         test.store.enqueueAhead(hex(number), terms ?? self.terms()) { [told] report in
             told.left.withLock { $0.append(Self.id(report) ?? 0) }
         } completion: { [told] result, _ in

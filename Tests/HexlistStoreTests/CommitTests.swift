@@ -177,20 +177,20 @@ import Testing
 
     @Test("a burst is noted once, and over when little passed for a while")
     func residue() {
-        var state = ResidueState()
+        var state = MemoryReclaimerState()
         var begun = 0
-        for _ in 1..<512 where state.passed(ResidueState.operation) { begun += 1 }
+        for _ in 1..<512 where state.passed(MemoryReclaimerState.operation) { begun += 1 }
         #expect(begun == 0)
-        let begins = state.passed(ResidueState.operation)
+        let begins = state.passed(MemoryReclaimerState.operation)
         let beginsAgain = state.passed(100 << 20)
         #expect(begins && !beginsAgain)
         let whileItPasses = state.isOver()
         #expect(!whileItPasses)
-        _ = state.passed(ResidueState.little)
+        _ = state.passed(MemoryReclaimerState.little)
         let onceQuiet = state.isOver()
         #expect(onceQuiet)
         // And from the start.
-        let little = state.passed(ResidueState.burst - 1)
+        let little = state.passed(MemoryReclaimerState.burst - 1)
         let enough = state.passed(1)
         #expect(!little && enough)
     }

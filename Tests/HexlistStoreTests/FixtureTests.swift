@@ -20,7 +20,7 @@ import Testing
             try writer.setAlias(friend.id, "desk")
             _ = try writer.setTrust(enemy.id, .blocked, fingerprint: enemy.fingerprint, name: enemy.name, at: start)
             try writer.upsertPeer(
-                PeerSighting(
+                ContactInfo(
                     peer: friend.id, fingerprint: friend.fingerprint, name: friend.name, version: "1.0.0", boot: BootNonce(9),
                     seenAt: start,
                     endpoints: [PeerEndpoint(host: "192.168.1.9", port: 24_391, interface: "eth0", via: "mdns", lastOKAt: start)]))
@@ -40,7 +40,7 @@ import Testing
             try writer.settle(
                 [Settlement(id: 1, state: .stored), Settlement(id: 2, state: .rejected, code: "tooLarge", message: "no")],
                 of: friend.id, at: start)
-            try writer.note([AttemptNote(id: 3, attempts: 1, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "backoff")])
+            try writer.note([AttemptRecord(id: 3, attempts: 1, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "backoff")])
             try writer.appendEvent(.alertReceived, at: start, peer: enemy.id, data: "{\"message\":\"hello\"}")
         }
         try store.close()

@@ -37,8 +37,8 @@ import Testing
             hexes.bodies += Array("{}".utf8)
             hexes.add(messageID: message(firstMessage + UInt64(index)), digest: nil, subject: subject ?? "")
         }
-        let terms = OutboxTerms(
-            recipients: peers.map { PeerSighting(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start) },
+        let terms = EnqueueOptions(
+            recipients: peers.map { ContactInfo(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start) },
             now: start, lifetime: 30 * day)
         _ = try test.write { [hexes] in try $0.enqueue([hexes], terms) }
     }
@@ -102,8 +102,8 @@ import Testing
             _ = try writer.settle([Settlement(id: 14, state: .failed, code: "retryLimit")], of: one, at: start)
             _ = try writer.settle([Settlement(id: 50, state: .held)], of: other, at: start)
             try writer.note([
-                AttemptNote(id: 20, attempts: 2, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "retry", lastError: "no route"),
-                AttemptNote(id: 22, attempts: 1, waitingFor: "peer"),
+                AttemptRecord(id: 20, attempts: 2, failures: 1, nextAttemptAt: start + 1_000, waitingFor: "retry", lastError: "no route"),
+                AttemptRecord(id: 22, attempts: 1, waitingFor: "peer"),
             ])
             _ = try writer.cancel([30, 31], at: start)
         }
@@ -121,7 +121,7 @@ import Testing
     @Test func deliveredRowsHaveNoReason() throws {
         try enqueue(["One", "Two"], for: [peers[0]])
         try test.write { [peer = peers[0].id] writer in
-            try writer.note([AttemptNote(id: 1, attempts: 3, lastError: "no route")])
+            try writer.note([AttemptRecord(id: 1, attempts: 3, lastError: "no route")])
             _ = try writer.settle([Settlement(id: 1, state: .stored), Settlement(id: 2, state: .stored)], of: peer, at: start)
         }
         let lines = try lines()

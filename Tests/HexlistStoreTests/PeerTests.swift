@@ -5,8 +5,8 @@ import Testing
 @testable import HexlistStore
 
 @Suite struct PeerTests {
-    private func sighting(_ peer: TestPeer, name: String? = nil, at now: Int64 = start, host: String? = nil) -> PeerSighting {
-        PeerSighting(
+    private func sighting(_ peer: TestPeer, name: String? = nil, at now: Int64 = start, host: String? = nil) -> ContactInfo {
+        ContactInfo(
             peer: peer.id, fingerprint: peer.fingerprint, name: name ?? peer.name, version: "1.2", boot: BootNonce(7), seenAt: now,
             endpoints: host.map { [PeerEndpoint(host: $0, port: 24_391, interface: "eth0", via: "mdns", lastOKAt: now)] } ?? [])
     }

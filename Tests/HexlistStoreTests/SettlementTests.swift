@@ -8,14 +8,14 @@ struct SettlementTests {
     @Test("of the temporary refusals only internal counts", arguments: [RefusalCode.internal, .storageFull, .quotaExceeded, .notAccepting])
     func counting(code: RefusalCode) {
         let row = RowResult(id: 1, .refused(code, message: "m", retryAfter: 5), isFirstRefused: true)
-        let note = AttemptNote(row, nextAttemptAt: 7)
+        let note = AttemptRecord(row, nextAttemptAt: 7)
         #expect(note?.failures == (code == .internal ? 1 : 0))
         #expect(note?.attempts == 1)
         #expect(note?.nextAttemptAt == 7)
         #expect(note?.lastError == "\(code.rawValue): m")
         #expect(Settlement(row) == nil)
         let behind = RowResult(id: 2, row.result)
-        #expect(AttemptNote(behind, nextAttemptAt: 7)?.failures == 0)
+        #expect(AttemptRecord(behind, nextAttemptAt: 7)?.failures == 0)
     }
 
     @Test("consecutive rows with the same result are settled together")
@@ -32,7 +32,7 @@ struct SettlementTests {
         #expect(settlements.map(\.ids) == [1...2, 4...4, 5...5, 8...8, 9...10, 11...11, 3...3])
         #expect(settlements.map(\.state) == [.stored, .stored, .held, .held, .rejected, .rejected, .stored])
         #expect(settlements.map(\.message) == [nil, nil, nil, nil, "n", "o", nil])
-        #expect(rows.filter { AttemptNote($0, nextAttemptAt: nil) != nil }.map(\.id) == [6, 7])
+        #expect(rows.filter { AttemptRecord($0, nextAttemptAt: nil) != nil }.map(\.id) == [6, 7])
     }
 
     @Test("the moves of queued rows are as few as possible")

@@ -221,11 +221,11 @@ extension StoreWriter {
         return try batch.map { outgoing in
             if let full { return .failure(full) }
             lived = outgoing.createdAt
-            let recipient = PeerSighting(
+            let recipient = ContactInfo(
                 peer: outgoing.peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: outgoing.createdAt)
             let report = try enqueue(
                 [PreparedHexes([outgoing.hex])],
-                OutboxTerms(
+                EnqueueOptions(
                     recipients: [recipient], now: outgoing.createdAt, lifetime: 30 * day, bounds: bounds))
             full = report.full
             guard let result = report.results.first else { return .failure(try #require(report.full)) }
@@ -233,7 +233,7 @@ extension StoreWriter {
         }
     }
 
-    func enqueue(_ batch: [PreparedHexes], _ terms: OutboxTerms) throws -> EnqueueReport {
+    func enqueue(_ batch: [PreparedHexes], _ terms: EnqueueOptions) throws -> EnqueueReport {
         try enqueue(batch, terms, ids: tally.nextOutbox)
     }
 

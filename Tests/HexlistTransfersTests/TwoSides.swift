@@ -71,7 +71,7 @@ final class Peers: TransfersHost {
     func isTrusted(_ key: Fingerprint) -> Bool { key.peerID == peer }
     func hasSession(with key: Fingerprint) -> Bool { key.peerID == peer }
     func presence(of peer: PeerID) -> PeerPresence { peer == self.peer ? .present : .absent }
-    func label(of peer: PeerID) -> PeerLabel? { nil }
+    func label(of peer: PeerID) -> PeerDisplayName? { nil }
     func dialTargets(of peer: PeerID) -> [DialTarget] { friend.withLock { $0.map { [$0.target] } ?? [] } }
     func openSession(with peer: PeerID, notReached: @escaping @Sendable () -> Void) { notReached() }
     func askToDial(_ peer: PeerID, token: BootNonce) -> Bool { false }

@@ -16,8 +16,8 @@ private struct Middle {
     static let bob = key(2, 2)
 
     let asked: Fingerprint
-    var alicesDesk = PairingDesk(own: alice)
-    var bobsDesk = PairingDesk(own: bob)
+    var alicesDesk = PairingCoordinator(own: alice)
+    var bobsDesk = PairingCoordinator(own: bob)
     var random: SeededGenerator
     private let now = ContinuousClock.Instant.now
     private var sessions: [Token] = []
@@ -46,11 +46,11 @@ private struct Middle {
         return ObjectIdentifier(token)
     }
 
-    private static func frames(_ actions: [PairingDesk.Action]) -> [Pairing] {
+    private static func frames(_ actions: [PairingCoordinator.Action]) -> [Pairing] {
         actions.compactMap { if case .send(let frame, _) = $0 { frame } else { nil } }
     }
 
-    private static func digits(_ desk: PairingDesk) -> String? {
+    private static func digits(_ desk: PairingCoordinator) -> String? {
         desk.items.compactMap { if case .comparing(let digits) = $0.stage { digits } else { nil } }.first
     }
 

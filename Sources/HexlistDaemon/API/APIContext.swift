@@ -12,7 +12,7 @@ import NIOCore
 
 /// The parts that the routes of the local API work with.
 struct APIContext: Sendable {
-    let keeper: NodeKeeper
+    let keeper: NodeSupervisor
     /// The state folder.
     let stateFolder: String
     let startedAt: ContinuousClock.Instant
@@ -24,7 +24,7 @@ struct APIContext: Sendable {
     /// The loop of the page's connections, and of the ticks of replies that are streams; not the node's.
     let eventLoop: any EventLoop
     let logger: Logger
-    let backups = BackupTurn()
+    let backups = BackupLock()
     /// One import or roster at a time: each may take more than a third of the memory that the unit gives the daemon.
     let imports = RequestSlots(1)
     let page = PageListener()
@@ -76,12 +76,12 @@ struct APIContext: Sendable {
         kill(getpid(), SIGTERM)
     }
 
-    func status() async throws -> StatusShape {
+    func status() async throws -> StatusJSON {
         await node.outbox.finishWriting()
         let node = await node.status()
         let (counts, bytes) = try await store.read { (try $0.counts(), $0.storeBytes()) }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
-        return StatusShape(
+        return StatusJSON(
             version: ProtocolLimits.appVersion, uuid: node.uuid, name: node.name, announce: node.isAnnounced, fingerprint: node.fingerprint,
             pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
             avahi: node.discovery, identity: identity(conflict: node.conflict), domains: node.domains, peers: node.peers,
@@ -93,12 +93,12 @@ struct APIContext: Sendable {
             stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)))
     }
 
-    private func identity(conflict: String?) -> IdentityShape {
-        if let conflict { return IdentityShape(state: .conflict, message: conflict) }
-        guard keeper.isForeign else { return IdentityShape(state: .own) }
+    private func identity(conflict: String?) -> IdentityJSON {
+        if let conflict { return IdentityJSON(state: .conflict, message: conflict) }
+        guard keeper.isForeign else { return IdentityJSON(state: .own) }
         let message =
             "This state folder was last used on another machine. If that one goes on running with it, run `hexlist id rotate` "
             + "here; otherwise `hexlist id keep`."
-        return IdentityShape(state: .foreign, message: message)
+        return IdentityJSON(state: .foreign, message: message)
     }
 }

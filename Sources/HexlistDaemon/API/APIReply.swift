@@ -38,7 +38,7 @@ enum APIReply {
         return Response(status: .ok, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
     }
 
-    static func failure(_ error: HexlistError) -> Response { json(ErrorShape(error), status: status(of: error.code)) }
+    static func failure(_ error: HexlistError) -> Response { json(ErrorJSON(error), status: status(of: error.code)) }
 
     static func status(of code: HexlistError.Code) -> HTTPResponse.Status {
         switch code {

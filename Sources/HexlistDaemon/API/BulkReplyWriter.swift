@@ -12,12 +12,12 @@ struct BulkReplyWriter: Sendable {
     let node: Node
     let bulk: OutgoingSend
     /// The labels of the receivers, as they were when the stream began.
-    let labels: [PeerID: PeerLabel]
+    let labels: [PeerID: PeerDisplayName]
     let wishes: BulkReply.Wishes
     let intake: BulkIntake
     private let startedAt = ContinuousClock.now
 
-    init(node: Node, bulk: OutgoingSend, labels: [PeerID: PeerLabel], wishes: BulkReply.Wishes, intake: BulkIntake) {
+    init(node: Node, bulk: OutgoingSend, labels: [PeerID: PeerDisplayName], wishes: BulkReply.Wishes, intake: BulkIntake) {
         self.node = node
         self.bulk = bulk
         self.labels = labels
@@ -51,7 +51,7 @@ struct BulkReplyWriter: Sendable {
         var error = intake.progress.error
         if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
         var bytes = told()
-        if let error { bytes += BulkLine.error(ErrorShape(error)).lineBytes }
+        if let error { bytes += BulkLine.error(ErrorJSON(error)).lineBytes }
         bytes += BulkLine.summary(summary(try await node.outbox.summary(of: bulk))).lineBytes
         try await writer.write(ByteBuffer(bytes: bytes))
     }
@@ -79,7 +79,7 @@ struct BulkReplyWriter: Sendable {
 
     private func line(_ line: Int?, _ outcome: SendOutcome) -> [UInt8] {
         var outcome = outcome
-        outcome.tag = labels[outcome.peer].map(PeerTag.init)
+        outcome.tag = labels[outcome.peer].map(PeerSummary.init)
         return BulkLine.outcome(BulkOutcome(line: line, send: outcome)).lineBytes
     }
 

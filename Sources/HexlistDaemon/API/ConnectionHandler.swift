@@ -66,7 +66,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             // Hummingbird's bare 400, which its end follows.
             hasReplied = true
             let error = fault ?? HexlistError(.badRequest, "")
-            let body = ErrorShape(error).jsonBytes
+            let body = ErrorJSON(error).jsonBytes
             let head = HTTPResponse(
                 status: APIReply.status(of: error.code),
                 headerFields: [.connection: "close", .contentType: LocalAPI.jsonType, .contentLength: "\(body.count)"])

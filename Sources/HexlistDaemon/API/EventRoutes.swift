@@ -21,7 +21,7 @@ struct EventRoutes: Sendable {
             let limit = try query.text("limit") == nil ? count ?? query.limit() : query.limit()
             let node = api.node
             let page = try await node.store.read { try $0.eventPage(since: start, limit: limit, of: types) }
-            let shapes = try await EventShape.of(page.items, node)
+            let shapes = try await EventJSON.of(page.items, node)
             return APIReply.page(shapes, next: page.next, cursor: \.number) { $0 }
         }
     }
@@ -69,7 +69,7 @@ struct EventRoutes: Sendable {
 
 /// Events behind one number, as they come.
 private struct EventSource: StreamSource {
-    let keeper: NodeKeeper
+    let keeper: NodeSupervisor
     /// The types of events that are told; empty for all.
     let types: [EventType]
     var last: Int64
@@ -86,30 +86,30 @@ private struct EventSource: StreamSource {
         // A client that reads more slowly than events are kept begins anew, and is told what is gone.
         guard oldest <= since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
         last = page.next ?? max(since, newest)
-        let messages = try await EventShape.of(page.items, node).map {
+        let messages = try await EventJSON.of(page.items, node).map {
             StreamMessage(id: "\($0.number)", event: $0.type, data: $0.jsonText)
         }
         return (messages, page.next != nil)
     }
 }
 
-extension EventShape {
+extension EventJSON {
     /// Rows with the labels of their peers and the subjects of their hexes, as they are now: one look at each for all rows.
-    static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventShape] {
+    static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventJSON] {
         let labels = await node.labels(of: rows.compactMap(\.peer))
         let hexes = rows.compactMap(\.hex)
         let subjects = hexes.isEmpty ? [:] : try await node.store.read { try $0.subjects(of: hexes) }
-        return rows.map { EventShape($0, labels, subjects) }
+        return rows.map { EventJSON($0, labels, subjects) }
     }
 
     /// - Parameters:
     ///   - labels: of the peers of the events.
     ///   - subjects: of their hexes.
-    init(_ row: EventRow, _ labels: [PeerID: PeerLabel], _ subjects: [Int64: String] = [:]) {
+    init(_ row: EventRow, _ labels: [PeerID: PeerDisplayName], _ subjects: [Int64: String] = [:]) {
         // The UUID of a ghost is what an announcement claims: whoever has it, and is trusted perhaps, may have nothing to do with it.
         let tag =
             row.type == .peerGhost
-            ? row.peer.map { _ in PeerTag(trust: .stranger) } : row.peer.flatMap { labels[$0] }.map(PeerTag.init)
+            ? row.peer.map { _ in PeerSummary(trust: .stranger) } : row.peer.flatMap { labels[$0] }.map(PeerSummary.init)
         self.init(
             number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer, tag: tag,
             hex: row.hex, subject: row.hex.flatMap { subjects[$0] }, outboxID: row.outboxID,

@@ -35,7 +35,7 @@ struct FileRoutes: Sendable {
         router.delete("/v1/transfers/:id") { request, context in
             _ = try APIQuery(request)
             try await api.node.transfers.forget(try APIInput.id(context))
-            return APIReply.json(ChangedShape(changed: 1))
+            return APIReply.json(ChangedJSON(changed: 1))
         }
     }
 

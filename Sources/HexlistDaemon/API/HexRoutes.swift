@@ -58,7 +58,7 @@ struct HexRoutes: Sendable {
         let (limit, cursor, wanted) = (try query.limit(), try query.cursor(), filter)
         let page = try await api.store.read { try $0.hexPage(wanted, limit: limit, after: cursor) }
         let labels = await api.labels(page.items)
-        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexShape($0, labels) }
+        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexJSON($0, labels) }
     }
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -98,7 +98,7 @@ struct HexRoutes: Sendable {
             case .group(let group, let start): changed += try await api.store.change(group, from: start, change, at: now)
             }
         }
-        return APIReply.json(ChangedShape(changed: changed))
+        return APIReply.json(ChangedJSON(changed: changed))
     }
 
     /// What a deletion would take away. Nothing is changed.
@@ -112,7 +112,7 @@ struct HexRoutes: Sendable {
                 }
             }
         }
-        return APIReply.json(ChangedShape(changed: found.hexes, hexesInside: found.hexesInside, linksInside: found.linksInside))
+        return APIReply.json(ChangedJSON(changed: found.hexes, hexesInside: found.hexesInside, linksInside: found.linksInside))
     }
 
     /// What a selection is made of.
@@ -155,12 +155,12 @@ struct HexRoutes: Sendable {
         }
     }
 
-    func shape(of id: Int64) async throws -> HexShape {
+    func shape(of id: Int64) async throws -> HexJSON {
         let found = try await api.store.readWithIndex { reader in
             try reader.hex(id).map { ($0, try reader.earlierLinks(of: $0)) }
         }
         guard let (detail, earlier) = found else { throw HexlistError.noHex(id) }
-        var shape = HexShape(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
+        var shape = HexJSON(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
         if !earlier.isEmpty { shape.addEarlier(earlier) }
         return shape
     }
@@ -177,13 +177,13 @@ struct HexRoutes: Sendable {
     }
 }
 
-extension HexShape {
+extension HexJSON {
     /// - Parameter labels: of the peers that hexes say they are from.
-    init(_ summary: HexSummary, _ labels: [PeerID: PeerLabel]) {
+    init(_ summary: HexSummary, _ labels: [PeerID: PeerDisplayName]) {
         let claimed = PeerID(summary.senderUUID).flatMap { $0 == summary.peer ? nil : labels[$0] }
         self.init(
             id: summary.id, location: summary.location.rawValue, senderUUID: summary.senderUUID, senderName: summary.senderName,
-            senderAlias: claimed?.alias, peerUUID: summary.peer, tag: summary.peerLabel.map(PeerTag.init),
+            senderAlias: claimed?.alias, peerUUID: summary.peer, tag: summary.peerLabel.map(PeerSummary.init),
             description: summary.description, subject: summary.subject,
             color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
             receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID, parent: summary.parent,
@@ -193,7 +193,7 @@ extension HexShape {
 
     /// Makes the shape with links and unknown members.
     /// - Parameter schemes: the schemes of links that are offered for opening.
-    init(_ detail: HexDetail, _ labels: [PeerID: PeerLabel], openSchemes schemes: [String]) {
+    init(_ detail: HexDetail, _ labels: [PeerID: PeerDisplayName], openSchemes schemes: [String]) {
         self.init(detail.summary, labels)
         let content = detail.content
         links = Self.links(content.links[...], of: content, openSchemes: schemes)
@@ -201,23 +201,23 @@ extension HexShape {
         children = Self.children(content.children(of: nil), of: detail, openSchemes: schemes)
     }
 
-    private static func links(_ links: ArraySlice<LinkContent>, of content: HexContent, openSchemes schemes: [String]) -> [LinkShape] {
+    private static func links(_ links: ArraySlice<LinkContent>, of content: HexContent, openSchemes schemes: [String]) -> [LinkJSON] {
         links.map {
-            LinkShape(
+            LinkJSON(
                 url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service),
                 openSchemes: schemes)
         }
     }
 
     /// Makes the shapes of hexes inside one. It calls itself once for each of their levels (`ProtocolLimits.levels`).
-    private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [ChildShape]? {
+    private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [ChildJSON]? {
         guard !range.isEmpty else { return nil }
         let content = detail.content
         return range.map { index in
             let child = content.children[index]
             let links = links(content.links(of: index), of: content, openSchemes: schemes)
             let description = content.string(child.hexDescription)
-            return ChildShape(
+            return ChildJSON(
                 id: detail.childIDs[index], senderUUID: content.string(child.senderUUID), senderName: content.string(child.senderName),
                 description: description,
                 subject: HexSubject.of(

@@ -76,7 +76,7 @@ enum LocalServer {
         do {
             try await writer.write(response: response.head, body: response.body)
         } catch is HTTPParserError {
-            throw BrokenRequest()
+            throw RequestReadError()
         }
     }
 
@@ -94,7 +94,7 @@ enum LocalServer {
 
     /// The rest of a request could not be read while its reply was being sent. Thrown instead of the parser's error, which would be
     /// answered by a second reply.
-    private struct BrokenRequest: Error {}
+    private struct RequestReadError: Error {}
 
     /// - Parameter admit: throws for a request that is refused before it is looked at.
     static func router(

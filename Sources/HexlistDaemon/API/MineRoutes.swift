@@ -38,7 +38,7 @@ struct MineRoutes: Sendable {
             throw HexlistError(.badRequest, "One request saves 1 to \(Self.idsOfRequest) hexes; \(wanted.ids.count) were named.")
         }
         let saved = try await api.store.saveMine(wanted.ids, into: wanted.parent, at: now)
-        return APIReply.json(SavedShape(ids: saved.ids, hexes: saved.hexes, links: saved.links))
+        return APIReply.json(SavedJSON(ids: saved.ids, hexes: saved.hexes, links: saved.links))
     }
 
     private func edit(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

@@ -20,7 +20,7 @@ enum ProgressStream {
                 do {
                     return .result(try await work { teller.yield($0) })
                 } catch {
-                    return .error(ErrorShape(ReplyMiddleware.fault(error, at: path, logger)))
+                    return .error(ErrorJSON(ReplyMiddleware.fault(error, at: path, logger)))
                 }
             }()
             var toldAt = ContinuousClock.now

@@ -74,16 +74,16 @@ struct RosterReader {
         return names
     }
 
-    private static func places(_ texts: [String]) throws(Fault) -> [RosterPlace] {
+    private static func places(_ texts: [String]) throws(Fault) -> [RosterAddress] {
         guard texts.count <= PeerRecord.endpointLimit else {
             throw Fault(message: "It has more than \(PeerRecord.endpointLimit) addresses.")
         }
-        var places: [RosterPlace] = []
+        var places: [RosterAddress] = []
         for text in texts {
             guard text.utf8.count <= 300, !text.utf8.contains(UInt8(ascii: "%")), let place = SettingKey.staticPeer(text) else {
                 throw Fault(message: "`\(TerminalText.clean(text, columns: 60))` is no `host:port` that another machine could reach.")
             }
-            let found = RosterPlace(host: place.host, port: place.port)
+            let found = RosterAddress(host: place.host, port: place.port)
             if !places.contains(found) { places.append(found) }
         }
         return places

@@ -27,12 +27,12 @@ struct SearchRoutes: Sendable {
         }
         let labels = await api.labels(page.hits.map(\.summary))
         return APIReply.page(page.hits, next: page.next, behind: page.behind, cursor: { $0.summary.id }) { hit in
-            var shape = HexShape(hit.summary, labels)
+            var shape = HexJSON(hit.summary, labels)
             shape.match = hit.match.map {
-                MatchShape(
+                MatchJSON(
                     field: $0.field.rawValue, link: $0.link.map { $0 + 1 }, before: $0.before, found: $0.found, after: $0.after)
             }
-            shape.top = hit.top.map { TopShape(id: $0.id, subject: $0.subject) }
+            shape.top = hit.top.map { TopJSON(id: $0.id, subject: $0.subject) }
             return shape
         }
     }
@@ -47,12 +47,13 @@ struct SearchRoutes: Sendable {
         }
         let schemes = api.openSchemes
         return APIReply.page(page.items, next: page.next, behind: isUnique ? behind : nil, cursor: \.cursor) { link in
-            ListedLinkShape(
-                LinkShape(
+            ListedLinkJSON(
+                LinkJSON(
                     url: String(decoding: link.url, as: UTF8.self), linkDescription: String(decoding: link.description, as: UTF8.self),
                     service: String(decoding: link.service, as: UTF8.self), openSchemes: schemes),
                 hex: link.id, number: link.position + 1, unread: link.hex.unread,
-                receivedAt: Timestamp(milliseconds: link.hex.receivedAt), peer: link.hex.peer, tag: link.hex.peerLabel.map(PeerTag.init))
+                receivedAt: Timestamp(milliseconds: link.hex.receivedAt), peer: link.hex.peer, tag: link.hex.peerLabel.map(PeerSummary.init)
+            )
         }
     }
 }
@@ -65,12 +66,12 @@ extension APIContext {
     }
 
     /// Returns labels of the peers that hexes say they are from.
-    func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerLabel] {
+    func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerDisplayName] {
         await node.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
     }
 }
 
-extension LinkShape {
+extension LinkJSON {
     /// - Parameter schemes: the schemes of links that are offered for opening.
     init(url: String, linkDescription: String, service: String, openSchemes schemes: [String]) {
         self.init(url: url, linkDescription: linkDescription, service: service)
@@ -82,7 +83,7 @@ extension LinkShape {
     }
 }
 
-extension HexShape {
+extension HexJSON {
     /// Adds the earlier hexes of links, by URL, to the links and those of the hexes inside.
     mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
         links = links?.map { $0.with(earlier) }
@@ -90,9 +91,9 @@ extension HexShape {
     }
 }
 
-extension ChildShape {
+extension ChildJSON {
     /// It calls itself once for each level (`ProtocolLimits.levels`).
-    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildShape {
+    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildJSON {
         var shape = self
         shape.links = links.map { $0.with(earlier) }
         shape.children = children?.map { $0.with(earlier) }
@@ -100,13 +101,13 @@ extension ChildShape {
     }
 }
 
-extension LinkShape {
-    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> LinkShape {
+extension LinkJSON {
+    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> LinkJSON {
         var shape = self
         shape.before = earlier[Array(url.utf8)].map { link in
-            EarlierLinkShape(
+            EarlierLinkJSON(
                 hex: link.hex, receivedAt: Timestamp(milliseconds: link.receivedAt), peer: link.peer?.uuid.flatMap { PeerID($0) },
-                tag: link.peer.map(PeerTag.init))
+                tag: link.peer.map(PeerSummary.init))
         }
         return shape
     }

@@ -45,7 +45,7 @@ struct ServiceRoutes: Sendable {
         }
         let paths = try wanted.paths.map(Self.path)
         let service = try await service(context, force: wanted.force ?? false)
-        let wish = LinkWish(expire: wanted.expire, revokes: wanted.revoke ?? false)
+        let wish = LinkRequestKind(expire: wanted.expire, revokes: wanted.revoke ?? false)
         let (address, logger) = (request.uri.path, api.logger)
         let body = ResponseBody { writer in
             // As many as there are paths, and a tick every 2 s.
@@ -72,7 +72,7 @@ struct ServiceRoutes: Sendable {
                 if line.code == nil { summary.made += 1 } else { summary.failed += 1 }
                 try await writer.write(ByteBuffer(bytes: LinkLine.reply(line).lineBytes))
             }
-            let end = await fault.map { LinkLine.error(ErrorShape($0)) } ?? .summary(summary)
+            let end = await fault.map { LinkLine.error(ErrorJSON($0)) } ?? .summary(summary)
             try await writer.write(ByteBuffer(bytes: end.lineBytes))
             try await writer.finish(nil)
         }

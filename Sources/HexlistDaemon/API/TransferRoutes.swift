@@ -123,7 +123,7 @@ struct TransferRoutes: Sendable {
             }
             return APIReply.json(result)
         }
-        let read = try await api.importing(slot) { HandOver(try await Self.read(body)) }
+        let read = try await api.importing(slot) { ImportHandover(try await Self.read(body)) }
         return ProgressStream.response(request, api: api) { tell -> ImportResult in
             try await api.importing(slot) {
                 let hexes = read.take()
@@ -140,7 +140,7 @@ struct TransferRoutes: Sendable {
     }
 
     /// The hexes of a request until their import begins, which is then the only one to have them.
-    private final class HandOver: Sendable {
+    private final class ImportHandover: Sendable {
         private let read: Mutex<ReadHexes>
 
         init(_ read: ReadHexes) { self.read = Mutex(read) }

@@ -36,16 +36,16 @@ final class ConfigurationInForce: Sendable {
 
     /// The values of all keys, in the order of the table.
     /// - Parameter port: the port that is listened on.
-    func shape(port: Int) -> ConfigurationShape {
+    func shape(port: Int) -> ConfigurationJSON {
         let (settings, fault) = state.withLock { ($0.settings, $0.fault) }
         let waiting = Set(started.needingRestart(comparedWith: settings))
-        return ConfigurationShape(
+        return ConfigurationJSON(
             file: path, fault: fault?.message, hint: fault?.hint,
             items: SettingKey.all.map { key in
                 let counts = key.isLive ? settings : started
                 var texts = key.texts(counts)
                 if key.name == "port", texts.isEmpty || texts == ["0"] { texts = ["\(port)"] }
-                var item = SettingShape(
+                var item = SettingJSON(
                     key: key.name, value: texts.joined(separator: ","), source: .default, variable: key.variable,
                     waiting: waiting.contains(key.name) ? key.texts(settings).joined(separator: ",") : nil)
                 switch counts.given[key.name]?.source {

@@ -38,7 +38,7 @@ extension Doctor {
     static let isOwn = DoctorStep("peer", .failed, "That is this machine.", advice: ["Name another peer: `hexlist peers --all`."])
 
     /// Hello and what follows it.
-    func meeting(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]) async -> [DoctorStep] {
+    func meeting(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) async -> [DoctorStep] {
         // A session with it would end at once.
         guard trust != .blocked else { return [] }
         let (hello, meeting) = await greet(id, trust, reaches)
@@ -159,8 +159,8 @@ extension Doctor {
         )
     }
 
-    func reach(_ endpoints: [EndpointView], _ id: PeerID?) async -> [(endpoint: EndpointView, reach: ReachFacts)] {
-        var reaches: [(EndpointView, ReachFacts)] = []
+    func reach(_ endpoints: [EndpointView], _ id: PeerID?) async -> [(endpoint: EndpointView, reach: AddressProbeResult)] {
+        var reaches: [(EndpointView, AddressProbeResult)] = []
         for endpoint in endpoints.prefix(8) {
             reaches.append(
                 (endpoint, await api.node.reach(endpoint.host, port: endpoint.port, interface: endpoint.interface, expecting: id)))
@@ -168,7 +168,7 @@ extension Doctor {
         return reaches
     }
 
-    static func reaching(_ reaches: [(endpoint: EndpointView, reach: ReachFacts)]) -> [DoctorStep] {
+    static func reaching(_ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) -> [DoctorStep] {
         guard !reaches.isEmpty else { return [] }
         let tcp = verdict(reaches.map { ($0.reach, $0.reach.tcp) })
         let isRefused = reaches.contains { if case .failure(let why) = $0.reach.tcp { why.isRefused } else { false } }
@@ -206,7 +206,8 @@ extension Doctor {
     }
 
     /// Returns the verdict of tries to reach a peer: one that works is enough; one that does not is a warning.
-    private static func verdict(_ tries: [(ReachFacts, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String) {
+    private static func verdict(_ tries: [(AddressProbeResult, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String)
+    {
         var works = 0
         let parts = tries.map { reach, result -> String in
             switch result {
@@ -220,8 +221,8 @@ extension Doctor {
     }
 
     private func greet(
-        _ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
-    ) async -> (step: DoctorStep, meeting: Meeting?) {
+        _ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]
+    ) async -> (step: DoctorStep, meeting: SessionDiagnostics?) {
         var meeting = await api.node.meet(id)
         var failure: ReachFailure?
         // A peer that lets each try last leaves time for the other steps.

@@ -106,7 +106,7 @@ struct Doctor: Sendable {
         return DoctorStep("identity", .ok, "\(own.peerID), by the key in \(path).")
     }
 
-    static func configuration(_ inForce: ConfigurationShape) -> DoctorStep {
+    static func configuration(_ inForce: ConfigurationJSON) -> DoctorStep {
         let reading = "systemctl --user reload hexlistd (or: kill -HUP of its pid), once it is right: `hexlist config --check`."
         if let fault = inForce.fault {
             return DoctorStep(

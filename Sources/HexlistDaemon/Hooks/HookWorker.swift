@@ -13,7 +13,7 @@ import Logging
 struct HookWorker: Sendable {
     let event: EventType
     let folder: HookFolder
-    let keeper: NodeKeeper
+    let keeper: NodeSupervisor
     let environment: @Sendable () -> [String]
     let faults: HookFaults
     /// The milliseconds that one run may take, as configured now.
@@ -131,7 +131,7 @@ struct HookWorker: Sendable {
                 return await save(cursor)
             case .refused: throw Barred()
             }
-            let shape = try await EventShape.of([event], keeper.node)[0]
+            let shape = try await EventJSON.of([event], keeper.node)[0]
             let outcome = await Program(folder.path(of: name)).run(
                 input: shape.lineBytes, environment: environment() + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
                 outputBytes: Self.outputBytes)

@@ -7,7 +7,7 @@ import Synchronization
 /// The user's hooks and the workers that run them.
 actor Hooks {
     private let folder: HookFolder
-    private let keeper: NodeKeeper
+    private let keeper: NodeSupervisor
     private let environment: @Sendable () -> [String]
     private let faults: HookFaults
     private let pause: @Sendable (Duration) -> Duration
@@ -20,7 +20,7 @@ actor Hooks {
     ///   - environment: the environment of a hook that starts now.
     ///   - pause: the pause to make, given the one that is due before a hook is tried again. They differ only in tests.
     init(
-        folder: HookFolder, keeper: NodeKeeper, environment: @escaping @Sendable () -> [String], faults: HookFaults, logger: Logger,
+        folder: HookFolder, keeper: NodeSupervisor, environment: @escaping @Sendable () -> [String], faults: HookFaults, logger: Logger,
         pause: @escaping @Sendable (Duration) -> Duration = { $0 }
     ) {
         self.folder = folder

@@ -8,7 +8,7 @@ import Hummingbird
 /// What is answered at the page's address: its files, the exchange of a secret for a token, and with that token the operations the page
 /// needs. Everything else is refused, whatever asks.
 struct PageGate: Sendable {
-    let desk: PageDesk
+    let desk: PageServer
     /// The local API without its check for web pages: it is this one that decides.
     let api: RouterResponder<BasicRequestContext>
 

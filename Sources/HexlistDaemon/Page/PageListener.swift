@@ -11,8 +11,8 @@ actor PageListener {
     private enum State {
         case closed
         /// The callers of `invite()` wait for the listener, or for why there is none.
-        case opening([CheckedContinuation<PageDesk, any Error>])
-        case open(PageDesk)
+        case opening([CheckedContinuation<PageServer, any Error>])
+        case open(PageServer)
         case stopped
     }
 
@@ -35,7 +35,7 @@ actor PageListener {
         }
     }
 
-    private func desk() async throws -> PageDesk {
+    private func desk() async throws -> PageServer {
         switch state {
         case .open(let desk): return desk
         case .stopped: throw HexlistError(.gone, "hexlistd is stopping.")
@@ -64,7 +64,7 @@ actor PageListener {
     }
 
     private func serve(_ api: APIContext) async throws {
-        let desk = PageDesk(loop: api.eventLoop)
+        let desk = PageServer(loop: api.eventLoop)
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let gate = PageGate(desk: desk, api: LocalServer.router(api, admit: { _ in }).buildResponder())
@@ -94,7 +94,7 @@ actor PageListener {
     }
 
     /// Changes the state, and tells those who waited.
-    private func become(_ new: State, _ result: Result<PageDesk, any Error>) {
+    private func become(_ new: State, _ result: Result<PageServer, any Error>) {
         if case .opening(let waiting) = state { for told in waiting { told.resume(with: result) } }
         state = new
     }

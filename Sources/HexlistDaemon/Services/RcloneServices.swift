@@ -35,7 +35,7 @@ struct RemoteService: ContentService {
 
     func entry(at path: SharePath) async throws -> FileEntry { try await remote.entry(at: path, force: force) }
 
-    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
         try await remote.links(to: paths, expire: wish.expire, revokes: wish.revokes, force: force, each: each)
     }
 
@@ -52,6 +52,8 @@ struct UnusableRclone: ContentService {
 
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage { throw obstacle }
     func entry(at path: SharePath) async throws -> FileEntry { throw obstacle }
-    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws { throw obstacle }
+    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+        throw obstacle
+    }
     func source(of path: SharePath) throws -> FetchSource { throw obstacle }
 }

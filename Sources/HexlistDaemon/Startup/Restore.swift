@@ -50,9 +50,9 @@ public struct Restore: Sendable, Equatable {
 
         let aside = try moveAside(state.path)
         for name in [StateFolder.storeName, Identity.fileName] {
-            try AsideFolder.move("\(making)/\(name)", to: "\(state.path)/\(name)")
+            try SetAsideFolder.move("\(making)/\(name)", to: "\(state.path)/\(name)")
         }
-        AsideFolder.synchronize(state.path)
+        SetAsideFolder.synchronize(state.path)
         withExtendedLifetime(state) {}  // the lock
         return Restore(peer: identity.peerID, inbox: Int(clamping: inbox), aside: aside)
     }
@@ -70,20 +70,20 @@ public struct Restore: Sendable, Equatable {
     /// The files of a state folder that a backup takes the place of.
     private static let names = ["", "-wal", "-shm", "-journal"].map { StateFolder.storeName + $0 } + [Identity.fileName]
 
-    /// What is moved aside, in this order. Without its identity a folder with an interrupted restore is refused (`StateParts`), so that goes
+    /// What is moved aside, in this order. Without its identity a folder with an interrupted restore is refused (`StateFolderContents`), so that goes
     /// first: no start finds the store without its log. The log belongs to its store and goes before it, so that no other store finds it.
-    static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + AsideFolder.fileFolders
+    static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + SetAsideFolder.fileFolders
 
     private static func moveAside(_ folder: String) throws -> String? {
         // A link that leads nowhere is moved aside as well.
-        let present = namesMovedAside.filter { StateParts.exists("\(folder)/\($0)") }
+        let present = namesMovedAside.filter { StateFolderContents.exists("\(folder)/\($0)") }
         guard !present.isEmpty else { return nil }
-        let aside = try AsideFolder.make(StateFolder.asidePrefix, in: folder)
+        let aside = try SetAsideFolder.make(StateFolder.asidePrefix, in: folder)
         for name in present {
-            try AsideFolder.move("\(folder)/\(name)", to: "\(aside)/\(name)")
-            if name == Identity.fileName { AsideFolder.synchronize(folder) }
+            try SetAsideFolder.move("\(folder)/\(name)", to: "\(aside)/\(name)")
+            if name == Identity.fileName { SetAsideFolder.synchronize(folder) }
         }
-        AsideFolder.synchronize(aside)
+        SetAsideFolder.synchronize(aside)
         return aside
     }
 

@@ -54,7 +54,7 @@ struct StateFolder {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let reason = String(cString: strerror(errno))
-            guard let target = StateParts.target(ofLink: path) else { throw fault(path, reason) }
+            guard let target = StateFolderContents.target(ofLink: path) else { throw fault(path, reason) }
             throw HexlistError(
                 .stateFolder, "The state folder \(path) is a link to \(target), which is missing.",
                 hint: "Mount the disk it is on, or name another folder with --state-dir. To begin anew, remove the link.")

@@ -8,7 +8,7 @@ struct EnqueuedHexes: Sendable {
     let hexes: [PreparedHexes]
     /// The number of hexes before the first one that the report tells of.
     let start: Int
-    let recipients: [PeerSighting]
+    let recipients: [ContactInfo]
     /// Whether the rows are committed. Until then they cannot be read, and may come to nothing.
     let isDurable: Bool
 

@@ -24,7 +24,7 @@ extension Outbox {
             var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
             guard views.isEmpty, let next = page.next else {
                 let labels = labels(of: views.map(\.peer))
-                for index in views.indices { views[index].tag = labels[views[index].peer].map(PeerTag.init) }
+                for index in views.indices { views[index].tag = labels[views[index].peer].map(PeerSummary.init) }
                 return (views, page.next)
             }
             cursor = next
@@ -51,7 +51,7 @@ extension Outbox {
                 return OutboxOffer(name: offer.name, size: offer.size, ends: ends, problem: problem)
             }
         }
-        view.tag = labels(of: [row.peer])[row.peer].map(PeerTag.init)
+        view.tag = labels(of: [row.peer])[row.peer].map(PeerSummary.init)
         return view
     }
 
@@ -127,7 +127,7 @@ extension Outbox {
         guard row.state == .queued, !isSending else { return view }
         let wait = deliveries.wait(of: row.peer, bytes: row.bytes, self)
         (view.waitingFor, view.nextAttemptAt) = (
-            OpenWord(wait.reason), wait.until.map { Timestamp(milliseconds: times.milliseconds(of: $0)) }
+            ForwardCompatibleEnum(wait.reason), wait.until.map { Timestamp(milliseconds: times.milliseconds(of: $0)) }
         )
         return view
     }
@@ -140,7 +140,7 @@ extension Outbox {
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
             let wait = deliveries.wait(of: outcomes[index].peer, bytes: bytes, self)
             (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (
-                OpenWord(wait.reason), wait.until.map { Timestamp(milliseconds: times.milliseconds(of: $0)) }
+                ForwardCompatibleEnum(wait.reason), wait.until.map { Timestamp(milliseconds: times.milliseconds(of: $0)) }
             )
         }
     }

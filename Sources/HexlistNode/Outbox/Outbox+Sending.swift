@@ -44,7 +44,7 @@ extension Outbox {
     private func tagged(_ outcomes: [SendOutcome]) -> [SendOutcome] {
         var tagged = outcomes
         let labels = labels(of: outcomes.map(\.peer))
-        for index in tagged.indices { tagged[index].tag = labels[tagged[index].peer].map { PeerTag($0) } }
+        for index in tagged.indices { tagged[index].tag = labels[tagged[index].peer].map { PeerSummary($0) } }
         return tagged
     }
 
@@ -64,7 +64,7 @@ extension Outbox {
     ///     of which nothing is known here, so nothing may depend on the row: no key, no offer of a file.
     ///   - then: is called twice where rows go ahead, the second time once they are durable (`EnqueuedHexes.isDurable`).
     func enqueue(
-        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, ahead: Bool = false,
+        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: EnqueueOptions, ahead: Bool = false,
         then: @escaping @Sendable (isolated Outbox, EnqueuedHexes) -> Void
     ) async throws -> EnqueuedHexes {
         let peers = terms.recipients.map(\.peer)
@@ -97,7 +97,7 @@ extension Outbox {
     }
 
     /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
-    func recipients(_ peers: [PeerID]) throws -> [PeerSighting] { try withNode { try $0.recipients(peers) } }
+    func recipients(_ peers: [PeerID]) throws -> [ContactInfo] { try withNode { try $0.recipients(peers) } }
 
     /// Makes hexes of this machine ready to travel, with its present name.
     public func preparer() throws -> HexPreparer { try withNode { HexPreparer(own: $0.id, name: $0.configuration.name) } }

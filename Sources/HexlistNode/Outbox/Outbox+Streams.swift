@@ -75,8 +75,8 @@ extension Outbox {
         }
     }
 
-    func terms(for send: OutgoingSend, at now: Int64) -> OutboxTerms {
-        OutboxTerms(
+    func terms(for send: OutgoingSend, at now: Int64) -> EnqueueOptions {
+        EnqueueOptions(
             recipients: send.recipients, warns: send.warns, now: now, lifetime: outboxLifetime,
             bounds: OutboxBounds(rows: limits.rows, bytes: limits.bytes))
     }

@@ -56,11 +56,11 @@ public actor Outbox {
         return try node.assumeIsolated(body)
     }
 
-    func labels(of peers: [PeerID]) -> [PeerID: PeerLabel] { node?.assumeIsolated { $0.labels(of: peers) } ?? [:] }
+    func labels(of peers: [PeerID]) -> [PeerID: PeerDisplayName] { node?.assumeIsolated { $0.labels(of: peers) } ?? [:] }
 
     /// The converter of instants of the monotonic clock, for display.
-    var times: WallTimes {
-        node?.assumeIsolated { $0.times() } ?? WallTimes(wall: clocks.milliseconds, steady: clocks.now)
+    var times: MonotonicToWallClock {
+        node?.assumeIsolated { $0.times() } ?? MonotonicToWallClock(wall: clocks.milliseconds, steady: clocks.now)
     }
 
     // MARK: While another identity takes this one's place
@@ -108,7 +108,7 @@ extension Outbox: DeliveryHost {
 /// Hexes on their way to recipients that were named once: a single one or a stream.
 public struct OutgoingSend: Sendable {
     let tracked: TrackedSend
-    let recipients: [PeerSighting]
+    let recipients: [ContactInfo]
     /// Whether a hex is refused that failed for a recipient within the last 3 minutes.
     let warns: Bool
 }

@@ -6,7 +6,7 @@ import HexlistWire
 
 // A live session as the way to its peer: the peer itself confirms each hex once it is durable.
 extension PeerSession: Courier {
-    public var promise: CourierPromise { .stored }
+    public var promise: DeliveryGuarantee { .stored }
 
     public var isOpen: Bool { connection.isOpen && !machine.isClosed }
 

@@ -14,7 +14,7 @@ public final class HexStore: Sendable {
     public let clock: LivedClock
     private let database: StoreDatabase
     let writes: WriteQueue
-    private let residue: Residue
+    private let residue: MemoryReclaimer
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
     ///
@@ -39,7 +39,7 @@ public final class HexStore: Sendable {
             let tally = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }
             clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
-            residue = Residue(of: database, on: queue)
+            residue = MemoryReclaimer(of: database, on: queue)
             writes = WriteQueue(
                 database: database, queue: queue, residue: residue, metrics: metrics, outbox: OutboxAdmission(tally), clock: clock)
             try StoreFile.restrict(path)

@@ -91,10 +91,10 @@ extension StoreWriter {
     private func letGoOfOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {
         let due = try all(
             """
-            SELECT \(OutboxRun.columns), peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer
+            SELECT \(OutboxRowRange.columns), peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer
             WHERE outbox.dueAt <= ? ORDER BY outbox.dueAt, outbox.id LIMIT ?
             """, lived, chunk
-        ) { row in OutboxRun(row).map { (run: $0, peer: row.uuid(5).map(PeerID.init)) } }.compactMap(\.self)
+        ) { row in OutboxRowRange(row).map { (run: $0, peer: row.uuid(5).map(PeerID.init)) } }.compactMap(\.self)
         var expired: [PeerID?: [Int64]] = [:]
         for (run, peer) in due where report.expired + report.forgotten < chunk {
             if run.state == .queued {

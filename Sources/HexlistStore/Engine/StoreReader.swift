@@ -10,7 +10,7 @@ public class StoreReader {
     let path: String
     /// The time by `LivedClock`, against which ages and deadlines are compared; in a transaction, that of its beginning.
     var lived: Int64
-    /// The bytes of texts read or written, for `Residue`.
+    /// The bytes of texts read or written, for `MemoryReclaimer`.
     var passedBytes = 0
 
     init(db: Database, path: String, lived: Int64) {
@@ -60,7 +60,7 @@ public class StoreReader {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
         try statement.bind(values)
-        var room = PageRoom(items: limit)
+        var room = PageLimit(items: limit)
         defer { passedBytes += room.taken }
         var rows: [Value] = []
         while try statement.step() {
@@ -83,13 +83,13 @@ public class StoreReader {
 func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
 
 /// The room on a page: a number of items, and of bytes of their texts, but always one item.
-struct PageRoom {
+struct PageLimit {
     /// The most bytes of text read for one page. What is written of it may be longer.
     static let bytes = 4 << 20
 
     private(set) var items: Int
-    private var bytes = PageRoom.bytes
-    var taken: Int { PageRoom.bytes - bytes }
+    private var bytes = PageLimit.bytes
+    var taken: Int { PageLimit.bytes - bytes }
     private var isFresh = true
 
     init(items: Int) { self.items = items }

@@ -424,7 +424,7 @@ enum StoreSchema {
         UPDATE tally SET eventBytes = (SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event);
         """
 
-    /// Hexes that are queued together lie together (`OutboxRun`, `OutboxPack`). Each row of an earlier version becomes a run of one, in a pack of its own.
+    /// Hexes that are queued together lie together (`OutboxRowRange`, `OutboxPack`). Each row of an earlier version becomes a run of one, in a pack of its own.
     @Sendable private static func makeRuns(_ db: Database) throws {
         db.add(
             function: DatabaseFunction("packed", argumentCount: 4, pure: true) { values in

@@ -55,15 +55,16 @@ final class WriteQueue: @unchecked Sendable {
     private var checkpoints: Checkpoints?
 
     private let clock: LivedClock
-    private let residue: Residue
+    private let residue: MemoryReclaimer
     private let metrics: StoreMetrics
-    private var pace = IndexPace()
+    private var pace = IndexThrottle()
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
     private var isIndexBehind = false
     private var isTurnPlanned = false
 
     init(
-        database: StoreDatabase, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxAdmission, clock: LivedClock
+        database: StoreDatabase, queue: DispatchQueue, residue: MemoryReclaimer, metrics: StoreMetrics, outbox: OutboxAdmission,
+        clock: LivedClock
     ) {
         self.clock = clock
         self.database = database

@@ -21,7 +21,7 @@ extension StoreReader {
         let wanted = Swift.max(0, number) &+ 1
         try statement.bind([wanted, Self.list(types)])
         var events: [EventRow] = []
-        var room = PageRoom(items: limit)
+        var room = PageLimit(items: limit)
         defer { passedBytes += room.taken }
         while try statement.step() {
             let first = statement.int64(0)

@@ -2,7 +2,7 @@ internal import GRDB
 public import HexlistModel
 
 /// Where a file lies under its digest.
-public enum PoolPlace: String, Sendable, CaseIterable {
+public enum PoolLocation: String, Sendable, CaseIterable {
     /// Until room is needed, or it was not used for long.
     case pool
     /// As long as a hex is there for which it was asked to be kept.
@@ -14,7 +14,7 @@ public struct PooledFile: Sendable, Equatable {
     public var id: Int64
     /// 32 bytes.
     public var sha256: [UInt8]
-    public var place: PoolPlace
+    public var place: PoolLocation
     public var name: String
     public var size: Int64
     /// The file as `FileIdentity` writes it.
@@ -31,7 +31,7 @@ public struct PooledFile: Sendable, Equatable {
 
     /// `nil` for a row of a damaged store.
     fileprivate init?(_ row: SQLStatement) {
-        guard let place = PoolPlace(rawValue: row.text(2)) else { return nil }
+        guard let place = PoolLocation(rawValue: row.text(2)) else { return nil }
         id = row.int64(0)
         sha256 = row.bytes(1)
         self.place = place
@@ -55,7 +55,7 @@ public struct PooledOrigin: Hashable, Sendable {
 }
 
 /// How much there is under digests.
-public struct PoolSums: Sendable, Equatable {
+public struct PoolTotals: Sendable, Equatable {
     public var files = 0
     public var bytes: Int64 = 0
     public var keptFiles = 0
@@ -135,12 +135,12 @@ extension StoreReader {
         try first("SELECT EXISTS (SELECT 1 FROM keptFor)") { $0.bool(0) } ?? false
     }
 
-    public func poolSums() throws -> PoolSums {
-        var sums = PoolSums()
+    public func poolSums() throws -> PoolTotals {
+        var sums = PoolTotals()
         for (place, count, bytes) in try all(
             "SELECT place, count(*), sum(size) FROM pooled GROUP BY place", read: { ($0.text(0), $0.int(1), $0.int64(2)) })
         {
-            switch PoolPlace(rawValue: place) {
+            switch PoolLocation(rawValue: place) {
             case .pool: (sums.files, sums.bytes) = (count, bytes)
             case .kept: (sums.keptFiles, sums.keptBytes) = (count, bytes)
             case nil: break
@@ -171,7 +171,7 @@ extension StoreReader {
     }
 
     /// The digests of which there is to be something in a place: whole files, and what is on its way.
-    public func digests(in place: PoolPlace) throws -> Set<[UInt8]> {
+    public func digests(in place: PoolLocation) throws -> Set<[UInt8]> {
         Set(
             try all(
                 """
@@ -203,7 +203,7 @@ extension HexStore {
     }
 
     /// Records where a file is, or is about to be.
-    public func placePooled(_ id: Int64, _ place: PoolPlace, identity: String) throws {
+    public func placePooled(_ id: Int64, _ place: PoolLocation, identity: String) throws {
         try writeSync { writer in
             _ = try writer.change {
                 try writer.run("UPDATE pooled SET place = ?, identity = ? WHERE id = ?", place.rawValue, identity, id)

@@ -19,7 +19,7 @@ public struct TransferRow: Sendable, Equatable {
     /// The absolute path of the folder the file goes to.
     public var folder: String
     /// Where it is put under its digest; `nil` for a folder that somebody named.
-    public var place: PoolPlace?
+    public var place: PoolLocation?
     /// The umask of whoever asked for it.
     public var mask: Int
     /// The name it is to have, cleaned.
@@ -102,7 +102,7 @@ public struct TransferRow: Sendable, Equatable {
         finalName = row.optionalText(16)
         attempts = row.int(17)
         endedAt = row.optionalInt64(19)
-        place = row.optionalText(21).flatMap { PoolPlace(rawValue: $0) }
+        place = row.optionalText(21).flatMap { PoolLocation(rawValue: $0) }
         reservedBytes = row.optionalInt64(22)
     }
 }

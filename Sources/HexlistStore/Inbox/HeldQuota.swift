@@ -5,7 +5,7 @@ internal import HexlistModel
 /// A held hex was acknowledged, so later ones never displace it: a full tray refuses new ones. So that one host cannot fill it with any
 /// number of keys, peers without an alias have at most a quarter per source (`HeldSource`), and all of them together leave a quarter to
 /// those with one.
-struct HeldRoom {
+struct HeldCapacity {
     struct Amount: Equatable {
         var hexes: Int64 = 0
         var bytes: Int64 = 0
@@ -45,9 +45,9 @@ extension StoreWriter {
     /// - Parameters:
     ///   - sender: the sender's row, if it has one. Nothing of it is counted yet in this operation.
     ///   - source: a name given by `HeldSource`.
-    func heldRoom(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldRoom {
+    func heldRoom(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldCapacity {
         let hasAlias = sender?.alias != nil
-        var room = HeldRoom(
+        var room = HeldCapacity(
             quotas: quotas, hasAlias: hasAlias, own: .init(hexes: sender?.held ?? 0, bytes: sender?.heldBytes ?? 0),
             all: .init(hexes: tally.held, bytes: tally.heldBytes))
         guard !hasAlias else { return room }
@@ -62,11 +62,11 @@ extension StoreWriter {
         return room
     }
 
-    private func amount(_ sql: String, _ values: any SQLValue...) throws -> HeldRoom.Amount {
+    private func amount(_ sql: String, _ values: any SQLValue...) throws -> HeldCapacity.Amount {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
         try statement.bind(values)
         guard try statement.step() else { throw StoreFault.lost }
-        return HeldRoom.Amount(hexes: statement.int64(0), bytes: statement.int64(1))
+        return HeldCapacity.Amount(hexes: statement.int64(0), bytes: statement.int64(1))
     }
 }

@@ -33,7 +33,7 @@ extension StoreWriter {
         passedBytes += batch.reduce(0) { $0 + $1.weight }
         self.diskReserve = diskReserve
         return try change {
-            var reception = try Reception(
+            var reception = try BatchInsertion(
                 self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: try isDiskFull(for: batch, reserve: diskReserve)
             )
             let outcomes = try reception.take(batch)
@@ -70,7 +70,7 @@ extension StoreWriter {
 }
 
 /// A batch while it is stored.
-private struct Reception {
+private struct BatchInsertion {
     /// The destination of the sender's hexes.
     private enum Way {
         case inbox
@@ -97,7 +97,7 @@ private struct Reception {
     private var peer: PeerRow?
     private lazy var source = HeldSource.of(sender.address)
     /// The room for held hexes; `nil` until a hex is to be held.
-    private var room: HeldRoom?
+    private var room: HeldCapacity?
     private var arrived: [Int64] = []
     private var refusals = RefusalOrder<ReceiveOutcome>()
 

@@ -47,7 +47,7 @@ extension HexStore {
             func tell(_ before: Int) {
                 if result.done / Self.hexesPerStep > before / Self.hexesPerStep { progress(result.done) }
             }
-            let siblings = try Siblings(of: parent, on: writer)
+            let siblings = try ImportSiblings(of: parent, on: writer)
             var fresh: [Int] = []
             // Those of one description are compared with one another's.
             let groups = Dictionary(grouping: hexes.indices) { hexes[$0].descriptionBytes }
@@ -84,7 +84,7 @@ extension HexStore {
 }
 
 /// The hexes that imported ones come to stand beside: those of My Hexlist itself, or those directly inside one of them.
-private struct Siblings {
+private struct ImportSiblings {
     fileprivate struct Row {
         var id: Int64
         var shape: Shape
@@ -159,7 +159,7 @@ private struct Siblings {
     }
 }
 
-extension Siblings.Shape {
+extension ImportSiblings.Shape {
     /// Of a row of `id, linkCount, hexesInside, linksInside, …`.
     fileprivate init(_ row: SQLStatement) {
         self.init(links: row.int(1), hexesInside: row.int(2), linksInside: row.int(3))

@@ -35,7 +35,7 @@ public struct HexSummary: Sendable, Equatable {
     public var byteCount: Int
 
     /// The label of the proven sender; `nil` in My Hexlist.
-    public var peerLabel: PeerLabel? { peer.map { PeerLabel($0, name: peerName, alias: peerAlias, trust: peerTrust) } }
+    public var peerLabel: PeerDisplayName? { peer.map { PeerDisplayName($0, name: peerName, alias: peerAlias, trust: peerTrust) } }
 }
 
 /// One hex with its whole content.

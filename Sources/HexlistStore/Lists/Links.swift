@@ -21,7 +21,7 @@ public struct EarlierLink: Sendable, Equatable {
     /// The hex, or if it is inside another the topmost one.
     public var hex: Int64
     public var receivedAt: Int64
-    public var peer: PeerLabel?
+    public var peer: PeerDisplayName?
 }
 
 extension StoreReader {
@@ -37,7 +37,7 @@ extension StoreReader {
     ///   - limit: the most links, up to 10 000. There are fewer if their texts exceed 4 MiB, or many are left out.
     ///   - after: the `next` of the previous page.
     public func linkPage(_ filter: HexFilter, unique: Bool, limit: Int = 20, after: Int64? = nil) throws -> Page<ListedLink> {
-        var room = PageRoom(items: pageLimit(limit))
+        var room = PageLimit(items: pageLimit(limit))
         var links: [ListedLink] = []
         var (cursor, examined) = (after, 0)
         let holders = LinkHolders(of: filter.location, in: self)
@@ -118,7 +118,7 @@ private final class LinkHolders {
         var peer: PeerID?
         var unread: Bool
         var receivedAt: Int64
-        var label: PeerLabel?
+        var label: PeerDisplayName?
     }
 
     /// The most hexes with a key that are looked at for one link, and of those the most that have not its URL: chance makes none.

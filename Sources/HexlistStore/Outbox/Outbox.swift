@@ -12,10 +12,10 @@ extension HexStore {
     ///   - completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
     ///     `.internal`.
     public func enqueue(
-        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms,
+        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: EnqueueOptions,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
     ) {
-        let room = OutboxRoom(hexes, from: start, terms)
+        let room = OutboxCapacity(hexes, from: start, terms)
         let first = writes.outbox.withLock { $0.begin(room) }
         submit({ try $0.enqueue(hexes, from: start, terms, ids: first) }) { [writes] result in
             let new = (try? result.get())?.newRows(for: terms.recipients.count) ?? 0
@@ -32,10 +32,10 @@ extension HexStore {
     ///   - completion: called as that of `enqueue`, with the last of these ids.
     /// - Returns: `false`, and nothing was done, where it can only be known once it is written.
     public func enqueueAhead(
-        _ hex: PreparedHexes, _ terms: OutboxTerms, leave: (EnqueueReport) -> Void,
+        _ hex: PreparedHexes, _ terms: EnqueueOptions, leave: (EnqueueReport) -> Void,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>, _ last: Int64) -> Void
     ) -> Bool {
-        let room = OutboxRoom([hex], from: 0, terms)
+        let room = OutboxCapacity([hex], from: 0, terms)
         let first: Int64? = writes.outbox.withLock { $0.isSure(of: room, terms) ? $0.begin(room) : nil }
         guard let first else { return false }
         // First on its way: the writer is likely to be woken where whoever takes the hex would run.
@@ -88,8 +88,8 @@ extension HexlistError {
 }
 
 extension StoreWriter {
-    /// - Parameter first: the lowest id of those given to the rows; `OutboxRoom.rows` follow it.
-    func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, ids first: Int64) throws -> EnqueueReport {
+    /// - Parameter first: the lowest id of those given to the rows; `OutboxCapacity.rows` follow it.
+    func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ terms: EnqueueOptions, ids first: Int64) throws -> EnqueueReport {
         let failed = try FailedHexes(failedLately(terms))
         return try change {
             let next = tally.nextOutbox
@@ -109,11 +109,11 @@ extension StoreWriter {
 
     /// Queues hexes from an index on, and says what became of them, as far as there was room.
     private func queue(
-        _ hexes: PreparedHexes, from start: Int, _ failed: FailedHexes, _ terms: OutboxTerms,
+        _ hexes: PreparedHexes, from start: Int, _ failed: FailedHexes, _ terms: EnqueueOptions,
         _ report: inout EnqueueReport
     ) throws {
         let recipients = Set(terms.recipients.map(\.peer))
-        var packing = OutboxPacking(hexes, from: start, terms)
+        var packing = OutboxPackBuilder(hexes, from: start, terms)
         for index in start..<hexes.count {
             let hasKey = hexes.hasKey(index)
             if !hasKey, let row = failed.row(of: hexes.body(index)) {
@@ -159,7 +159,7 @@ extension StoreWriter {
     }
 
     /// Queues the hexes that were gathered: a run for each recipient, all of one pack.
-    private func queue(_ packing: inout OutboxPacking, _ report: inout EnqueueReport) throws {
+    private func queue(_ packing: inout OutboxPackBuilder, _ report: inout EnqueueReport) throws {
         guard !packing.gathered.isEmpty else { return }
         let first = try insertRuns(packing.hexes, packing.gathered, packing.terms.recipients, packing.terms)
         report.parts.append(.new(hexes: packing.gathered.count, first: first))
@@ -168,7 +168,7 @@ extension StoreWriter {
 
     /// Queues a hex that some recipients have rows of, from earlier sends with the same key.
     private func queueAgain(
-        _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [PeerSighting], _ terms: OutboxTerms
+        _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [ContactInfo], _ terms: EnqueueOptions
     ) throws -> [Enqueued] {
         let made = new.isEmpty ? [] : try insertRuns(hexes, index..<(index + 1), new, terms)
         let ids = Dictionary(zip(new.map(\.peer), made)) { first, _ in first }
@@ -185,7 +185,7 @@ extension StoreWriter {
     /// - Parameter range: the hexes, by their indices: all with a key or all without, and one that offers files alone.
     /// - Returns: for each recipient the id of the first of its rows; it has one for each hex, in their order.
     private func insertRuns(
-        _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [PeerSighting], _ terms: OutboxTerms
+        _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [ContactInfo], _ terms: EnqueueOptions
     ) throws -> [Int64] {
         let first = tally.nextOutbox
         // Rows that nothing would read are not promised.
@@ -210,9 +210,9 @@ extension StoreWriter {
     }
 
     /// The rows that failed lately for a recipient, with their bodies.
-    private func failedLately(_ terms: OutboxTerms) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
+    private func failedLately(_ terms: EnqueueOptions) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
         guard terms.warns, tally.outbox.failed > 0 else { return [] }
-        return try terms.recipients.flatMap { try failed(of: $0.peer, in: (terms.now - OutboxTerms.warningTime)...terms.now) }
+        return try terms.recipients.flatMap { try failed(of: $0.peer, in: (terms.now - EnqueueOptions.warningTime)...terms.now) }
     }
 
     private static func keyConflict(_ row: Int64) -> HexlistError {
@@ -229,7 +229,7 @@ extension StoreWriter {
     }
 
     /// The error of an outbox without room for more bytes of bodies and more rows; `nil` if there is room.
-    private func full(for bytes: Int, rows: Int, _ packing: OutboxPacking, _ bounds: OutboxBounds) -> HexlistError? {
+    private func full(for bytes: Int, rows: Int, _ packing: OutboxPackBuilder, _ bounds: OutboxBounds) -> HexlistError? {
         guard rows > 0 else { return nil }
         let undelivered = tally.outbox.undelivered &+ Int64(packing.rows)
         let bodies = tally.outboxBytes &+ Int64(packing.bytes)
@@ -241,7 +241,7 @@ extension StoreWriter {
     }
 
     /// Updates rows that still wait. Others are skipped.
-    func note(_ notes: [AttemptNote]) throws {
+    func note(_ notes: [AttemptRecord]) throws {
         try change {
             for note in notes {
                 guard let found = try outboxRun(note.id), found.state == .queued else { continue }
@@ -303,7 +303,7 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// The runs of these rows in some states, cut so that they have no other rows.
-    private func cutRuns(_ ids: [Int64], where isWanted: (OutboxState) -> Bool) throws -> [OutboxRun] {
+    private func cutRuns(_ ids: [Int64], where isWanted: (OutboxState) -> Bool) throws -> [OutboxRowRange] {
         try ConsecutiveRuns(ids).flatMap { range in
             let ids = range.lowerBound...(range.upperBound &- 1)
             return try outboxRuns(ids).filter { isWanted($0.state) }.map { try cut($0, to: ids) }
@@ -324,7 +324,7 @@ extension StoreWriter {
         return .requeued(earlier.id, from: row.state)
     }
 
-    private func requeue(_ run: OutboxRun, lifetime: Int64) throws {
+    private func requeue(_ run: OutboxRowRange, lifetime: Int64) throws {
         try self.run(
             """
             UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,

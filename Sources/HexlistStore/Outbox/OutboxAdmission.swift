@@ -11,7 +11,7 @@ struct OutboxAdmission {
     private var bytes: Int64 = 0
     private var failed: Int64 = 0
     /// Rows that were given ids, and are not committed yet or will not be, with the bytes of their bodies.
-    private var underWay = OutboxRoom()
+    private var underWay = OutboxCapacity()
     /// Whether what is to be written is likely to be: not after a transaction that the disk failed, until a new row of the outbox is written. Another
     /// success says little: for the little it wrote there may be room yet.
     private var isDiskTrusted = true
@@ -23,7 +23,7 @@ struct OutboxAdmission {
 
     /// Gives ids.
     /// - Returns: the first one.
-    mutating func begin(_ room: OutboxRoom) -> Int64 {
+    mutating func begin(_ room: OutboxCapacity) -> Int64 {
         defer { next &+= room.rows }
         underWay.rows &+= room.rows
         underWay.bytes &+= room.bytes
@@ -34,7 +34,7 @@ struct OutboxAdmission {
     ///   - first: what `begin` returned.
     ///   - told: the number of ids that were told of. The others are given again, unless later ones were given meanwhile.
     ///   - isWritten: whether new rows were.
-    mutating func ended(_ room: OutboxRoom, first: Int64, told: Int64, isWritten: Bool) {
+    mutating func ended(_ room: OutboxCapacity, first: Int64, told: Int64, isWritten: Bool) {
         underWay.rows &-= room.rows
         underWay.bytes &-= room.bytes
         if next == first &+ room.rows { next = first &+ told }
@@ -42,7 +42,7 @@ struct OutboxAdmission {
     }
 
     /// Whether rows of new hexes will be written, as far as can be known: nothing of them is to be looked up, and there is room.
-    func isSure(of room: OutboxRoom, _ terms: OutboxTerms) -> Bool {
+    func isSure(of room: OutboxCapacity, _ terms: EnqueueOptions) -> Bool {
         isDiskTrusted && !(terms.warns && failed > 0) && OutboxPack.ids.contains(next &+ room.rows)
             && terms.bounds.take(rows: undelivered &+ underWay.rows &+ room.rows, bytes: bytes &+ underWay.bytes &+ room.bytes)
     }
@@ -59,7 +59,7 @@ struct OutboxAdmission {
 }
 
 /// The most that hexes take in the outbox.
-struct OutboxRoom {
+struct OutboxCapacity {
     /// One a hex and recipient.
     var rows: Int64 = 0
     /// Of bodies.
@@ -68,7 +68,7 @@ struct OutboxRoom {
     init() {}
 
     /// - Parameter start: the number of hexes at the beginning that are passed over.
-    init(_ hexes: [PreparedHexes], from start: Int, _ terms: OutboxTerms) {
+    init(_ hexes: [PreparedHexes], from start: Int, _ terms: EnqueueOptions) {
         let count = hexes.reduce(-start) { $0 + $1.count }
         rows = Int64(max(0, count)) &* Int64(terms.recipients.count)
         bytes = hexes.reduce(0) { $0 &+ Int64($1.bodies.count) }

@@ -35,7 +35,7 @@ struct OutboxPack {
 
     /// The most hexes of a pack, and bytes of their bodies; one hex may be longer. So few that the buffers on their way come from the heap, whose pages
     /// are there already, and not each time anew from the kernel.
-    /// The number of hexes may grow but never shrink: a longer run is taken for damage (`OutboxRun`).
+    /// The number of hexes may grow but never shrink: a longer run is taken for damage (`OutboxRowRange`).
     static let (mostHexes, mostBytes) = (512, 192 << 10)
     /// The most recipients: a hex with a known key is looked for in the rows of all.
     private static let mostCopies: Int64 = 1 << 20
@@ -113,7 +113,7 @@ extension StoreWriter {
 
     /// Gives the hexes of a run that was refused or failed, and keeps its bodies, a pack of their own, so that they do not hold the bodies of all others.
     /// A run of all hexes holds no others: it stays, so that recipients who all refuse the same have its bodies once.
-    func takeOut(_ run: OutboxRun) throws {
+    func takeOut(_ run: OutboxRowRange) throws {
         let found = try first(
             "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count > ?", run.pack, run.count
         ) { row -> (pack: OutboxPack, hexes: PackedHexes, bodies: [UInt8])? in
@@ -129,7 +129,7 @@ extension StoreWriter {
     }
 
     /// Has the rows of a run lie in another pack, and lets go of the earlier one.
-    func put(_ run: OutboxRun, into pack: Int64) throws {
+    func put(_ run: OutboxRowRange, into pack: Int64) throws {
         try self.run("UPDATE outbox SET pack = ? WHERE id = ?", pack, run.ids.lowerBound)
         try letGo(ofPack: run.pack)
     }

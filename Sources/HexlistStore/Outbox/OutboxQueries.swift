@@ -39,10 +39,10 @@ extension StoreReader {
         try statement.bind([jsonArray(try runs(filter, limit: limit + 1, after: after))])
         var reading = PackReading()
         var rows: [OutboxRow] = []
-        var room = PageRoom(items: limit)
+        var room = PageLimit(items: limit)
         defer { passedBytes += room.taken }
         while try statement.step() {
-            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRun(statement) else { continue }
+            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRowRange(statement) else { continue }
             for id in max(run.ids.lowerBound, after &+ 1)...run.ids.upperBound {
                 let hex = reading.hex(of: id)
                 guard room.take(OutboxRow.size(statement) + hex.size) else { return Page(items: rows, next: rows.last?.id) }
@@ -96,7 +96,7 @@ extension StoreReader {
         guard let row = try peerRow(peer), limit > 0 else { return batch }
         let statement = try SQLStatement(
             """
-            SELECT \(OutboxRun.columns), \(PackReading.columns), outboxPack.bodies
+            SELECT \(OutboxRowRange.columns), \(PackReading.columns), outboxPack.bodies
             FROM outbox INDEXED BY outboxPeer CROSS JOIN outboxPack ON outboxPack.id = outbox.pack
             WHERE outbox.peer = ? AND outbox.state = 'queued' AND outbox.id >= ? AND outbox.last > ? ORDER BY outbox.id
             """, on: db)
@@ -106,7 +106,7 @@ extension StoreReader {
         var reading = PackReading()
         var bytes = 0
         while try statement.step() {
-            guard reading.read(statement, from: 5), let run = OutboxRun(statement) else { continue }
+            guard reading.read(statement, from: 5), let run = OutboxRowRange(statement) else { continue }
             for row in max(run.ids.lowerBound, id &+ 1)...run.ids.upperBound {
                 let hex = reading.hex(of: row)
                 guard hex.entry.body.count <= longest else { continue }
@@ -156,7 +156,7 @@ extension StoreReader {
         var reading = PackReading()
         var rows: [(row: OutboxRow, body: ArraySlice<UInt8>)] = []
         while try statement.step() {
-            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRun(statement) else { continue }
+            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRowRange(statement) else { continue }
             for id in run.ids {
                 let hex = reading.hex(of: id)
                 guard let body = reading.body(of: hex, in: run, statement, from: OutboxRow.packColumn),
@@ -172,7 +172,7 @@ extension StoreReader {
 extension OutboxRow {
     static let joins = "JOIN peer ON peer.id = outbox.peer JOIN outboxPack ON outboxPack.id = outbox.pack"
     static let columns = """
-        \(OutboxRun.columns), peer.uuid, outbox.createdAt, outbox.dueAt, outbox.settledAt, outbox.attempts, outbox.failures,
+        \(OutboxRowRange.columns), peer.uuid, outbox.createdAt, outbox.dueAt, outbox.settledAt, outbox.attempts, outbox.failures,
         outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError, outbox.code, outbox.message, \(PackReading.columns)
         """
     /// The first column of the pack, and the last one of all.

@@ -1,9 +1,9 @@
 public import HexlistModel
 
 /// The recipients of queued hexes, and what holds for their rows.
-public struct OutboxTerms: Sendable {
+public struct EnqueueOptions: Sendable {
     /// The recipients, each once. One that the store does not remember is remembered with its first row.
-    public var recipients: [PeerSighting]
+    public var recipients: [ContactInfo]
     /// Whether a hex without a key is refused if the same one failed for a recipient less than `warningTime` ago.
     public var warns: Bool
     /// Milliseconds since 1970.
@@ -15,7 +15,7 @@ public struct OutboxTerms: Sendable {
     /// 3 minutes in milliseconds.
     static let warningTime: Int64 = 180_000
 
-    public init(recipients: [PeerSighting], warns: Bool = false, now: Int64, lifetime: Int64, bounds: OutboxBounds = OutboxBounds()) {
+    public init(recipients: [ContactInfo], warns: Bool = false, now: Int64, lifetime: Int64, bounds: OutboxBounds = OutboxBounds()) {
         self.recipients = recipients
         self.warns = warns
         self.now = now

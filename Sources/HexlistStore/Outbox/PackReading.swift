@@ -20,7 +20,7 @@ struct PackReading {
     /// The columns that `read` expects.
     static let columns = OutboxPack.columns + ", outboxPack.hexes"
 
-    /// Takes in the pack of the statement's row, whose first columns are those of the run (`OutboxRun.columns`).
+    /// Takes in the pack of the statement's row, whose first columns are those of the run (`OutboxRowRange.columns`).
     /// - Parameter column: the first of `columns`.
     /// - Returns: whether it is whole, and the run one of it.
     mutating func read(_ row: SQLStatement, from column: Int32) -> Bool {
@@ -39,7 +39,7 @@ struct PackReading {
     /// The body of a hex. All bodies of a pack are read from the statement's row once: from the column behind `columns`.
     /// - Parameter run: the run, if all of its bodies are wanted: of one that is the greater part of its pack they are slices, which keep the bodies of all.
     ///   Others are copied.
-    mutating func body(of hex: Hex, in run: OutboxRun?, _ row: SQLStatement, from column: Int32) -> ArraySlice<UInt8>? {
+    mutating func body(of hex: Hex, in run: OutboxRowRange?, _ row: SQLStatement, from column: Int32) -> ArraySlice<UInt8>? {
         let bodies = self.bodies ?? row.bytes(column + 6)
         self.bodies = bodies
         let range = hex.entry.body
@@ -49,7 +49,7 @@ struct PackReading {
     }
 
     /// The bytes of the bodies of a run that `read` found to be one of the pack.
-    private func bytes(of run: OutboxRun) -> Int {
+    private func bytes(of run: OutboxRowRange) -> Int {
         guard let pack else { return 0 }
         let (first, last) = (pack.position(of: run.ids.lowerBound), pack.position(of: run.ids.upperBound))
         return hexes.bodies(of: first..<(last + 1)).count

@@ -4,7 +4,7 @@ public import HexlistModel
 
 extension HexStore {
     /// Records a peer's answers in one transaction: the final states of rows, with their events, and notes on rows that still wait. A row with
-    /// too many failures (`AttemptNote.failureLimit`) is given up: it becomes `failed` with the code `retryLimit`.
+    /// too many failures (`AttemptRecord.failureLimit`) is given up: it becomes `failed` with the code `retryLimit`.
     ///
     /// `stored` and `held` replace any earlier state, because the peer reports them; `rejected` and `failed` only apply to rows that still
     /// wait. The bodies of a pack go with its last row that is not delivered. A delivery resets the failures of the peer's other rows. Rows of other peers, and
@@ -24,7 +24,7 @@ extension HexStore {
             rows: results.count, waitsForOthers: !isAwaited,
             { writer in
                 let moves = try writer.settle(results.compactMap(Settlement.init), of: peer, at: now)
-                let notes = results.compactMap { AttemptNote($0, nextAttemptAt: next) }
+                let notes = results.compactMap { AttemptRecord($0, nextAttemptAt: next) }
                 try writer.note(notes)
                 return moves + (try writer.giveUp(notes, of: peer, at: now))
             }, completion: completion)
@@ -45,7 +45,7 @@ extension HexStore {
         submit(
             { writer -> [OutboxMove] in
                 guard let id = try row ?? writer.firstQueued(for: peer) else { return [] }
-                let note = AttemptNote(
+                let note = AttemptRecord(
                     id: id, attempts: 1, failures: counts ? 1 : 0, nextAttemptAt: next, waitingFor: OutboxWait.retry.rawValue,
                     lastError: error)
                 try writer.note([note])
@@ -92,15 +92,15 @@ extension StoreWriter {
 
     /// Gives up those rows with a noted failure that have `failureLimit` failures by now.
     /// - Returns: the rows that changed.
-    func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
+    func giveUp(_ notes: [AttemptRecord], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         let blamed = notes.filter { $0.failures > 0 }.map(\.id)
         guard !blamed.isEmpty else { return [] }
-        let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= AttemptNote.failureLimit }
+        let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= AttemptRecord.failureLimit }
         return try settle(
             failed.map {
                 Settlement(
                     id: $0.id, state: .failed, code: "retryLimit",
-                    message: "The peer failed on it \(AttemptNote.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
+                    message: "The peer failed on it \(AttemptRecord.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
             }, of: peer, at: now)
     }
 
@@ -112,8 +112,8 @@ extension StoreWriter {
     func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
         let runs = try all(
-            "SELECT \(OutboxRun.columns) FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit,
-            read: OutboxRun.init)
+            "SELECT \(OutboxRowRange.columns) FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit,
+            read: OutboxRowRange.init)
         let ids = Array(runs.compactMap(\.self).lazy.flatMap(\.ids).prefix(limit))
         return try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
     }
@@ -121,7 +121,7 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// Moves a run to a final state, without an event.
-    func move(_ run: OutboxRun, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
+    func move(_ run: OutboxRowRange, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
         // A delivered, cancelled or expired row is forgotten after a while, the others expire when they would have.
         try self.run(
             """

@@ -19,7 +19,7 @@ struct Settlement: Sendable, Equatable {
 }
 
 /// An update of a row that still waits.
-struct AttemptNote: Sendable, Equatable {
+struct AttemptRecord: Sendable, Equatable {
     var id: Int64
     /// The number to add to `attempts`.
     var attempts: Int
@@ -66,7 +66,7 @@ extension Settlement {
     }
 }
 
-extension AttemptNote {
+extension AttemptRecord {
     /// The note on a row that was refused for now; `nil` for one with a final result. Only the first refused row counts a failure, and only
     /// if the peer failed on it (`internal`).
     init?(_ row: RowResult, nextAttemptAt: Int64?) {

@@ -63,7 +63,7 @@ extension HexStore {
     ///
     /// - Parameter name: without `@`; compared as `NameKey` does.
     /// - Throws: `.badRequest` for a name that cannot be, or too many groups or members; then nothing is changed.
-    public func addToGroup(_ name: String, _ peers: [PeerSighting]) async throws -> PeerGroup {
+    public func addToGroup(_ name: String, _ peers: [ContactInfo]) async throws -> PeerGroup {
         try await write(rows: peers.count) { writer in
             for peer in peers { try writer.upsertPeer(peer, creating: true) }
             return try writer.addToGroup(name, peers.map(\.peer))

@@ -6,7 +6,7 @@ extension HexStore {
     ///
     /// - Parameter now: milliseconds since 1970.
     /// - Throws: `.badRequest` if another peer has the alias; then nothing is changed.
-    public func change(_ change: PeerChange, of sighting: PeerSighting, at now: Int64) async throws {
+    public func change(_ change: PeerChange, of sighting: ContactInfo, at now: Int64) async throws {
         try await write { writer in
             try writer.upsertPeer(sighting, creating: true)
             if case .set(let alias) = change.alias { try writer.setAlias(sighting.peer, alias) }

@@ -61,11 +61,11 @@ public struct PeerRecord: Sendable, Equatable {
     /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
     public static let endpointLimit = 16
 
-    public var label: PeerLabel { PeerLabel(peer, name: name, alias: alias, trust: trust) }
+    public var label: PeerDisplayName { PeerDisplayName(peer, name: name, alias: alias, trust: trust) }
 }
 
 /// The facts that one contact with a peer showed.
-public struct PeerSighting: Sendable {
+public struct ContactInfo: Sendable {
     public var peer: PeerID
     public var fingerprint: Fingerprint?
     public var name: String

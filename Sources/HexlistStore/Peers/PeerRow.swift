@@ -43,7 +43,7 @@ extension StoreWriter {
     }
 
     /// The row of a peer that something is queued for, made where there is none, with its key where none is known. Inside `change`.
-    func peerRow(of recipient: PeerSighting) throws -> Int64 {
+    func peerRow(of recipient: ContactInfo) throws -> Int64 {
         if let row = try peerRow(recipient.peer), row.fingerprint != nil || recipient.fingerprint == nil { return row.id }
         try upsertPeer(recipient, creating: true)
         return try peerRow(making: recipient.peer).id

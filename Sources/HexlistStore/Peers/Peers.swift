@@ -51,7 +51,7 @@ extension HexStore {
     /// named, stored or waiting gets no row. A peer known by another key stays as it is.
     ///
     /// - Parameter completion: called on the writer's thread with the peer's record; `nil` for a peer that is not remembered.
-    public func record(_ sighting: PeerSighting, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
+    public func record(_ sighting: ContactInfo, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
         submit(
             { writer in
                 try writer.upsertPeer(sighting)
@@ -67,7 +67,7 @@ extension HexStore {
     ///   - sighting: the contact, with the key to trust.
     ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for that of the sighting.
     /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
-    public func setTrust(_ trust: Trust, of sighting: PeerSighting, name: String?, at now: Int64) async throws {
+    public func setTrust(_ trust: Trust, of sighting: ContactInfo, name: String?, at now: Int64) async throws {
         try await write { writer in
             try writer.upsertPeer(sighting, creating: true)
             _ = try writer.setTrust(
@@ -86,7 +86,7 @@ extension StoreWriter {
     /// - Parameter creating: whether to make a row if there is none.
     /// - Returns: whether the peer is remembered now.
     @discardableResult
-    func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
+    func upsertPeer(_ sighting: ContactInfo, creating: Bool = false) throws -> Bool {
         guard try peerRow(sighting.peer) != nil || creating else { return false }
         try change {
             let row = try peerRow(making: sighting.peer, fingerprint: sighting.fingerprint, name: sighting.name)

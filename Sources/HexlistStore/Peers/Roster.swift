@@ -9,7 +9,7 @@ public struct RosterEntry: Sendable, Equatable {
     public var alias: String?
     public var trust: Trust
     /// The places where the peer was reached.
-    public var places: [RosterPlace]
+    public var places: [RosterAddress]
     /// The names of the groups it is in, each of which can be one (`GroupName.fault`).
     public var groups: [String]
 
@@ -17,7 +17,7 @@ public struct RosterEntry: Sendable, Equatable {
     public static let groupLimit = 100
 
     public init(
-        fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterPlace] = [], groups: [String] = []
+        fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterAddress] = [], groups: [String] = []
     ) {
         self.fingerprint = fingerprint
         self.name = name
@@ -34,8 +34,10 @@ public struct RosterEntry: Sendable, Equatable {
         guard let fingerprint = record.fingerprint, record.trust != .stranger || record.alias != nil || !record.groups.isEmpty
         else { return nil }
         // The scope of a link-local address is an interface of this machine and has no meaning on another.
-        let places = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map { RosterPlace(host: $0.host, port: $0.port) }
-        var unique: [RosterPlace] = []
+        let places = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map {
+            RosterAddress(host: $0.host, port: $0.port)
+        }
+        var unique: [RosterAddress] = []
         for place in places where !unique.contains(place) { unique.append(place) }
         self.init(
             fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique,
@@ -44,7 +46,7 @@ public struct RosterEntry: Sendable, Equatable {
 }
 
 /// A host and a port.
-public struct RosterPlace: Sendable, Hashable {
+public struct RosterAddress: Sendable, Hashable {
     /// A numeric address without a scope, or a DNS name.
     public var host: String
     public var port: Int

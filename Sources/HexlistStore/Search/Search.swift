@@ -16,7 +16,7 @@ extension StoreReader {
     public func search(_ filter: SearchFilter, limit: Int = 20, after: Int64? = nil) throws -> SearchPage {
         let query = try query(filter)
         let limit = pageLimit(limit)
-        var room = PageRoom(items: limit)
+        var room = PageLimit(items: limit)
         var ids: [Int64] = []
         var next: Int64?
         var last: Int64?
@@ -59,7 +59,7 @@ extension StoreReader {
             ) { $0.int64(0) }
             for id in found { scores[id]? += score }
         }
-        var room = PageRoom(items: pageLimit(limit))
+        var room = PageLimit(items: pageLimit(limit))
         let ids = scores.sorted { ($0.value, $0.key) > ($1.value, $1.key) }.map(\.key).prefix { room.take(sizes[$0] ?? 0) }
         return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try StoreCounters(on: db).behind)
     }
@@ -71,7 +71,7 @@ extension StoreReader {
     /// - Throws: `.badRequest` for a term without words.
     public func searchedIDs(_ filter: SearchFilter, after: Int64? = nil) throws -> Page<Int64> {
         let query = try query(filter)
-        var room = PageRoom(items: HexGroup.pageLimit)
+        var room = PageLimit(items: HexGroup.pageLimit)
         var page = Page<Int64>(items: [], next: nil)
         var last: Int64?
         let statement = try matches(query, before: after ?? .max)

@@ -28,7 +28,7 @@ final class FilePool: Sendable {
 
     var keeps: Bool { mayKeep.withLock { $0 } }
 
-    func folder(_ place: PoolPlace) -> DigestFolder { place == .pool ? cache : kept }
+    func folder(_ place: PoolLocation) -> DigestFolder { place == .pool ? cache : kept }
 
     func path(of file: PooledFile) -> String { folder(file.place).path(of: file.sha256, name: file.name) }
 
@@ -162,7 +162,7 @@ final class FilePool: Sendable {
     /// Moves a file to where its row says, unless it is there.
     private func putInPlace(_ file: PooledFile) throws {
         guard folder(file.place).open(file.sha256, name: file.name) == nil else { return }
-        let other: PoolPlace = file.place == .pool ? .kept : .pool
+        let other: PoolLocation = file.place == .pool ? .kept : .pool
         try folder(other).move(file.sha256, name: file.name, to: folder(file.place))
         guard let identity = folder(file.place).open(file.sha256, name: file.name)?.identity else { return }
         try store.placePooled(file.id, file.place, identity: identity.description)
@@ -190,7 +190,7 @@ final class FilePool: Sendable {
                 }
                 before = page.next
             } while before != nil
-            for place in PoolPlace.allCases {
+            for place in PoolLocation.allCases {
                 let there = folder(place).digests()  // first: what comes meanwhile has a row
                 let known = try store.readSync { try $0.digests(in: place) }
                 for digest in there where !known.contains(digest) { folder(place).remove(digest) }

@@ -6,7 +6,7 @@ import NIOCore
 
 /// One attempt at a transfer, as the owner of all of them knows it.
 protocol FetchAttempt: AnyObject, Sendable {
-    var run: TransferRun { get }
+    var run: TransferAttemptID { get }
     var id: TransferID { get }
     /// The transfer, ahead of the store.
     var row: TransferRow { get }

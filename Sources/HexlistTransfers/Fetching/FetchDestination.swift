@@ -10,7 +10,7 @@ import HexlistStore
 /// The destination of fetched files.
 enum FetchDestination: Equatable {
     case folder(String)
-    case place(PoolPlace)
+    case place(PoolLocation)
 
     /// - Throws: `HexlistError` `badRequest` unless exactly one is named.
     init(_ request: TransferRequest) throws(HexlistError) {

@@ -86,12 +86,12 @@ final class FileConnections {
     }
 
     /// Hands over the connection that small files of one place of the queue share.
-    func share(_ run: TransferRun, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
+    func share(_ run: TransferAttemptID, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         shared.join(run, place, of: peer, host, done)
     }
 
     /// An attempt needs its shared connection no more.
-    func leave(_ run: TransferRun, of peer: PeerID) {
+    func leave(_ run: TransferAttemptID, of peer: PeerID) {
         if let connection = shared.leave(run) { keep(connection, to: peer) }
     }
 

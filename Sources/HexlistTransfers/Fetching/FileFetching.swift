@@ -18,9 +18,9 @@ final class FileFetching {
     private(set) var queue = TransferQueue()
     /// The transfers that are in the queue.
     private(set) var transfers = QueuedTransfers()
-    private var runs: [TransferRun: any FetchAttempt] = [:]
+    private var runs: [TransferAttemptID: any FetchAttempt] = [:]
     /// The runs whose rows are being read from the store.
-    private var loading: [TransferRun: TransferQueue.Place] = [:]
+    private var loading: [TransferAttemptID: TransferQueue.Place] = [:]
     /// The identifiers that stand for remotes in the queue, which knows peers only.
     private var remotes: Set<PeerID> = []
     let lists = ListRequests()
@@ -169,8 +169,8 @@ final class FileFetching {
     // MARK: Actions
 
     private func carryOut(_ actions: [TransferQueue.Action], _ host: isolated FileTransfers) {
-        var toRead: [TransferID: TransferRun] = [:]
-        var leaving: [TransferRun] = []
+        var toRead: [TransferID: TransferAttemptID] = [:]
+        var leaving: [TransferAttemptID] = []
         for action in actions {
             switch action {
             case .start(let id, let run, _, let place):
@@ -205,7 +205,7 @@ final class FileFetching {
     }
 
     /// Reads the rows of runs that are to start, and starts those that were not stopped meanwhile.
-    private func read(_ wanted: [TransferID: TransferRun], _ host: isolated FileTransfers) {
+    private func read(_ wanted: [TransferID: TransferAttemptID], _ host: isolated FileTransfers) {
         host.store.submitRead({ try $0.transfers(wanted.keys.map(\.value)) }) { [host] result in
             host.onLoop { host in
                 if case .failure(let error) = result {
@@ -219,13 +219,13 @@ final class FileFetching {
     }
 
     /// - Parameter isLost: whether a row that was not found is not there; otherwise it can be read later.
-    private func hasRead(_ row: TransferRow?, _ run: TransferRun, isLost: Bool, _ host: isolated FileTransfers) {
+    private func hasRead(_ row: TransferRow?, _ run: TransferAttemptID, isLost: Bool, _ host: isolated FileTransfers) {
         guard let place = loading.removeValue(forKey: run), !host.isStopping else { return }
         guard let row else { return carryOut(queue.ended(run, isLost ? .final : .diskFull, now: host.clocks.now), host) }
         start(row, run, place, host)
     }
 
-    private func start(_ stored: TransferRow, _ run: TransferRun, _ place: TransferQueue.Place, _ host: isolated FileTransfers) {
+    private func start(_ stored: TransferRow, _ run: TransferAttemptID, _ place: TransferQueue.Place, _ host: isolated FileTransfers) {
         guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: host.clocks.now), host) }
         var row = stored
         row.attempts += 1

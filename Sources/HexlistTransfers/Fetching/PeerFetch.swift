@@ -28,7 +28,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         var bytes = ByteBuffer()
     }
 
-    let run: TransferRun
+    let run: TransferAttemptID
     let id: TransferID
     private(set) var row: TransferRow
     private let link: FileLink
@@ -64,7 +64,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private var wholeFile: WholeFile?
 
     init(
-        _ run: TransferRun, _ row: TransferRow, _ link: FileLink, sharesConnection: Bool, with dependencies: FetchDependencies,
+        _ run: TransferAttemptID, _ row: TransferRow, _ link: FileLink, sharesConnection: Bool, with dependencies: FetchDependencies,
         progressed: @escaping (PeerFetch) -> Void, arrived: @escaping (PeerFetch, WholeFile.Content) -> Void,
         whole: @escaping (PeerFetch, WholeFile, FileClientConnection?) -> Void,
         ended: @escaping (PeerFetch, FetchEnd, FileClientConnection?) -> Void

@@ -23,7 +23,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         case part(PartFile)
     }
 
-    let run: TransferRun
+    let run: TransferAttemptID
     let id: TransferID
     private(set) var row: TransferRow
     var arrivedBytes: Int64 { row.bytes }
@@ -44,7 +44,8 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     private var isLooking = false
 
     init(
-        _ run: TransferRun, _ row: TransferRow, _ link: RemoteLink, of remotes: any ContentServices, with dependencies: FetchDependencies,
+        _ run: TransferAttemptID, _ row: TransferRow, _ link: RemoteLink, of remotes: any ContentServices,
+        with dependencies: FetchDependencies,
         progressed: @escaping (RemoteFetch) -> Void, whole: @escaping (RemoteFetch, WholeFile) -> Void,
         ended: @escaping (RemoteFetch, FetchEnd) -> Void
     ) {

@@ -15,10 +15,10 @@ final class SharedConnections {
     }
 
     private var lines: [Int: Line] = [:]
-    private var used: [TransferRun: (place: Int, line: Line)] = [:]
+    private var used: [TransferAttemptID: (place: Int, line: Line)] = [:]
 
     /// Hands a run the connection of its place, after making one if there is none.
-    func join(_ run: TransferRun, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
+    func join(_ run: TransferAttemptID, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         let line = lines[place] ?? Line()
         lines[place] = line
         line.users += 1
@@ -40,7 +40,7 @@ final class SharedConnections {
 
     /// A run needs its connection no more.
     /// - Returns: the connection, if no other run of its place uses it.
-    func leave(_ run: TransferRun) -> FileClientConnection? {
+    func leave(_ run: TransferAttemptID) -> FileClientConnection? {
         guard let (place, line) = used.removeValue(forKey: run) else { return nil }
         line.users -= 1
         guard line.users == 0 else { return nil }

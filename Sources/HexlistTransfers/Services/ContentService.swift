@@ -24,7 +24,7 @@ public protocol ContentService: Sendable {
 
     /// Makes links to files and folders, several at once, and hands over each as it is done, in any order: exactly one for each path, unless
     /// the task is cancelled.
-    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws
+    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws
 
     /// The link of a transfer of this file (`TransferRow.url`), and the peer it waits for.
     /// - Throws: `notSupported` for a service of which nothing can be fetched.
@@ -39,7 +39,7 @@ extension ContentService {
 }
 
 /// How links are to be made, or that they are to be taken back.
-public struct LinkWish: Sendable {
+public struct LinkRequestKind: Sendable {
     /// Seconds after which they end; `nil` for as long as the service has them.
     public var expire: Double?
     /// Takes them back instead.

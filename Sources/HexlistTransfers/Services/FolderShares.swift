@@ -96,7 +96,7 @@ extension FileTransfers {
         rows.map { row, why in
             ShareView(
                 name: row.name, path: row.path, hidden: row.showsHidden, toAll: row.isForAll, groups: row.groups,
-                peers: row.peers.map { GroupMember(uuid: $0, tag: node.label(of: $0).map(PeerTag.init)) }, why: why)
+                peers: row.peers.map { GroupMember(uuid: $0, tag: node.label(of: $0).map(PeerSummary.init)) }, why: why)
         }
     }
 }

@@ -11,7 +11,7 @@ struct OwnShares: ContentService {
 
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
         guard let share = path.names.first else { return try ShareList.page(await list(), by: order, after: after, limit: limit) }
-        if let after, !FolderPlace.isCursor(after, order) { throw ShareList.noCursor }
+        if let after, !FolderCursor.isCursor(after, order) { throw ShareList.noCursor }
         let row = try await row(share)
         return try await transfers.onFileThread {
             switch try ShareFault.told(path, { () throws(FileFault) in try ShareRoot(row).open(path.withoutFirst) }) {
@@ -32,7 +32,7 @@ struct OwnShares: ContentService {
         }
     }
 
-    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
         try await ShareList.links(self, transfers.id, paths, wish, each)
     }
 

@@ -20,7 +20,7 @@ struct PeerShares: ContentService {
         guard let share = path.names.first else {
             return try ShareList.page(try await list(.shares, by: .name, after: nil), by: order, after: after, limit: limit)
         }
-        if let after, !FolderPlace.isCursor(after, order) { throw ShareList.noCursor }
+        if let after, !FolderCursor.isCursor(after, order) { throw ShareList.noCursor }
         let target = FileRequestTarget.entry(share: share, path: path.withoutFirst, .list(order, after: after))
         do {
             var listing = try await list(target, by: order, after: after)
@@ -40,7 +40,7 @@ struct PeerShares: ContentService {
         return FileEntry(entry, named: path.names.last)
     }
 
-    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+    func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws {
         try await ShareList.links(self, peer, paths, wish, each)
     }
 

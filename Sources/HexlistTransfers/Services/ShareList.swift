@@ -8,13 +8,13 @@ enum ShareList {
 
     /// A page of a list of shares.
     static func page(_ list: FolderListing, by order: FileOrder, after: String?, limit: Int) throws(HexlistError) -> FilePage {
-        if let after, !FolderPlace.isCursor(after, order) { throw noCursor }
+        if let after, !FolderCursor.isCursor(after, order) { throw noCursor }
         return FilePage(list.page(by: order, after: after, limit: limit))
     }
 
     /// Makes links to existing files, four at once.
     static func links(
-        _ service: some ContentService, _ peer: PeerID, _ paths: [SharePath], _ wish: LinkWish,
+        _ service: some ContentService, _ peer: PeerID, _ paths: [SharePath], _ wish: LinkRequestKind,
         _ each: @escaping @Sendable (LinkReply) -> Void
     ) async throws {
         guard wish.expire == nil, !wish.revokes else {

@@ -23,8 +23,8 @@ final class FileServing {
     private var sharesInUse: [ObjectIdentifier: [ShareRow]] = [:]
     /// How often shares may have changed.
     private var shareChanges = 0
-    private var dials: [PeerID: RequestedDials] = [:]
-    private var lists = ListSteps<List>()
+    private var dials: [PeerID: DialRequestLimit] = [:]
+    private var lists = ListScheduler<List>()
     /// The key of entity tags: of this identity, so that a restart changes none.
     private let tagKey: SymmetricKey
 
@@ -54,7 +54,7 @@ final class FileServing {
     func dial(_ request: DialBack, for key: Fingerprint, at address: String, _ host: isolated FileTransfers) {
         guard mayServe(key, host) else { return }
         let peer = key.peerID
-        var turns = dials[peer] ?? RequestedDials()
+        var turns = dials[peer] ?? DialRequestLimit()
         let open = connections.values.count { $0.peer == key }
         let underWay = dials.values.reduce(0) { $0 + $1.underWay }
         guard open + turns.underWay < Self.perPeer, connections.count + underWay < Self.atOnce, turns.begin(now: host.clocks.now) else {

@@ -149,9 +149,9 @@ public final class FileClientConnection: @unchecked Sendable {
     public func giveUp(_ receiver: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
         if let index = receivers.behind.firstIndex(where: { $0 === receiver }) {
-            receivers.behind[index] = ThrownAway()
+            receivers.behind[index] = DiscardedAnswer()
         } else if receivers.first === receiver {
-            let thrown = ThrownAway()
+            let thrown = DiscardedAnswer()
             receivers.first = thrown
             switch state {
             case .receiving(let left) where left > FileLimits.sharedBytes: abort()
@@ -284,7 +284,7 @@ public final class FileClientConnection: @unchecked Sendable {
 }
 
 /// Takes an answer that nobody wants any more.
-private final class ThrownAway: FileClientDelegate {
+private final class DiscardedAnswer: FileClientDelegate {
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
         if head.length > FileLimits.sharedBytes { connection.abort() }
     }

@@ -13,7 +13,7 @@ struct ChildrenMember {
 }
 
 /// The position of a hex that is inside another, in the bytes being read.
-struct ChildPlace {
+struct ChildPosition {
     /// Its position in the array it stands in, elements counted that are no hex.
     var index: Int
     /// The position of its own `children`; 0 for none.
@@ -109,7 +109,7 @@ extension HexReader {
     ) throws(GrammarFault) -> Int {
         let place = children.count
         children.append(ChildContent(parent: parent))
-        childPlaces.append(ChildPlace(index: index, children: 0))
+        childPlaces.append(ChildPosition(index: index, children: 0))
         current = place
         linkMark = links.count
         excessMark = excess

@@ -56,7 +56,7 @@ struct HexReader {
     var excess: Excess?
     /// The hexes inside it as `HexContent.children`; their links stand in `links` behind the first `ownLinks`.
     var children: [ChildContent] = []
-    var childPlaces: [ChildPlace] = []
+    var childPlaces: [ChildPosition] = []
     var ownLinks = 0
     /// The hex inside that is being read; `nil` for the hex itself.
     var current: Int?

@@ -142,14 +142,14 @@ struct BrowserRow: JSONEncodable, Equatable {
     var why: String
 
     init(_ send: SendOutcome) {
-        self.init(send.outboxID, send.peer, PeerLabel(send.peer, send.tag), send.state, RowReason(send).why)
+        self.init(send.outboxID, send.peer, PeerDisplayName(send.peer, send.tag), send.state, RowReason(send).why)
     }
 
     init(_ row: OutboxView) {
-        self.init(row.outboxID, row.peer, PeerLabel(row.peer, row.tag), row.state, RowReason(row).why)
+        self.init(row.outboxID, row.peer, PeerDisplayName(row.peer, row.tag), row.state, RowReason(row).why)
     }
 
-    private init(_ row: Int64, _ peer: PeerID, _ label: PeerLabel, _ state: OutboxState, _ why: String) {
+    private init(_ row: Int64, _ peer: PeerID, _ label: PeerDisplayName, _ state: OutboxState, _ why: String) {
         self.row = row
         self.peer = peer.description
         self.label = label.text()
@@ -174,7 +174,7 @@ struct BrowserRow: JSONEncodable, Equatable {
 
 /// A hex of a list.
 struct BrowserHexRow: JSONEncodable {
-    let hex: HexShape
+    let hex: HexJSON
 
     func write(to json: inout JSONWriter) {
         json.object { writeMembers(to: &$0) }
@@ -198,18 +198,18 @@ enum BrowserItem: JSONEncodable {
     /// The title of a hex inside, at its level: 1 for one directly inside.
     case hex(level: Int, title: String)
     /// A link of the hex at this level.
-    case link(level: Int, LinkShape)
+    case link(level: Int, LinkJSON)
 
     private static let titleColumns = 300
 
-    static func all(_ hex: HexShape) -> [BrowserItem] {
+    static func all(_ hex: HexJSON) -> [BrowserItem] {
         var items = (hex.links ?? []).map { link(level: 0, $0) }
         add(hex.children ?? [], level: 1, to: &items)
         return items
     }
 
     /// Calls itself as deep as hexes go, `ProtocolLimits.levels`.
-    private static func add(_ hexes: [ChildShape], level: Int, to items: inout [BrowserItem]) {
+    private static func add(_ hexes: [ChildJSON], level: Int, to items: inout [BrowserItem]) {
         for hex in hexes {
             items.append(.hex(level: level, title: hex.description.isEmpty ? hex.subject ?? "" : hex.description))
             items += hex.links.map { link(level: level, $0) }

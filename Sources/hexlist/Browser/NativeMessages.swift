@@ -80,6 +80,6 @@ final class NativeOutput: Sendable {
     private let turn = Mutex(())
 
     func send(_ body: [UInt8]) {
-        turn.withLock { _ in try? WholeWrite.write(NativeMessageDecoder.framed(body), to: STDOUT_FILENO) }
+        turn.withLock { _ in try? BlockingWrite.write(NativeMessageDecoder.framed(body), to: STDOUT_FILENO) }
     }
 }

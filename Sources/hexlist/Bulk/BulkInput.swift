@@ -25,7 +25,7 @@ final class BulkInput: AsyncSequence, Sendable {
         var size: Int64?
         var isAtEnd = false
         /// `nil` before the first read.
-        var firstLine: FirstLine?
+        var firstLine: FirstLineCheck?
     }
 
     private struct State {
@@ -45,7 +45,7 @@ final class BulkInput: AsyncSequence, Sendable {
 
     private struct Source {
         var descriptor: CInt = -1
-        var whole = WholeLines(limit: BulkLineDecoder.lineBytes)
+        var whole = LineAlignedStream(limit: BulkLineDecoder.lineBytes)
     }
 
     /// - Parameter path: a file, or `-` for standard input.
@@ -148,7 +148,7 @@ final class BulkInput: AsyncSequence, Sendable {
 
     private func noteFirstLine(_ piece: [UInt8]) {
         guard !piece.isEmpty, position.firstLine == nil else { return }
-        let firstLine = FirstLine(piece)
+        let firstLine = FirstLineCheck(piece)
         state.withLock { $0.position.firstLine = firstLine }
     }
 
@@ -228,7 +228,7 @@ extension BulkInput {
     }
 
     private static func write(_ piece: [UInt8], to descriptor: CInt) throws {
-        do { try WholeWrite.write(piece, to: descriptor) } catch { throw unspooled(error) }
+        do { try BlockingWrite.write(piece, to: descriptor) } catch { throw unspooled(error) }
     }
 
     private static func unspooled(_ error: SystemError) -> HexlistError {

@@ -147,7 +147,7 @@ final class BulkReport: Sendable {
         tell(&state) {
             let place = outcome.line.map { "line \($0)" } ?? "outbox \(outcome.send.outboxID)"
             let why = [outcome.send.code, outcome.send.message].compactMap { $0 }.filter { !$0.isEmpty }
-            let name = PeerLabel(outcome.send.peer, outcome.send.tag).shown()
+            let name = PeerDisplayName(outcome.send.peer, outcome.send.tag).shown()
             return ([place, "\(outcome.send.state.rawValue) by \(name)"] + why).joined(separator: ": ")
         }
     }

@@ -136,7 +136,7 @@ final class NewFile {
     deinit { close(descriptor) }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {
-        do { try WholeWrite.write(bytes, to: descriptor) } catch { throw Self.fault(path, error) }
+        do { try BlockingWrite.write(bytes, to: descriptor) } catch { throw Self.fault(path, error) }
     }
 
     func finish() throws {

@@ -77,7 +77,7 @@ struct ConfigCommand: AsyncParsableCommand {
 
 enum SettingText {
     /// The source of the value, and what a restart will change about it.
-    static func source(_ item: SettingShape) -> String {
+    static func source(_ item: SettingJSON) -> String {
         let source =
             switch item.source {
             case .default: "default"

@@ -79,7 +79,7 @@ struct EventsCommand: AsyncParsableCommand {
         if since == nil, limit == nil, listed == newest { StandardError.note("These are the last \(newest): --limit 0 lists all.") }
     }
 
-    private func show(_ event: EventShape, _ output: Output) throws {
+    private func show(_ event: EventJSON, _ output: Output) throws {
         if output.json { try output.object(event) } else { try output.wrapped(EventText.line(event)) }
     }
 }
@@ -87,9 +87,9 @@ struct EventsCommand: AsyncParsableCommand {
 /// Events in words.
 enum EventText {
     /// `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  “To read”`
-    static func line(_ event: EventShape) -> String {
+    static func line(_ event: EventJSON) -> String {
         var parts = ["\(event.number)", HumanText.time(event.at, seconds: true), event.type]
-        if let peer = event.peer { parts.append("peer \(PeerLabel(peer, event.tag).listed())") }
+        if let peer = event.peer { parts.append("peer \(PeerDisplayName(peer, event.tag).listed())") }
         if let hex = event.hex { parts.append("hex \(hex)") }
         if let row = event.outboxID { parts.append("outbox \(row)") }
         for member in event.data?.members ?? [] { parts.append("\(member.name) \(value(member.value))") }

@@ -44,7 +44,7 @@ struct ShowCommand: AsyncParsableCommand {
         }
     }
 
-    private func show(_ hex: HexShape, _ output: Output) throws {
+    private func show(_ hex: HexJSON, _ output: Output) throws {
         var table = Table()
         table.add("hex", "\(hex.id), \(hex.location)\(hex.unread ? ", unread" : "")")
         let isOwn = hex.location == "mine" && hex.senderName.isEmpty && hex.senderUUID.isEmpty
@@ -64,7 +64,7 @@ struct ShowCommand: AsyncParsableCommand {
     }
 
     /// Shows hexes inside one, each with its id and what is inside it. It calls itself once for each of their levels.
-    private func show(_ children: [ChildShape], _ extra: JSONValue?, _ output: Output, indent: String) throws {
+    private func show(_ children: [ChildJSON], _ extra: JSONValue?, _ output: Output, indent: String) throws {
         for (position, child) in children.enumerated() {
             let extra = FileExtra.child(extra, position)
             try output.line()
@@ -74,7 +74,7 @@ struct ShowCommand: AsyncParsableCommand {
         }
     }
 
-    private func show(_ links: [LinkShape], of hex: Int64, _ extra: JSONValue?, _ output: Output, indent: String) throws {
+    private func show(_ links: [LinkJSON], of hex: Int64, _ extra: JSONValue?, _ output: Output, indent: String) throws {
         let width = String(links.count).count
         for (position, link) in links.enumerated() {
             let number = String(position + 1)
@@ -214,7 +214,7 @@ struct DeleteCommand: AsyncParsableCommand {
                 return deleted
             }
             guard !yes else { return try await client.delete(chosen.selection(location)) }
-            guard let newest = try await client.newest(location) else { return ChangedShape(changed: 0) }
+            guard let newest = try await client.newest(location) else { return ChangedJSON(changed: 0) }
             let status = try await client.status()
             let count = held ? status.held : status.inbox
             // An older daemon does not tell the number.
@@ -257,7 +257,7 @@ struct AcceptCommand: AsyncParsableCommand {
     func run() async throws {
         try await common.tell { client in
             guard chosen.all, !yes else { return try await client.accept(chosen.selection()) }
-            guard let newest = try await client.newest("held") else { return ChangedShape(changed: 0) }
+            guard let newest = try await client.newest("held") else { return ChangedJSON(changed: 0) }
             let count = try await client.status().held
             let what = HumanText.count(count, "held hex", "held hexes")
             try AllQuestion(
@@ -309,7 +309,7 @@ struct AllQuestion {
 
 extension CommonOptions {
     /// Runs a change of several hexes and says how many it touched.
-    func tell(_ body: (HexlistClient) async throws -> ChangedShape, as text: (Int) -> String) async throws {
+    func tell(_ body: (HexlistClient) async throws -> ChangedJSON, as text: (Int) -> String) async throws {
         let output = output
         let changed = try await withClient(body)
         if output.json { try output.object(changed) } else { try output.line(text(changed.changed)) }

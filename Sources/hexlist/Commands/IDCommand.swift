@@ -76,7 +76,7 @@ struct IDKeepCommand: AsyncParsableCommand {
     }
 }
 
-private func show(_ status: StatusShape, _ output: Output) throws {
+private func show(_ status: StatusJSON, _ output: Output) throws {
     if output.json {
         try output.object(OwnIdentity(status: status))
     } else {
@@ -90,7 +90,7 @@ private func show(_ status: StatusShape, _ output: Output) throws {
 }
 
 private struct OwnIdentity: JSONEncodable {
-    var status: StatusShape
+    var status: StatusJSON
 
     func write(to json: inout JSONWriter) {
         json.object {

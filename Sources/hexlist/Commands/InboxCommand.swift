@@ -71,7 +71,7 @@ struct InboxCommand: AsyncParsableCommand {
             from: from, isHeld: held, unread: unread, isEnd: page.after != nil, held: count, areStrangers: areStrangers)
     }
 
-    private func cells(_ hex: HexShape, _ terminal: Terminal) -> [Table.Cell] {
+    private func cells(_ hex: HexJSON, _ terminal: Terminal) -> [Table.Cell] {
         var cells = [
             Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.moment(hex.receivedAt), .faint),
             Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(count: hex.linkCount),
@@ -106,18 +106,18 @@ enum InboxText {
 /// Texts about hexes.
 enum HexText {
     /// The description; if it is blank, the subject in its place.
-    static func subject(_ hex: HexShape) -> String {
+    static func subject(_ hex: HexJSON) -> String {
         HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
     }
 
     /// What a list shows for a hex inside another; `nil` for one with nothing to show.
-    static func title(_ hex: ChildShape) -> String? {
+    static func title(_ hex: ChildJSON) -> String? {
         let text = HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
         return HexSubject.isBlank(text) ? nil : text
     }
 
     /// What is inside a hex, `3 hexes with 40 links`; `nil` for one with nothing inside.
-    static func inside(_ hex: HexShape) -> String? {
+    static func inside(_ hex: HexJSON) -> String? {
         guard let hexes = hex.hexesInside else { return nil }
         return "\(HumanText.count(hexes, "hex", "hexes")) with \(HumanText.count(hex.linksInside ?? 0, "link", "links"))"
     }
@@ -125,19 +125,19 @@ enum HexText {
     /// The proven sender, and the claimed one if that is another: a trusted peer forwards for others, of other peers it is only a claim. A
     /// peer without an alias is shown with its short UUID, because anybody can claim any name.
     /// - Parameter columns: the most columns of the proven sender.
-    static func sender(_ hex: HexShape, columns: Int) -> String {
+    static func sender(_ hex: HexJSON, columns: Int) -> String {
         guard let peer = hex.peerUUID, let label = hex.label else { return unproven(hex) }
         let proven = label.listed(columns: columns)
         guard let claimed = PeerID(hex.senderUUID), claimed != peer else { return proven }
-        let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
+        let claim = PeerDisplayName(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
         let isTrusted = hex.trust == .trusted
         return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.listed(.named, columns: 40))"
     }
 
     /// What a hex says of its sender where none is proven. One of My Hexlist may be from nobody.
-    private static func unproven(_ hex: HexShape) -> String {
+    private static func unproven(_ hex: HexJSON) -> String {
         if let claimed = PeerID(hex.senderUUID) {
-            let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
+            let claim = PeerDisplayName(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
             return "says \(claim.listed(.named, columns: 40))"
         }
         guard hex.senderName.isEmpty else { return "says \(hex.senderName)" }
@@ -145,7 +145,7 @@ enum HexText {
     }
 }
 
-extension PeerLabel {
+extension PeerDisplayName {
     /// The label for questions and notes. A long name cannot push what follows it out of sight.
     /// - Parameter columns: the most columns of the name on a terminal.
     func shown(_ detail: Detail = .short, columns: Int = 44) -> String {

@@ -81,7 +81,7 @@ struct MineListCommand: AsyncParsableCommand {
         }
     }
 
-    private func show(_ hex: HexShape, _ output: Output) throws {
+    private func show(_ hex: HexJSON, _ output: Output) throws {
         if output.json { return try output.object(hex) }
         if tree {
             for line in MineText.tree(hex) { try output.wrapped(line) }
@@ -267,7 +267,7 @@ struct MineEditCommand: AsyncParsableCommand {
         }
     }
 
-    private func tell(_ hex: HexShape) throws {
+    private func tell(_ hex: HexJSON) throws {
         let output = common.output
         if output.json {
             try output.object(hex)
@@ -349,7 +349,7 @@ struct MineRemoveCommand: AsyncParsableCommand {
 
 extension HexlistClient {
     /// One hex of My Hexlist with all that is in it.
-    fileprivate func mineHex(_ id: HexID) async throws -> HexShape {
+    fileprivate func mineHex(_ id: HexID) async throws -> HexJSON {
         do {
             let hex = try await self.hex(id.value)
             guard hex.location == "mine" else {
@@ -367,7 +367,7 @@ extension HexlistClient {
 
 extension CommonOptions {
     /// Runs a change of one hex and says what it is like then.
-    fileprivate func tellMine(_ body: (HexlistClient) async throws -> HexShape, as text: (HexShape) -> String) async throws {
+    fileprivate func tellMine(_ body: (HexlistClient) async throws -> HexJSON, as text: (HexJSON) -> String) async throws {
         let output = output
         let hex = try await withClient(body)
         if output.json { try output.object(hex) } else { try output.wrapped(text(hex)) }

@@ -49,7 +49,7 @@ struct OpenCommand: AsyncParsableCommand {
     }
 
     /// Fetches a file of a peer, and opens it if it is of a kind that only shows something.
-    private func openFile(_ link: LinkShape, number: Int, of hex: Int64, _ client: HexlistClient) async throws {
+    private func openFile(_ link: LinkJSON, number: Int, of hex: Int64, _ client: HexlistClient) async throws {
         let start = try await client.fetch(TransferRequest(hex: hex, links: [self.number ?? number], cache: true))
         guard let first = start.first, let last = start.last else { throw Ending(status: .pending) }
         _ = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
@@ -78,13 +78,13 @@ struct OpenCommand: AsyncParsableCommand {
         if common.json { try tell(link, path, program) }
     }
 
-    private func tell(_ link: LinkShape, _ path: String, _ program: String?) throws {
+    private func tell(_ link: LinkJSON, _ path: String, _ program: String?) throws {
         let output = common.output
-        if output.json { try output.object(OpenedShape(url: link.url, opens: path, program: program)) } else { try output.line(path) }
+        if output.json { try output.object(OpenedJSON(url: link.url, opens: path, program: program)) } else { try output.line(path) }
         try output.flush()
     }
 
-    private func open(_ link: LinkShape, of hex: HexShape) throws {
+    private func open(_ link: LinkJSON, of hex: HexJSON) throws {
         guard let leadsTo = link.opens else {
             throw HexlistError(
                 .badRequest, "This link is not opened: \(link.notOpened ?? "the daemon does not say where it leads").",
@@ -98,7 +98,7 @@ struct OpenCommand: AsyncParsableCommand {
     }
 
     /// - Parameter number: the link's number, from 1; `nil` for the only link.
-    static func choose(_ number: Int?, of hex: HexShape) throws(HexlistError) -> LinkShape {
+    static func choose(_ number: Int?, of hex: HexJSON) throws(HexlistError) -> LinkJSON {
         let links = hex.links ?? []
         guard let number else {
             guard links.count == 1 else {
@@ -116,7 +116,7 @@ struct OpenCommand: AsyncParsableCommand {
     }
 }
 
-private struct OpenedShape: Encodable, JSONEncodable {
+private struct OpenedJSON: Encodable, JSONEncodable {
     var url: String
     var opens: String
     /// Missing where nothing was started.

@@ -196,7 +196,7 @@ struct OutboxCancelCommand: AsyncParsableCommand {
         let ended = offered - (row.offers?.count ?? 0)
         if ended > 0 {
             StandardError.note(
-                "Row \(id): \(HumanText.count(ended, "file", "files")) can no longer be fetched by \(PeerLabel(row.peer, row.tag).listed())."
+                "Row \(id): \(HumanText.count(ended, "file", "files")) can no longer be fetched by \(PeerDisplayName(row.peer, row.tag).listed())."
             )
         }
         return row
@@ -221,7 +221,7 @@ enum OutboxText {
     static func cells(_ row: OutboxView) -> [Table.Cell] {
         [
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
-            Table.Cell(PeerLabel(row.peer, row.tag).listed()),
+            Table.Cell(PeerDisplayName(row.peer, row.tag).listed()),
             Table.Cell(HumanText.moment(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
             Table.Cell(RowReason(row).why, columns: 400),
         ]
@@ -236,7 +236,7 @@ enum OutboxText {
         var table = Table()
         table.add("row", String(row.outboxID))
         table.add("hex", row.subject ?? "not kept by the version that took it", .strong)
-        table.add("to", PeerLabel(row.peer, row.tag).listed())
+        table.add("to", PeerDisplayName(row.peer, row.tag).listed())
         table.add("state", row.state.rawValue, row.state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
         table.add("since", HumanText.exact(row.createdAt))
@@ -264,7 +264,7 @@ enum OutboxText {
     }
 
     /// Why a file on offer cannot be fetched any more.
-    private static func problem(_ word: OpenWord<OfferProblem>) -> String {
+    private static func problem(_ word: ForwardCompatibleEnum<OfferProblem>) -> String {
         switch word.known {
         case .changed: "changed since it was sent"
         case .missing: "deleted or moved since it was sent"

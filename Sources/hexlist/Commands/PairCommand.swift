@@ -53,9 +53,9 @@ struct PairCommand: AsyncParsableCommand {
                 try tell(try await client.rejectPairing(with: peer), output)
             } else if confirm, let peer, let digits = code.flatMap(Self.digits) {
                 let pairing = try await client.confirmPairing(with: peer, digits: digits)
-                try await PairRun(client: client, output: output, isInteractive: false).follow(pairing)
+                try await PairingDialog(client: client, output: output, isInteractive: false).follow(pairing)
             } else {
-                let run = PairRun(client: client, output: output, isInteractive: isatty(STDIN_FILENO) == 1)
+                let run = PairingDialog(client: client, output: output, isInteractive: isatty(STDIN_FILENO) == 1)
                 if let peer { try await run.ask(peer) } else { try await run.takeRequests() }
             }
         }

@@ -222,7 +222,7 @@ struct PeerAddCommand: AsyncParsableCommand {
     /// What is asked about.
     static func lines(_ new: PeerURI, _ known: PeerView?) -> [String] {
         let peer = new.fingerprint.peerID
-        let label = PeerLabel(uuid: peer.description, name: new.name, alias: nil, trust: known?.trust.text ?? Trust.stranger.rawValue)
+        let label = PeerDisplayName(uuid: peer.description, name: new.name, alias: nil, trust: known?.trust.text ?? Trust.stranger.rawValue)
         var lines = ["peer         \(label.shown(.full, columns: 80))"]
         if let known { lines.append("known here   as \(TerminalText.clean(known.label.head, columns: 60)), \(known.trust.text)") }
         for (number, line) in HumanText.fingerprint(new.fingerprint.description).enumerated() {

@@ -86,7 +86,7 @@ struct SearchCommand: AsyncParsableCommand {
         }
     }
 
-    private func cells(_ hex: HexShape) -> [Table.Cell] {
+    private func cells(_ hex: HexJSON) -> [Table.Cell] {
         [
             Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.moment(hex.receivedAt), .faint),
             Table.Cell(HexText.sender(hex, columns: 44), columns: 72, minimum: 10),
@@ -98,14 +98,14 @@ struct SearchCommand: AsyncParsableCommand {
 
 enum SearchText {
     /// The subject, and that of the topmost hex it is in.
-    static func subject(_ hex: HexShape) -> String {
+    static func subject(_ hex: HexJSON) -> String {
         let subject = HexText.subject(hex)
         guard let top = hex.top else { return subject }
         return "\(subject) (in \(top.id)\(top.subject.isEmpty ? "" : " \(top.subject)"))"
     }
 
     /// The place of what was found, where the description in its column does not show it.
-    static func match(_ hex: HexShape) -> String {
+    static func match(_ hex: HexJSON) -> String {
         guard let match = hex.match else { return "" }
         let text = match.before + match.found + match.after
         switch match.field {

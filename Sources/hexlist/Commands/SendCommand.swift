@@ -194,7 +194,7 @@ struct SendCommand: AsyncParsableCommand {
         let send = HexlistClient.BulkSend(
             peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, allowsEmpty: allowEmpty, force: force,
             reportsProgress: true)
-        let bulk = BulkRun(send: send, path: path, isStrict: strict, json: common.json)
+        let bulk = BulkSendJob(send: send, path: path, isStrict: strict, json: common.json)
         let status = try await common.withClient { try await bulk.run($0) }
         if status != .done { throw Ending(status: status) }
     }
@@ -289,7 +289,7 @@ struct SendCommand: AsyncParsableCommand {
             let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
             let why = [outcome.earlier ? "was there already, by its key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
             table.add([
-                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerLabel(outcome.peer, outcome.tag).listed()),
+                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerDisplayName(outcome.peer, outcome.tag).listed()),
                 Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 400),
             ])
         }

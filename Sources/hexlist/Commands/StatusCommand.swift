@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     /// - Parameter conflicts: trusted peers whose identity two machines have.
-    private func table(_ status: StatusShape, _ conflicts: [PeerView]) -> Table {
+    private func table(_ status: StatusJSON, _ conflicts: [PeerView]) -> Table {
         var table = Table()
         table.add("name", status.name, .strong)
         table.add("uuid", status.uuid.description)

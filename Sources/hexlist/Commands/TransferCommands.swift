@@ -208,25 +208,25 @@ struct ImportCommand: AsyncParsableCommand {
         var newHexes: Int
         var newLinks: Int
         var refused: [BulkRefusal]
-        var skipped: [SkippedShape]
+        var skipped: [SkippedJSON]
     }
 
-    private struct SkippedShape: Encodable, JSONEncodable {
+    private struct SkippedJSON: Encodable, JSONEncodable {
         var reason: String
         var count: Int
         var first: String
         /// The first five entries.
-        var items: [ItemShape]
+        var items: [ItemJSON]
 
         init(_ skip: FileReading.Skip) {
             reason = skip.reason.rawValue
             count = skip.count
             first = skip.items.first?.text ?? ""
-            items = skip.items.map { ItemShape(line: $0.line, text: $0.text) }
+            items = skip.items.map { ItemJSON(line: $0.line, text: $0.text) }
         }
     }
 
-    private struct ItemShape: Encodable, JSONEncodable {
+    private struct ItemJSON: Encodable, JSONEncodable {
         var line: Int
         var text: String
     }
@@ -253,7 +253,7 @@ struct ImportCommand: AsyncParsableCommand {
                 Done(
                     hexes: read.lines.count, links: read.links, added: result.added, addedInside: result.addedInside,
                     unchanged: result.unchanged, extended: result.extended, newHexes: result.newHexes, newLinks: result.newLinks,
-                    refused: result.refused, skipped: read.skipped.map(SkippedShape.init)))
+                    refused: result.refused, skipped: read.skipped.map(SkippedJSON.init)))
         } else {
             tell(read.skipped)
             for refusal in result.refused {
@@ -341,7 +341,7 @@ struct ImportedFile {
             take(bookmarks)
             return
         }
-        var forest = HexForest()
+        var forest = HexTree()
         for hex in file.hexes { forest.append(hex) }
         (lines, links, skipped) = (file.hexes, forest.linkCount, file.skipped)
     }

@@ -36,9 +36,10 @@ struct WebCommand: AsyncParsableCommand {
             try output.line(invitation.url)
             StandardError.note(PageText.forwarding(port: invitation.port))
         } else {
-            let file = try PageDoor.write(invitation.url, folder: HexlistPaths.folder(of: common.paths.socket))
+            let file = try PageLaunchFile.write(invitation.url, folder: HexlistPaths.folder(of: common.paths.socket))
             do throws(HexlistError) {
-                try Opener.run(Opener.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageDoor.escaped(file))
+                try Opener.run(
+                    Opener.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageLaunchFile.escaped(file))
             } catch {
                 let hint = [error.hint, "Or open what `hexlist web --print` prints."].compactMap(\.self).joined(separator: " ")
                 throw HexlistError(error.code, error.message, hint: hint)
@@ -58,7 +59,7 @@ enum PageText {
 }
 
 /// The file that a browser is given: it leads to the page. A command line with the secret could be read by every user of the machine.
-enum PageDoor {
+enum PageLaunchFile {
     /// Writes the file, with mode 0600, in place of the one of an earlier run.
     /// - Throws: `HexlistError` if it cannot be written.
     static func write(_ url: String, folder: String) throws(HexlistError) -> String {

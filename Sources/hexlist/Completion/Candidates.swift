@@ -54,7 +54,7 @@ struct Candidate: Equatable {
         self.init(word: service.name + ":", about: service.usable ? service.kind.text : service.why ?? "")
     }
 
-    init(_ hex: HexShape) {
+    init(_ hex: HexJSON) {
         self.init(word: String(hex.id), about: HexText.subject(hex))
     }
 

@@ -14,10 +14,10 @@ struct NotificationText: Equatable {
     private static let targetColumns = 40
 
     /// - Parameter events: `hex.received`, oldest first; `nil` where there are none.
-    init?(hexes events: [EventShape]) {
+    init?(hexes events: [EventJSON]) {
         guard let first = events.first else { return nil }
         let senders = events.map { event in
-            event.peer.map { PeerLabel($0, event.tag).shown(columns: Self.nameColumns) } ?? "unknown"
+            event.peer.map { PeerDisplayName($0, event.tag).shown(columns: Self.nameColumns) } ?? "unknown"
         }
         guard events.count > 1 else {
             summary = senders[0]
@@ -34,8 +34,8 @@ struct NotificationText: Equatable {
     }
 
     /// - Parameter event: `pairing.requested` or `conflict.identity`; `nil` for another one.
-    init?(_ event: EventShape) {
-        let name = event.peer.map { PeerLabel($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
+    init?(_ event: EventJSON) {
+        let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
         case "pairing.requested":
             summary = "\(name) asks to pair"
@@ -49,7 +49,7 @@ struct NotificationText: Equatable {
     }
 
     /// The text of the button that opens a link: it names the place a browser would go to. A long host keeps its end, which says whose it is.
-    /// - Parameter target: `LinkShape.opens`.
+    /// - Parameter target: `LinkJSON.opens`.
     static func opens(_ target: String) -> String {
         let shown = TerminalText.clean(target, columns: targetColumns * 8)
         return "Open " + (shown.count > targetColumns ? "…" + shown.suffix(targetColumns - 1) : shown)

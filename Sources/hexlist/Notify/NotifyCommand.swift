@@ -42,10 +42,10 @@ struct NotifyCommand: AsyncParsableCommand {
         }
     }
 
-    private func event() throws -> EventShape {
+    private func event() throws -> EventJSON {
         let bytes = try InputFile.read("-", limit: LocalAPI.bodyBytes)
         do {
-            return try EventShape(jsonBytes: bytes)
+            return try EventJSON(jsonBytes: bytes)
         } catch {
             throw HexlistError(
                 .badRequest, "Standard input is no event: \(error).", hint: "`hexlist notify --install` makes this command a hook.")
@@ -61,8 +61,8 @@ struct NotifyCommand: AsyncParsableCommand {
 
     /// hexlistd runs this for one event after the other. The first run of a burst waits, tells of all that came meanwhile, and notes the
     /// last of them; the runs of the others find that they were told.
-    private func received(_ event: EventShape) async throws {
-        let mark = NotifiedMark(common.paths)
+    private func received(_ event: EventJSON) async throws {
+        let mark = LastNotifiedEvent(common.paths)
         if let told = mark.read(), told >= event.number, try await told <= newest() { return }
         try await Task.sleep(for: Self.gathering)
         let events = try await common.withClient { client in
@@ -83,8 +83,8 @@ struct NotifyCommand: AsyncParsableCommand {
         return number
     }
 
-    private static func events(_ client: HexlistClient, after number: Int64, through last: Int64?) async throws -> [EventShape] {
-        var events: [EventShape] = []
+    private static func events(_ client: HexlistClient, after number: Int64, through last: Int64?) async throws -> [EventJSON] {
+        var events: [EventJSON] = []
         var next: Int64? = number
         while let since = next, events.count < most {
             let cursor = try await client.events(.after(since), types: ["hex.received"], limit: LocalAPI.pageLimit) { event in
@@ -97,7 +97,7 @@ struct NotifyCommand: AsyncParsableCommand {
     }
 
     /// Leaves out the events of peers for which `peer set --notify off` was said.
-    private static func wanted(_ events: [EventShape], _ client: HexlistClient) async throws -> [EventShape] {
+    private static func wanted(_ events: [EventJSON], _ client: HexlistClient) async throws -> [EventJSON] {
         let quiet = Set(try await client.peers(all: true).filter { $0.notify == false }.compactMap(\.uuid))
         return events.filter { event in event.peer.map { !quiet.contains($0) } ?? true }
     }
@@ -129,7 +129,7 @@ struct NotifyCommand: AsyncParsableCommand {
 }
 
 /// The number of the newest event of which a notification told, in the runtime folder.
-private struct NotifiedMark {
+private struct LastNotifiedEvent {
     let path: String
 
     init(_ paths: HexlistPaths) { path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), "notified") }
@@ -152,7 +152,7 @@ enum OwnFile {
         defer { close(descriptor) }
         do throws(SystemError) {
             guard fchmod(descriptor, mode) == 0 else { throw SystemError.last }
-            try WholeWrite.write(Array(text.utf8), to: descriptor)
+            try BlockingWrite.write(Array(text.utf8), to: descriptor)
             guard rename(new, path) == 0 else { throw SystemError.last }
         } catch {
             unlink(new)
@@ -209,7 +209,7 @@ private struct HookInstallation {
         }
         let output = common.output
         if output.json {
-            try output.object(InstalledShape(installed: made, kept: others))
+            try output.object(InstalledJSON(installed: made, kept: others))
         } else if !made.isEmpty {
             try output.line("Notifications of \(made.joined(separator: ", ")): \(folder)")
         }
@@ -229,7 +229,7 @@ private struct HookInstallation {
     }
 }
 
-private struct InstalledShape: Encodable, JSONEncodable {
+private struct InstalledJSON: Encodable, JSONEncodable {
     var installed: [String]
     /// Hooks of the user's own, which stay.
     var kept: [String]

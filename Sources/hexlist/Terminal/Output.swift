@@ -53,7 +53,7 @@ final class Output {
 
     /// Writes what was collected. If the reader has gone (`| head`), ends the command silently.
     func flush() throws {
-        do { try WholeWrite.write(pending, to: STDOUT_FILENO) } catch {
+        do { try BlockingWrite.write(pending, to: STDOUT_FILENO) } catch {
             guard error.code != EPIPE else { throw Ending(status: .done) }
             throw HexlistError(.internal, "Standard output cannot be written (\(error)).")
         }
@@ -70,7 +70,7 @@ enum StandardError {
 
     /// - Parameter text: already cleaned if it contains peer text.
     static func write(_ text: String) {
-        try? WholeWrite.write(Array(text.utf8), to: STDERR_FILENO)
+        try? BlockingWrite.write(Array(text.utf8), to: STDERR_FILENO)
     }
 
     /// Writes one or two lines: what happened, and what to try.

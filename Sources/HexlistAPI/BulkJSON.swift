@@ -1,0 +1,158 @@
+public import HexlistJSON
+import HexlistModel
+
+/// One line of the reply to a bulk send, `POST /v1/sends` with a stream of hexes. A summary is always the last.
+public enum BulkLine: JSONCoded, Sendable, Equatable {
+    /// `{"line","code","message"}`
+    case refused(BulkRefusal)
+    /// `{"line","warning"}`
+    case warning(BulkWarning)
+    /// `{"line"?,"outboxID","messageID","peer","state","code"?,"message"?}`
+    case outcome(BulkOutcome)
+    /// `{"progress":{…}}`
+    case progress(BulkSummary)
+    /// `{"error":{…}}`: the stream had to be given up. What was accepted stays accepted.
+    case error(ErrorJSON)
+    /// `{"summary":{…}}`
+    case summary(BulkSummary)
+    /// A line of a newer daemon; readers pass over it.
+    case other(JSONValue)
+
+    public func write(to json: inout JSONWriter) {
+        switch self {
+        case .refused(let refusal): refusal.write(to: &json)
+        case .warning(let warning): warning.write(to: &json)
+        case .outcome(let outcome): outcome.write(to: &json)
+        case .progress(let summary): json.object { $0.member("progress", summary) }
+        case .error(let error): error.write(to: &json)
+        case .summary(let summary): json.object { $0.member("summary", summary) }
+        case .other(let value): value.write(to: &json)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        if object["outboxID"] != nil {
+            self = .outcome(try BulkOutcome(json: json))
+        } else if object["line"] != nil, object["code"] != nil {
+            self = .refused(try BulkRefusal(json: json))
+        } else if object["warning"] != nil {
+            self = .warning(try BulkWarning(json: json))
+        } else if object["progress"] != nil {
+            self = .progress(try object.value("progress"))
+        } else if object["summary"] != nil {
+            self = .summary(try object.value("summary"))
+        } else if object["error"] != nil {
+            self = .error(try ErrorJSON(json: json))
+        } else {
+            self = .other(json)
+        }
+    }
+}
+
+/// A line of the input that was not accepted.
+public struct BulkRefusal: JSONShape, Sendable, Equatable {
+    /// The number of the line, from 1; blank lines count.
+    public var line: Int
+    /// `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …: a newer daemon may know more.
+    public var code: String
+    /// The fault as a text for people. It may quote the input: clean it where it is shown.
+    public var message: String
+
+    public init(line: Int, code: String, message: String) {
+        self.line = line
+        self.code = code
+        self.message = message
+    }
+}
+
+/// A line of the input that was accepted, but says something that was probably meant otherwise.
+public struct BulkWarning: JSONShape, Sendable, Equatable {
+    /// The number of the line, from 1; blank lines count.
+    public var line: Int
+    /// The warning as a text for people. It quotes the input: clean it where it is shown.
+    public var warning: String
+
+    public init(line: Int, warning: String) {
+        self.line = line
+        self.warning = warning
+    }
+}
+
+/// The outcome of one line for one peer. A bulk has one for each hex, so its JSON is written and read by hand.
+public struct BulkOutcome: JSONCoded, Sendable, Equatable {
+    /// The line of the input, from 1.
+    public var line: Int?
+    public var send: SendOutcome
+
+    public init(line: Int?, send: SendOutcome) {
+        self.line = line
+        self.send = send
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("line", line)
+            send.writeMembers(to: &$0)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        line = try JSONObject(json).optional("line")
+        send = try SendOutcome(json: json)
+    }
+}
+
+/// The counts of a bulk send, while it runs or at its end. `lines` and `invalid` count lines; the others count rows: one for each hex and
+/// peer. `accepted` is the sum of `stored`, `held`, `rejected`, `failed` and `queued`.
+public struct BulkSummary: JSONShape, Sendable, Equatable {
+    /// Lines of the input; blank ones are not counted.
+    public var lines: Int
+    /// Lines that were not accepted.
+    public var invalid: Int
+    /// Rows that are durable in the outbox.
+    public var accepted: Int
+    public var stored: Int
+    public var held: Int
+    public var rejected: Int
+    /// Rows given up: failed, expired or cancelled.
+    public var failed: Int
+    /// Rows without an answer yet.
+    public var queued: Int
+    /// Rows of `accepted` that were there already, made by an earlier send with the same key.
+    @LeftOutEmpty public var earlier: Int
+    /// Seconds since the request came.
+    public var seconds: Double
+    /// Whether the input has ended and all of it is accepted; only in a progress.
+    @LeftOutEmpty public var ended: Bool
+    /// Lines of `invalid` that have no line of their own in the reply, because too many refusals were waiting unread.
+    @LeftOutEmpty public var untold: Int
+
+    public init(
+        lines: Int = 0, invalid: Int = 0, accepted: Int = 0, stored: Int = 0, held: Int = 0, rejected: Int = 0, failed: Int = 0,
+        queued: Int = 0, earlier: Int = 0, seconds: Double = 0, ended: Bool = false, untold: Int = 0
+    ) {
+        self.lines = lines
+        self.invalid = invalid
+        self.accepted = accepted
+        self.stored = stored
+        self.held = held
+        self.rejected = rejected
+        self.failed = failed
+        self.queued = queued
+        self.earlier = earlier
+        self.seconds = seconds
+        self.ended = ended
+        self.untold = untold
+    }
+
+    /// Returns the exit status of a bulk send: of its outcomes the first of 1, 4, 2, 3, 0.
+    public func exitStatus(wait: SendWait) -> ExitStatus {
+        var statuses: [ExitStatus] = []
+        if failed > 0 { statuses.append(.failed) }
+        if rejected > 0 { statuses.append(.refused) }
+        if invalid > 0 { statuses.append(.usage) }
+        if held > 0 || queued > 0 && wait == .stored { statuses.append(.pending) }
+        return .combined(statuses)
+    }
+}

@@ -1,0 +1,35 @@
+public import HexlistJSON
+public import HexlistModel
+
+/// One event of the log.
+public struct EventJSON: JSONShape, Sendable, Equatable {
+    /// Gap-free: the event after `n` is `n + 1`.
+    public var number: Int64
+    public var at: Timestamp
+    /// `peer.up`, `hex.received`, …
+    public var type: String
+    public var peer: PeerID?
+    /// The tag of the peer; `nil` where that is this machine.
+    @Among public var tag: PeerSummary?
+    /// The local id of a hex.
+    public var hex: Int64?
+    /// The subject of that hex, as lists show it; `nil` where the hex is gone. Text of a peer.
+    public var subject: String?
+    public var outboxID: Int64?
+    public var data: JSONValue?
+
+    public init(
+        number: Int64, at: Timestamp, type: String, peer: PeerID? = nil, tag: PeerSummary? = nil, hex: Int64? = nil,
+        subject: String? = nil, outboxID: Int64? = nil, data: JSONValue? = nil
+    ) {
+        self.number = number
+        self.at = at
+        self.type = type
+        self.peer = peer
+        self.tag = tag
+        self.hex = hex
+        self.subject = subject
+        self.outboxID = outboxID
+        self.data = data
+    }
+}

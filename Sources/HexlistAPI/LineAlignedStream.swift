@@ -1,0 +1,40 @@
+/// Cuts a stream into pieces that end at line ends, so that it can be stopped after any piece without half a line being sent.
+///
+/// A line longer than `limit` is passed on in parts, because it will be refused anyway.
+public struct LineAlignedStream: Sendable {
+    private let limit: Int
+    private var rest: [UInt8] = []
+    /// The number of line ends passed on so far.
+    public private(set) var lines = 0
+
+    /// - Parameter limit: the most bytes kept back while waiting for a line end.
+    public init(limit: Int) { self.limit = limit }
+
+    /// The bytes that can be sent now; may be empty.
+    public mutating func feed(_ piece: [UInt8]) -> [UInt8] {
+        let (count, end) = piece.withUnsafeBytes { bytes in
+            var count = 0
+            var position = 0
+            while let end = bytes.lineEnd(from: position) {
+                position = end + 1
+                count += 1
+            }
+            return (count, position)
+        }
+        lines += count
+        if end == 0, rest.count + piece.count <= limit {
+            rest += piece
+            return []
+        }
+        let cut = end == 0 ? piece.count : end
+        defer { rest = Array(piece[cut...]) }
+        return rest.isEmpty && cut == piece.count ? piece : rest + piece[..<cut]
+    }
+
+    /// The last line if it has no line end.
+    public mutating func finish() -> [UInt8] {
+        if !rest.isEmpty { lines += 1 }
+        defer { rest = [] }
+        return rest
+    }
+}

@@ -1,0 +1,88 @@
+public import HexlistJSON
+
+/// The body of `PATCH /v1/mine/{id}`: what is missing stays as it is.
+public struct MineEditRequest: JSONShape, Sendable, Equatable {
+    public var description: String?
+    public var color: String?
+    /// The links from now on, in their order.
+    public var links: [LinkEdit]?
+
+    private enum CodingKeys: String, RequestKey {
+        case description, color, links
+    }
+
+    public init(description: String? = nil, color: String? = nil, links: [LinkEdit]? = nil) {
+        self.description = description
+        self.color = color
+        self.links = links
+    }
+}
+
+/// One link of the new list.
+public struct LinkEdit: JSONShape, Sendable, Equatable {
+    /// The position, from 1, that the link has now: what is missing here, and its unknown members, stay. `nil` for a new link.
+    public var from: Int?
+    /// On a new link it has to be there.
+    public var url: String?
+    public var linkDescription: String?
+    public var service: String?
+
+    private enum CodingKeys: String, RequestKey {
+        case from, url, linkDescription, service
+    }
+
+    public init(from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil) {
+        self.from = from
+        self.url = url
+        self.linkDescription = linkDescription
+        self.service = service
+    }
+}
+
+/// The body of `POST /v1/mine/{id}/move`.
+public struct MineMove: JSONShape, Sendable, Equatable {
+    /// The hex it comes to be in; `nil` for none.
+    public var parent: Int64?
+    /// The one before which it stands there; `nil` for the end.
+    public var before: Int64?
+
+    private enum CodingKeys: String, RequestKey {
+        case parent = "in"
+        case before
+    }
+
+    public init(into parent: Int64?, before: Int64? = nil) {
+        self.parent = parent
+        self.before = before
+    }
+}
+
+/// The body of `POST /v1/mine/save`.
+public struct MineSave: JSONShape, Sendable, Equatable {
+    public var ids: [Int64]
+    /// The hex of My Hexlist to put the copies into; `nil` for none.
+    public var parent: Int64?
+
+    private enum CodingKeys: String, RequestKey {
+        case ids
+        case parent = "in"
+    }
+
+    public init(_ ids: [Int64], into parent: Int64? = nil) {
+        self.ids = ids
+        self.parent = parent
+    }
+}
+
+/// What `POST /v1/mine/save` copied: the new ids, and how many hexes and links with those inside.
+public struct SavedJSON: JSONShape, Sendable, Equatable {
+    public var ids: [Int64]
+    public var hexes: Int
+    public var links: Int
+
+    public init(ids: [Int64], hexes: Int, links: Int) {
+        self.ids = ids
+        self.hexes = hexes
+        self.links = links
+    }
+}

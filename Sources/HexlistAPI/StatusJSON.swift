@@ -1,0 +1,176 @@
+public import HexlistJSON
+public import HexlistModel
+
+/// The daemon at a glance. It has more than 15 properties, one for each member of the reply.
+public struct StatusJSON: JSONShape, Sendable, Equatable {
+    public var version: String
+    public var uuid: PeerID
+    public var name: String
+    /// Whether others are told of this machine (`announce`).
+    /// `nil` from an older daemon, which always told others.
+    public var announce: Bool?
+    public var fingerprint: Fingerprint
+    public var pid: Int
+    public var port: Int
+    public var uptimeSeconds: Int
+    /// Whether peers are found by DNS-SD.
+    public var avahi: DiscoveryStatus
+    /// `nil` from an older daemon.
+    public var identity: IdentityJSON?
+    /// Domains browsed by unicast DNS.
+    @LeftOutEmpty public var domains: [DomainStatus]
+    /// Verified ones.
+    public var peers: Int
+    public var ghosts: Int
+    /// Hexes in the inbox; `nil` from an older daemon.
+    public var inbox: Int?
+    public var unread: Int
+    public var held: Int
+    /// The number of rows in each state; every state is there.
+    @OutboxCounts public var outbox: [OutboxState: Int]
+    public var storeBytes: Int64
+    /// The reason why the store cannot be written at the moment; hexes are refused for now and kept by their senders.
+    public var storeFault: String?
+    /// The reason why the configuration file as it is now does not count; the daemon goes on with what it read before.
+    public var configurationFault: String?
+    /// Hooks that are not run, and those whose last run failed.
+    @LeftOutEmpty public var hookFaults: [HookFault]
+    public var stateFolder: String
+    /// `nil` from an older daemon.
+    public var search: SearchState?
+
+    public init(
+        version: String, uuid: PeerID, name: String, announce: Bool? = true, fingerprint: Fingerprint, pid: Int, port: Int,
+        uptimeSeconds: Int, avahi: DiscoveryStatus, identity: IdentityJSON? = IdentityJSON(state: .own), domains: [DomainStatus] = [],
+        peers: Int, ghosts: Int, inbox: Int? = nil, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
+        storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String,
+        search: SearchState? = nil
+    ) {
+        self.version = version
+        self.uuid = uuid
+        self.name = name
+        self.announce = announce
+        self.fingerprint = fingerprint
+        self.pid = pid
+        self.port = port
+        self.uptimeSeconds = uptimeSeconds
+        self.avahi = avahi
+        self.identity = identity
+        self.domains = domains
+        self.peers = peers
+        self.ghosts = ghosts
+        self.inbox = inbox
+        self.unread = unread
+        self.held = held
+        self.outbox = outbox
+        self.storeBytes = storeBytes
+        self.storeFault = storeFault
+        self.configurationFault = configurationFault
+        self.hookFaults = hookFaults
+        self.stateFolder = stateFolder
+        self.search = search
+    }
+}
+
+/// The state of finding others, on the own links or in a domain.
+public enum DiscoveryState: String, Sendable {
+    /// No word of it has been heard yet.
+    case starting
+    case running
+    /// Others are seen, but this machine is not announced; of a domain: DNS answers and lists nobody.
+    case degraded
+    case unavailable
+    /// Discovery is switched off by the configuration.
+    case off
+}
+
+/// Finding others on the own links.
+public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
+    public var state: ForwardCompatibleEnum<DiscoveryState>
+    /// The fault and the advice; `nil` while it runs.
+    public var message: String?
+
+    public init(state: DiscoveryState, message: String? = nil) {
+        self.state = ForwardCompatibleEnum(state)
+        self.message = message
+    }
+}
+
+/// Browsing one domain by unicast DNS.
+public struct DomainStatus: JSONShape, Sendable, Equatable {
+    public var domain: String
+    public var state: ForwardCompatibleEnum<DiscoveryState>
+    /// The fault; `nil` while it runs.
+    public var message: String?
+
+    public init(domain: String, state: DiscoveryState, message: String? = nil) {
+        self.domain = domain
+        self.state = ForwardCompatibleEnum(state)
+        self.message = message
+    }
+}
+
+/// Whether the identity is this machine's alone.
+public struct IdentityJSON: JSONShape, Sendable, Equatable {
+    /// A state that this version does not know counts as `own`.
+    public enum State: String, Sendable {
+        case own
+        /// The state folder was last used on another machine.
+        case foreign
+        /// Another machine proves it too.
+        case conflict
+    }
+
+    private var word: ForwardCompatibleEnum<State>
+    /// The fault and the advice.
+    public var message: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case word = "state"
+        case message
+    }
+
+    public var state: State { word.known ?? .own }
+
+    public init(state: State, message: String? = nil) {
+        word = ForwardCompatibleEnum(state)
+        self.message = message
+    }
+}
+
+/// A hook that is not run, or whose last run failed.
+public struct HookFault: JSONShape, Sendable, Equatable {
+    /// The name of the hook; absent where the folder itself is wrong.
+    public var hook: String?
+    /// The fault.
+    public var message: String
+    /// When it failed.
+    public var at: Timestamp?
+
+    public init(hook: String?, message: String, at: Timestamp? = nil) {
+        self.hook = hook
+        self.message = message
+        self.at = at
+    }
+
+    /// The text for people: `peer.up: it failed: …`; the message alone where the folder itself is wrong.
+    public var text: String { hook.map { "\($0): \(message)" } ?? message }
+}
+
+/// The number of rows in each state of the outbox: `{"queued":2,…}`, every state, in the order of the enumeration.
+@propertyWrapper
+public struct OutboxCounts: JSONCoded, Sendable, Equatable {
+    public var wrappedValue: [OutboxState: Int]
+
+    public init(wrappedValue: [OutboxState: Int]) { self.wrappedValue = wrappedValue }
+
+    public func write(to json: inout JSONWriter) {
+        json.object { for state in OutboxState.allCases { $0.member(state.rawValue, wrappedValue[state] ?? 0) } }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        wrappedValue = [:]
+        for state in OutboxState.allCases { wrappedValue[state] = try object.optional(state.rawValue) ?? 0 }
+    }
+}

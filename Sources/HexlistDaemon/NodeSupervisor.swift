@@ -1,0 +1,104 @@
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistTransport
+import Logging
+import Synchronization
+
+/// Keeps the running node, which is another one after the identity was rotated, and the state of that identity.
+actor NodeSupervisor {
+    /// Makes a node with an identity and the configuration of the previous node, without starting it.
+    typealias Maker = @Sendable (Identity, NodeConfiguration) throws -> Node
+
+    private let running: Mutex<Node>
+    private let foreign: Mutex<Bool>
+    private let stateFolder: String
+    private let machine: MachineID
+    private let logger: Logger
+    private let make: Maker
+    private var rotation: Task<Void, any Error>?
+    private var isStopped = false
+    /// The reason why there is no node any more.
+    private(set) var failure: HexlistError?
+
+    init(node: Node, stateFolder: String, machine: MachineID, isForeign: Bool, logger: Logger, make: @escaping Maker) {
+        running = Mutex(node)
+        foreign = Mutex(isForeign)
+        self.stateFolder = stateFolder
+        self.machine = machine
+        self.logger = logger
+        self.make = make
+    }
+
+    nonisolated var node: Node { running.withLock { $0 } }
+    /// Whether the state folder was last used on another machine and the user has not confirmed that yet.
+    nonisolated var isForeign: Bool { foreign.withLock { $0 } }
+
+    /// Makes a new identity; everything else stays.
+    /// - Throws: `HexlistError`: `identity`, or an error of the store, if nothing was changed; otherwise the new identity is on the disk and the daemon has to be
+    ///   restarted.
+    func rotate() async throws {
+        guard !isStopped, rotation == nil else {
+            throw HexlistError(.badRequest, "The identity is being changed already, or the daemon is stopping.")
+        }
+        let task = Task { try await change() }
+        rotation = task
+        defer { rotation = nil }
+        try await task.value
+    }
+
+    private func change() async throws {
+        let old = node
+        await old.outbox.drain()
+        let identity: Identity
+        do {
+            // Before the change, so that after a crash the store accepts the old identity and the new one.
+            try await old.store.setMeta(OwnIdentity.acceptingAny)
+            identity = try Identity.replace(in: stateFolder)
+        } catch {
+            await old.outbox.resume()
+            throw error
+        }
+        logger.notice("identity rotated", metadata: ["peer.id": "\(identity.peerID)", "before": "\(old.id)"])
+        let configuration = await old.configuration
+        await old.stop()
+        do {
+            let new = try make(identity, configuration)
+            running.withLock { $0 = new }
+            try await new.start()
+        } catch {
+            let fault = error as? HexlistError ?? HexlistError(.internal, "The node cannot be started again: \(error)")
+            failure = fault
+            throw fault
+        }
+        do {
+            try await node.store.setMeta(OwnIdentity.values(for: identity))
+            try await keepIdentity()
+        } catch {
+            logger.warning("the store cannot keep whose the identity is", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// The node that runs in the place of one that has stopped; `nil` if the daemon stops.
+    func successor(of stopped: Node) async -> Node? {
+        _ = try? await rotation?.value
+        return node === stopped ? nil : node
+    }
+
+    /// Confirms that the identity belongs to this machine, wherever it came from.
+    func keepIdentity() async throws {
+        try await machine.keep(node.store)
+        foreign.withLock { $0 = false }
+    }
+
+    func reconfigure(_ configuration: NodeConfiguration) async {
+        _ = try? await rotation?.value
+        await node.reconfigure(configuration)
+    }
+
+    func stop() async {
+        isStopped = true
+        _ = try? await rotation?.value
+        await node.stop()
+    }
+}

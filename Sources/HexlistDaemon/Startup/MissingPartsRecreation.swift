@@ -1,0 +1,72 @@
+public import HexlistModel
+import HexlistStore
+import HexlistTransport
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// A store or an identity that is missing, made new on purpose while no daemon runs: `hexlistd --begin-anew`. A part that is there stays;
+/// files of a lost store, which the new one does not know, are moved aside.
+public struct MissingPartsRecreation: Sendable, Equatable {
+    public var peer: PeerID
+    public var hasNewStore: Bool
+    public var hasNewIdentity: Bool
+    /// Where the kept files and the copies on offer went that were there; `nil` if there were none.
+    public var aside: String?
+
+    /// - Throws: `HexlistError`: `badRequest` if nothing is missing, `storeUnusable` or `identity` for a part that cannot be used,
+    ///   `alreadyRunning` with a daemon that uses the folder, `stateFolder`, `storageFull`.
+    public static func run(in folder: String) throws -> MissingPartsRecreation {
+        umask(0o077)
+        let state = try StateFolder(path: folder)
+        defer { withExtendedLifetime(state) {} }  // the lock
+        // A link that leads nowhere is a missing store, in whose place the store itself refuses to make one.
+        let hasNewStore = access(state.storePath, F_OK) != 0
+        let kept = try Identity.load(from: state.path)
+        guard hasNewStore || kept == nil else {
+            throw HexlistError(
+                .badRequest, "The store and the identity in \(state.path) are there.",
+                hint: "Nothing was changed. To begin anew with both, move the whole folder away.")
+        }
+        try StateFolderContents.checkRestore(state.path)
+        let aside = try openStore(state, isNew: hasNewStore, acceptsAny: kept == nil && !hasNewStore)
+        let identity = try kept ?? Identity.create(in: state.path)
+        return MissingPartsRecreation(peer: identity.peerID, hasNewStore: hasNewStore, hasNewIdentity: kept == nil, aside: aside)
+    }
+
+    /// Opens the store, or makes it. Files are moved aside before that, so that no daemon finds them beside a new store; and back if none can be
+    /// made.
+    /// - Parameter acceptsAny: whether the store is to accept the identity that is made next. Written before that, so that a crash in between
+    ///   leaves nothing that does not fit; a new store has to stay unused.
+    private static func openStore(_ state: StateFolder, isNew: Bool, acceptsAny: Bool) throws -> String? {
+        let present = SetAsideFolder.fileFolders.filter { isNew && StateFolderContents.exists("\(state.path)/\($0)") }
+        let aside = present.isEmpty ? nil : try SetAsideFolder.make(StateFolder.beginAnewPrefix, in: state.path)
+        do {
+            if let aside {
+                for name in present { try SetAsideFolder.move("\(state.path)/\(name)", to: "\(aside)/\(name)") }
+                SetAsideFolder.synchronize(aside)
+                SetAsideFolder.synchronize(state.path)
+            }
+            let store = try HexStore(path: state.storePath)
+            if acceptsAny { try store.setMetaSync(OwnIdentity.acceptingAny) }
+            try store.close()
+        } catch {
+            if let aside {
+                for name in present { rename("\(aside)/\(name)", "\(state.path)/\(name)") }
+                rmdir(aside)
+            }
+            throw error
+        }
+        return aside
+    }
+
+    /// The report for people.
+    public var lines: [String] {
+        [
+            hasNewStore ? "The store is new and empty." : "The store is the one that was there.",
+            hasNewIdentity
+                ? "The identity is new: this machine is \(peer) now, and a stranger to others." : "This machine is \(peer), as before.",
+        ] + (aside.map { ["The files that were here are in \($0)."] } ?? [])
+    }
+}

@@ -1,0 +1,99 @@
+public import HexlistJSON
+import HexlistModel
+
+/// Hexes, and those inside them, on their way into a file or out of one. A hex stands behind the one it is in, siblings in their order.
+public struct HexTree: Sendable, Equatable {
+    public struct Link: Sendable, Equatable {
+        public var url: String
+        public var title: String
+        /// Empty for none.
+        public var service: String
+        public var extra: [Member]
+
+        public init(url: String, title: String = "", service: String = "", extra: [Member] = []) {
+            self.url = url
+            self.title = title
+            self.service = service
+            self.extra = extra
+        }
+    }
+
+    public struct Hex: Sendable, Equatable {
+        /// The index of the hex it is in; `nil` for one in none.
+        public var parent: Int?
+        public var description: String
+        public var color: String
+        /// The claim of a sender; empty for none.
+        public var senderUUID: String
+        public var senderName: String
+        public var extra: [Member]
+        public var links: [Link]
+
+        public init(
+            parent: Int? = nil, description: String = "", color: String = "", senderUUID: String = "", senderName: String = "",
+            extra: [Member] = [], links: [Link] = []
+        ) {
+            self.parent = parent
+            self.description = description
+            self.color = color
+            self.senderUUID = senderUUID
+            self.senderName = senderName
+            self.extra = extra
+            self.links = links
+        }
+    }
+
+    /// An unknown member of a HexJM or of a link.
+    public struct Member: Sendable, Equatable {
+        public var name: String
+        public var value: JSONValue
+
+        public init(_ name: String, _ value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
+
+        public init(_ name: String, _ text: String) { self.init(name, JSONValue(text)) }
+    }
+
+    public var hexes: [Hex]
+
+    public init(hexes: [Hex] = []) { self.hexes = hexes }
+
+    /// The hexes in each hex, in their order, by the index of the hex; those that are in none under `hexes.count`.
+    func childLists() -> [[Int]] {
+        var lists = [[Int]](repeating: [], count: hexes.count + 1)
+        for (index, hex) in hexes.enumerated() { lists[hex.parent ?? hexes.count].append(index) }
+        return lists
+    }
+
+    /// For each hex, whether nobody claims to have sent it, nor one it is in.
+    var areOwn: [Bool] {
+        var own: [Bool] = []
+        for hex in hexes { own.append(hex.senderUUID.isEmpty && hex.senderName.isEmpty && hex.parent.map { own[$0] } ?? true) }
+        return own
+    }
+
+    public var linkCount: Int { hexes.reduce(0) { $0 + $1.links.count } }
+}
+
+extension HexTree.Link {
+    private static let followed = ["http", "https", "ftp", "mailto"]
+
+    /// Whether a program that shows a file may follow this link of a peer. Not `javascript:` and the like, which run in the page or the program.
+    var isHarmless: Bool {
+        // As browsers read it: without white space before it.
+        let url = TerminalText.clean(url).utf8.drop { $0 == UInt8(ascii: " ") }
+        guard let colon = url.firstIndex(of: UInt8(ascii: ":")) else { return false }
+        let scheme = url[..<colon].map(ASCII.lowercased)
+        return Self.followed.contains { $0.utf8.elementsEqual(scheme) }
+    }
+}
+
+extension [HexTree.Member] {
+    func value(_ name: StaticString) -> JSONValue? { first { $0.name.utf8.elementsEqual(name.bytes) }?.value }
+}
+
+extension StaticString {
+    var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: utf8Start, count: utf8CodeUnitCount) }
+}

@@ -1,0 +1,63 @@
+import HexlistModel
+import Synchronization
+
+/// The last lines that rclone wrote, for the reason of its end; and the port it announced.
+struct StderrTail: Sendable {
+    private static let lines = 8
+    private static let lineBytes = 1_000
+    private var rest: [UInt8] = []
+    private var last: [String] = []
+    private(set) var port: UInt16?
+
+    /// - Returns: the port, with the line that announces it.
+    mutating func hear(_ bytes: ArraySlice<UInt8>) -> UInt16? {
+        var heard: UInt16?
+        for byte in bytes {
+            guard byte == UInt8(ascii: "\n") else {
+                if rest.count < Self.lineBytes { rest.append(byte) }
+                continue
+            }
+            let line = String(decoding: rest, as: UTF8.self)
+            rest.removeAll(keepingCapacity: true)
+            if port == nil, let number = Self.port(in: line) { (port, heard) = (number, number) }
+            if last.count == Self.lines { last.removeFirst() }
+            last.append(line)
+        }
+        return heard
+    }
+
+    /// The newest line that tells of a failure, without its time; the newest one if none does.
+    var reason: String {
+        let told = last.last { $0.utf8.firstRange(of: "Failed".utf8) != nil } ?? last.last ?? ""
+        // 2026/11/23 00:03:33 Failed to …
+        let isTimed = told.utf8.count > 20 && told.utf8.first.map(ASCII.isDigit) == true
+        return isTimed ? String(decoding: told.utf8.dropFirst(20), as: UTF8.self) : told
+    }
+
+    /// Why it did not start.
+    var fault: RcloneFault {
+        let text = last.joined(separator: "\n").utf8
+        if text.firstRange(of: "not allowed to ask for password".utf8) != nil { return .encrypted }
+        if text.firstRange(of: "password command".utf8) != nil || text.firstRange(of: "password-command".utf8) != nil
+            || text.firstRange(of: "most likely wrong password".utf8) != nil
+        {
+            return .noPassword
+        }
+        return .notStarted(reason)
+    }
+
+    private static func port(in line: String) -> UInt16? {
+        let mark = "Serving remote control on http://127.0.0.1:".utf8
+        guard let range = line.utf8.firstRange(of: mark) else { return nil }
+        let digits = line.utf8[range.upperBound...].prefix { ASCII.isDigit($0) }
+        return UInt16(String(decoding: digits, as: UTF8.self))
+    }
+}
+
+/// The words of a process, heard on the thread that attends to it.
+final class StderrReader: Sendable {
+    private let words = Mutex(StderrTail())
+
+    func hear(_ bytes: ArraySlice<UInt8>) -> UInt16? { words.withLock { $0.hear(bytes) } }
+    var fault: RcloneFault { words.withLock { $0.fault } }
+}

@@ -1,0 +1,52 @@
+import HexlistModel
+
+/// The weight of the hexes of all sessions that wait for the store, and the decision which sessions may be read (Docs/Protocol.md,
+/// "Delivery").
+///
+/// Only whole frames count: an incomplete frame, however slowly it comes, shuts nobody out. A little of each trusted peer may wait whatever
+/// waits of others, so that none is ever shut out; strangers, whose keys cost nothing, share one part.
+struct InboundMemoryLimit {
+    enum Owner: Hashable {
+        case strangers
+        /// A trusted peer, by the key it proved.
+        case peer(PeerID)
+    }
+
+    struct Limits {
+        var all = ProtocolLimits.allSessionsWeight
+        var strangers = ProtocolLimits.strangersWeight
+        var peer = ProtocolLimits.peerWeight
+    }
+
+    private let limits: Limits
+    private(set) var all = 0
+    /// The weight of each owner that has something waiting.
+    private(set) var weights: [Owner: Int] = [:]
+    /// Whether the bound was reached and less than a quarter of it has become free since, so that sessions are not paused and resumed with
+    /// every batch.
+    private(set) var isFull = false
+    private(set) var isFullOfStrangers = false
+
+    init(limits: Limits = Limits()) { self.limits = limits }
+
+    /// Changes the weight that waits of an owner.
+    /// - Returns: whether this changes which others may be read.
+    mutating func change(_ owner: Owner, by weight: Int) -> Bool {
+        all += weight
+        let own = weights[owner, default: 0] + weight
+        weights[owner] = own == 0 ? nil : own
+        let before = (isFull, isFullOfStrangers)
+        isFull = Self.isFull(isFull, all, limits.all)
+        if owner == .strangers { isFullOfStrangers = Self.isFull(isFullOfStrangers, own, limits.strangers) }
+        return before != (isFull, isFullOfStrangers)
+    }
+
+    private static func isFull(_ wasFull: Bool, _ weight: Int, _ limit: Int) -> Bool { weight >= (wasFull ? limit / 4 * 3 : limit) }
+
+    func mayRead(_ owner: Owner) -> Bool {
+        switch owner {
+        case .strangers: !isFull && !isFullOfStrangers
+        case .peer: !isFull || weights[owner, default: 0] < limits.peer
+        }
+    }
+}

@@ -1,0 +1,25 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// Writes to a descriptor that blocks.
+public enum BlockingWrite {
+    /// Writes all of the bytes, in as many calls as that takes.
+    /// - Throws: the system's error; some of the bytes may be written then.
+    public static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) throws(SystemError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw .last }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    public static func write(_ bytes: [UInt8], to descriptor: CInt) throws(SystemError) {
+        let result = bytes.withUnsafeBytes { bytes in
+            Result { () throws(SystemError) in try write(bytes, to: descriptor) }
+        }
+        try result.get()
+    }
+}

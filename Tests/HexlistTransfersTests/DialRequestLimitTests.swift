@@ -1,0 +1,27 @@
+import Testing
+
+@testable import HexlistTransfers
+
+@Suite("Dials that a peer asked for, to be served files on") struct RequestedDialsTests {
+    @Test("so many in a while, and a rest after one that led nowhere")
+    func bounds() {
+        let start = ContinuousClock.now
+        var dials = DialRequestLimit()
+        func begins(_ now: ContinuousClock.Instant) -> Bool { dials.begin(now: now) }
+        for _ in 0..<DialRequestLimit.most {
+            #expect(begins(start))
+            dials.ended(true, now: start)
+        }
+        #expect(!begins(start + .seconds(9)))
+        #expect(!dials.isOver(now: start + .seconds(9)))
+        #expect(dials.isOver(now: start + DialRequestLimit.window))
+        #expect(begins(start + DialRequestLimit.window))
+        #expect(dials.underWay == 1)
+        #expect(!dials.isOver(now: start + .seconds(100)))
+        dials.ended(false, now: start + .seconds(13))
+        #expect(!begins(start + .seconds(22)))
+        #expect(!dials.isOver(now: start + .seconds(22)))
+        #expect(dials.isOver(now: start + .seconds(23)))
+        #expect(begins(start + .seconds(23)))
+    }
+}

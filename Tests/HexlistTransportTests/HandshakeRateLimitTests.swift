@@ -1,0 +1,131 @@
+import NIOCore
+import NIOEmbedded
+import TestSupport
+import Testing
+
+@testable import HexlistTransport
+
+@Suite(.timeLimit(.minutes(5))) struct HandshakeTurnsTests {
+    /// A loop and a clock that only go on when they are told.
+    private final class Stage {
+        let loop = EmbeddedEventLoop()
+        var now = ContinuousClock.now
+        var begun: [Int] = []
+        lazy var turns = HandshakeRateLimit(perSecond: 10, eventLoop: loop, now: { [unowned self] in now })
+
+        func enter(_ numbers: ClosedRange<Int>) -> [HandshakeRateLimit.Turn] {
+            numbers.compactMap { number in
+                let turn = turns.enter { self.begun.append(number) }
+                if turn == nil { begun.append(number) }
+                return turn
+            }
+        }
+
+        func advance(_ milliseconds: Int64) {
+            now += .milliseconds(milliseconds)
+            loop.advanceTime(by: .milliseconds(milliseconds))
+        }
+    }
+
+    @Test("a second's worth begins at once; the others wait, and begin in order")
+    func order() {
+        let stage = Stage()
+        #expect(stage.enter(1...15).count == 5)
+        #expect(stage.begun == Array(1...10))
+        stage.advance(99)
+        #expect(stage.begun.count == 10)
+        stage.advance(1)
+        #expect(stage.begun == Array(1...11))
+        // A new one does not overtake those that wait.
+        _ = stage.enter(16...16)
+        for _ in 0..<5 { stage.advance(100) }
+        #expect(stage.begun == Array(1...16))
+    }
+
+    @Test("who went away costs no turn")
+    func givenUp() {
+        let stage = Stage()
+        let waiting = stage.enter(1...40)
+        for turn in waiting.dropLast() { turn.giveUp() }
+        stage.advance(100)
+        #expect(stage.begun == Array(1...10) + [40])
+    }
+
+    @Test("a handshake whose turn comes later is not begun, and then goes on with what came before")
+    func endToEnd() async throws {
+        var limits = TransportLimits.patient
+        limits.handshakesPerSecond = 1
+        let peer = try await Endpoint(limits)
+        let other = try await Endpoint()
+        let waited = try await peer.occupyTurnsUntilOneWaits()
+        _ = try await other.dial(peer)
+        #expect(try await peer.transport.eventLoop.submit { waited.value }.get())
+        #expect(try await peer.accepted.next().peerFingerprint == other.identity.fingerprint)
+        #expect(try await peer.waitingTurns() == [0, 0])
+        await peer.transport.shutdown()
+        await other.transport.shutdown()
+    }
+
+    @Test("strangers wait apart from the last addresses of trusted peers, and their end is noticed while they wait")
+    func apart() async throws {
+        var limits = TransportLimits.patient
+        limits.handshakesPerSecond = 1
+        let peer = try await Endpoint(limits)
+        let other = try await Endpoint()
+        _ = try await other.dial(peer)
+        let waiting = try await peer.occupyTurns()
+        var strangers: [any Channel] = []
+        for _ in 0..<8 { strangers.append(try await RawPeer.connect(to: peer.port, greeting: [0x16, 3, 1]).1) }
+        try await eventually("all strangers wait") { try await waiting() == strangers.count }
+        peer.transport.setReservedAddresses(["127.0.0.1"])
+        _ = try await other.dial(peer)
+        for stranger in strangers { try await stranger.close() }
+        // Both dialled ones are left, and the strangers' turn has not come.
+        try await peer.reaches([2, 2])
+        #expect(try await waiting() == strangers.count)
+        await peer.transport.shutdown()
+        await other.transport.shutdown()
+    }
+}
+
+extension Endpoint {
+    /// Turns of nobody come first, and are given up as soon as somebody's waits behind them.
+    /// - Returns: whether one has waited; on the loop, since a dial has not the time that tests may take on a slow machine.
+    fileprivate func occupyTurnsUntilOneWaits() async throws -> NIOLoopBoundBox<Bool> {
+        let (state, loop) = (transport.state, transport.eventLoop)
+        let hasWaited = NIOLoopBoundBox.makeBoxSendingValue(false, eventLoop: loop)
+        try await loop.submit {
+            let turns = state.value.turns
+            var begun = 0
+            let first = (0..<100).compactMap { _ in turns.enter { begun += 1 } }
+            func look() {
+                guard !state.value.isStopping else { return }
+                guard turns.count > first.count - begun else {
+                    loop.assumeIsolated().scheduleTask(in: .milliseconds(5), look)
+                    return
+                }
+                hasWaited.value = true
+                for turn in first { turn.giveUp() }
+            }
+            look()
+        }.get()
+        return hasWaited
+    }
+
+    /// Turns of nobody come first, and last for longer than a test may.
+    /// - Returns: the number of turns behind them.
+    fileprivate func occupyTurns() async throws -> () async throws -> Int {
+        let (state, loop) = (transport.state, transport.eventLoop)
+        let left = NIOLoopBoundBox.makeBoxSendingValue(0, eventLoop: loop)
+        try await loop.submit {
+            for _ in 0..<1_000 where state.value.turns.enter({ left.value -= 1 }) != nil { left.value += 1 }
+        }.get()
+        return { try await loop.submit { state.value.turns.count - left.value }.get() }
+    }
+
+    /// Handshakes that wait for their turn: of anybody, and of reserved addresses.
+    fileprivate func waitingTurns() async throws -> [Int] {
+        let state = transport.state
+        return try await transport.eventLoop.submit { [state.value.turns.count, state.value.reservedTurns.count] }.get()
+    }
+}
