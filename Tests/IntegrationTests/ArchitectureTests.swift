@@ -69,6 +69,7 @@ import Testing
         "!names.contains(item.name)": "names in requests of the local API",
         "$0.rawValue == name || $0.rawValue.hasPrefix(name": "types of events in requests of the local API",
         "HexlistDNS/": "DNSName compares bytes",
+        "HexlistFormats/QR": "the version of a QR code is a number",
         "guard answer.name == services": "DNSName compares bytes",
         "HexlistStore/Inbox/HexInserter.swift": "slices of a frame",
         "HexlistStore/Inbox/LinkRows.swift": "slices of a frame",

@@ -29,7 +29,7 @@ struct IDShowCommand: AsyncParsableCommand {
         guard qr else { return try show(status, common.output) }
         let own = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: OwnAddresses.list(port: status.port))
         let output = common.output
-        if output.terminal.isInteractive { try await QRCode.show(own.text, output) }
+        if output.terminal.isInteractive { try QRCodeText.write(own.text, output) }
         try output.line(own.text)
         try output.flush()
     }
