@@ -23,11 +23,16 @@ struct APIQuery {
 
     func texts(_ name: String) -> [String] { query.values(name) }
 
-    /// The value of a parameter; `nil` if it is missing or empty.
+    /// The value of a text parameter; `nil` if it is missing or empty.
     func text(_ name: String) throws(HexlistError) -> String? {
+        try value(name).flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// The value of a parameter, which may be empty; `nil` if it is missing.
+    private func value(_ name: String) throws(HexlistError) -> String? {
         let values = query.values(name)
         guard values.count <= 1 else { throw HexlistError(.badRequest, "`\(name)` is given twice.") }
-        return values.first.flatMap { $0.isEmpty ? nil : $0 }
+        return values.first
     }
 
     /// The value of a flag: `false` if it is missing, `true` if it has no value.
@@ -41,7 +46,7 @@ struct APIQuery {
     }
 
     func number(_ name: String, _ range: ClosedRange<Int64>) throws(HexlistError) -> Int64? {
-        guard let text = try text(name) else { return nil }
+        guard let text = try value(name) else { return nil }
         guard let number = Int64(text), range.contains(number) else {
             throw Self.notAllowed(name, text, "a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
@@ -50,7 +55,7 @@ struct APIQuery {
 
     func choice<Choice: RawRepresentable & CaseIterable>(_ name: String, _ fallback: Choice) throws(HexlistError) -> Choice
     where Choice.RawValue == String {
-        guard let text = try text(name) else { return fallback }
+        guard let text = try value(name) else { return fallback }
         return try Self.choice(text, of: name)
     }
 
@@ -69,7 +74,7 @@ struct APIQuery {
 
     /// The position at which a list continues.
     func cursor() throws(HexlistError) -> Int64? {
-        guard let text = try text("after") else { return nil }
+        guard let text = try value("after") else { return nil }
         guard let cursor = Int64(text), cursor >= 0 else {
             throw HexlistError(.badRequest, "`after` takes what a list gave as `next`.")
         }
@@ -78,14 +83,14 @@ struct APIQuery {
 
     /// A moment, as this API writes them.
     func time(_ name: String) throws(HexlistError) -> Timestamp? {
-        guard let text = try text(name) else { return nil }
+        guard let text = try value(name) else { return nil }
         guard let time = Timestamp(text) else { throw Self.notAllowed(name, text, "a time as `2031-04-05T06:07:08.009Z`") }
         return time
     }
 
     /// The value of a span of time, in seconds.
     func seconds(_ name: String, fallback: Double) throws(HexlistError) -> Double {
-        guard let text = try text(name) else { return fallback }
+        guard let text = try value(name) else { return fallback }
         guard let seconds = DurationText.seconds(text), seconds <= LocalAPI.longestWaitSeconds else {
             throw Self.notAllowed(name, text, "seconds up to \(Int(LocalAPI.longestWaitSeconds))")
         }
