@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A stored hex as lists show it, and with its links as `show` does. It has more than 15 properties, one for each member of the reply.
+/// A stored hex as lists show it, and with its links as `show` does.
 public struct HexJSON: JSONShape, Sendable, Equatable {
     /// Local: it does not travel.
     public var id: Int64

@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// One row of the outbox. It has more than 15 properties, one for each member of the reply.
+/// One row of the outbox.
 public struct OutboxView: JSONShape, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID

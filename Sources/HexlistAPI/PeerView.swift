@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A peer, or a ghost, in lists and by itself. It has more than 15 properties because the JSON object has as many members.
+/// A peer, or a ghost, in lists and by itself.
 public struct PeerView: JSONShape, Sendable, Equatable {
     public enum State: String, JSONWord, Sendable {
         case verified, away, ghost

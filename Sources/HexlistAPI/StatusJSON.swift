@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The daemon at a glance. It has more than 15 properties, one for each member of the reply.
+/// The daemon at a glance.
 public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var version: String
     public var uuid: PeerID

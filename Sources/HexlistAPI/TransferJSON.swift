@@ -9,7 +9,7 @@ public enum TransferStage: String, JSONWord, Sendable {
     case done, failed, cancelled
 }
 
-/// A file that this machine fetches. It has more than 15 properties, one for each member of the reply.
+/// A file that this machine fetches.
 public struct TransferView: JSONShape, Sendable, Equatable {
     public var id: Int64
     /// The hex with the link; it may be deleted since.

@@ -7,7 +7,7 @@ import Logging
 /// Avahi's thread: owns the client and everything made from it. `run` is the thread's body; no other thread touches these properties.
 ///
 /// Callbacks only note what happened. Freeing, making and calls to the daemon follow after the callback has returned, so nothing is ever
-/// freed inside its own callback. It has more than 15 properties because each of libavahi-client's handles has one beside its state.
+/// freed inside its own callback.
 final class AvahiLoop {
     private let mailbox: AvahiMailbox
     let domains: [String]

@@ -1,7 +1,7 @@
 import HexlistModel
 
-/// The directory's state of one peer UUID, whoever claims it. It has more than 15 properties: each is a fact of its own that announcements,
-/// probes or sessions told, and any combination of them occurs.
+/// State of one peer UUID in the directory, shared by all keys that claim it. Announcements, probes and sessions each set properties of
+/// their own, so any combination of values occurs.
 struct DirectoryPeer: Sendable {
     enum Presence: Sendable, Equatable {
         /// Announced, but proved by no Hello.

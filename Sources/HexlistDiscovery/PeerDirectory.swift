@@ -9,8 +9,8 @@ public import HexlistModel
 /// the directory holds at most `limits.records` announcements and about `limits.instances` peers besides those of the store, opens at
 /// most `limits.resolvers` resolvers, and begins at most `limits.probesPerSecond` probes a second on average.
 ///
-/// It has more than 15 properties because it is one machine: peers, announcements, conflicts, probes and deadlines change together, with
-/// each input. What could be taken out is (`ProbeQueue`, `ResolverSlots`, `DialPolicy`, `IdentityConflict`).
+/// Peers, announcements, conflicts, probes and deadlines change together with each input. Independent parts are types of their own:
+/// `ProbeQueue`, `ResolverSlots`, `DialPolicy`, `IdentityConflict`.
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
 

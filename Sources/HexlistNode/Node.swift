@@ -16,8 +16,8 @@ import HexlistWire
 /// The actor's executor is the event loop of its connections, so a frame reaches the state it changes without a hop; slow work (SQLite,
 /// DNS-SD) runs on threads of its own and comes back to the loop.
 ///
-/// It has more than 15 properties because they are its parts: what it was made with and never changes, and the owners of its state
-/// (Docs/Architecture.md, "The node and its owners"). Its own state is the configuration, the port, and whether it drains or stops.
+/// Most of its properties are the owners of its state (Docs/Architecture.md, "The node and its owners"). Its own state is the
+/// configuration, the port, and whether it drains or stops.
 public actor Node {
     public nonisolated let store: HexStore
     public nonisolated let identity: Identity

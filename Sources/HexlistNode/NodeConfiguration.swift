@@ -35,7 +35,7 @@ public struct NodeConfiguration: Sendable {
 
     public init(name: String) { self.name = name }
 
-    /// The keys `limits.…` of the configuration. It has more than 15 properties, one for each key.
+    /// The keys `limits.…` of the configuration.
     public struct Limits: Sendable, Equatable {
         /// The most bytes of one frame from a trusted peer, at least 1 MiB.
         public var frameBytes = ProtocolLimits.trustedFrameBytes

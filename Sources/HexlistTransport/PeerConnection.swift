@@ -7,8 +7,6 @@ import Synchronization
 ///
 /// Confined to its event loop, which every entry asserts; that makes it `Sendable`. No method calls the delegate before it returns:
 /// consequences of a call happen at the end of the current burst of frames or in the next turn of the loop.
-///
-/// It has more than 15 properties because eleven are constants that say whose connection this is; the others are the state of one channel.
 public final class PeerConnection: @unchecked Sendable {
     public enum Role: Sendable {
         case dialer, acceptor

@@ -2,7 +2,7 @@ import HexlistModel
 import Logging
 import NIOCore
 
-/// The state of a transport, confined to its event loop. It has more than 15 properties because it is what all parts of a transport share.
+/// The state of a transport, confined to its event loop. All parts of the transport share it.
 final class TransportState {
     let eventLoop: any EventLoop
     let contexts: TLSContexts

@@ -6,8 +6,8 @@ public import HexlistModel
 /// and the latest Pong are merged here until the connection takes them, so a peer that does not read makes nothing grow. There is no clock
 /// and no randomness in here.
 ///
-/// It has more than 15 properties because a connection has: who the two are, the numbers of each direction, what is owed, and the times of
-/// the last sign of life, frame and receipt, each of which ends it by a rule of its own.
+/// Its state: both identities, the frame numbers of each direction, the receipts owed, and the times of the last byte, frame and receipt.
+/// Each of these times has a timeout of its own that ends the session.
 public struct Session: Sendable {
     public typealias Instant = ContinuousClock.Instant
 

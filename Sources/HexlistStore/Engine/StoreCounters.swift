@@ -1,8 +1,7 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The row of `tally`: the next numbers to give, and the counts of everything. It has more than 15 properties because the row has as many
-/// columns, and is read and written whole.
+/// The row of `tally`: the next numbers to give, and the counts of everything. The row is read and written as a whole.
 struct StoreCounters: Equatable {
     var nextHex: Int64 = 1
     var nextInbox: Int64 = 1

@@ -9,7 +9,7 @@ public enum StoredTransferState: String, Sendable, CaseIterable {
     case done, failed, cancelled
 }
 
-/// A file that this machine fetches from a peer. It has more than 15 properties because it is the row.
+/// A file that this machine fetches from a peer.
 public struct TransferRow: Sendable, Equatable {
     public var id: Int64 = 0
     /// The hex with the link; it may be deleted since.

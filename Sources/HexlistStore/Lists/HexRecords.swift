@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// The values of one hex that lists show. It has more than 15 properties, one for each column.
+/// The values of one hex that lists show.
 public struct HexSummary: Sendable, Equatable {
     /// The local id, by which people and scripts name the hex; never reused.
     public var id: Int64

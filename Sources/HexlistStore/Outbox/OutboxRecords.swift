@@ -105,7 +105,7 @@ public struct OutboxBounds: Sendable, Equatable {
     }
 }
 
-/// A row of the outbox without its body. Its state is never `.sending`. It has more than 15 properties, one for each column.
+/// A row of the outbox without its body. Its state is never `.sending`.
 public struct OutboxRow: Sendable, Equatable {
     /// The row's id, which is also the order of delivery; never reused.
     public var id: Int64

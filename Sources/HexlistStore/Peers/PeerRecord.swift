@@ -21,7 +21,7 @@ public struct PeerEndpoint: Sendable, Hashable {
 }
 
 /// A peer the store remembers: trusted, blocked, with an alias, in a group, with a setting of its own, or with hexes in the store or the
-/// outbox. It has more than 15 properties because it is the row.
+/// outbox.
 public struct PeerRecord: Sendable, Equatable {
     public var peer: PeerID
     /// The fingerprint; `nil` until a session proved it. A trusted peer always has one.

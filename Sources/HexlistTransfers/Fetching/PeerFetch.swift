@@ -9,8 +9,7 @@ import NIOCore
 /// One attempt to fetch a file: opens what is there of it, asks the peer for the rest, writes it, and gives it its name.
 ///
 /// Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. Bytes that the peer sends
-/// meanwhile wait in the connection, which reads no further. It has more than 15 properties because it has the parts of one attempt: the
-/// request, the bytes, the callbacks.
+/// meanwhile wait in the connection, which reads no further.
 final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private enum Phase {
         /// The partial file is being opened, or a connection is made.

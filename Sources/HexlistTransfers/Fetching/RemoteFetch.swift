@@ -5,8 +5,8 @@ import NIOCore
 /// One attempt to fetch a file of a remote: makes the partial file, has it written by the service, reports progress meanwhile, checks the
 /// length, and hands it over to get its name. An interrupted attempt does not resume.
 ///
-/// It has more than 15 properties because it has the parts of one attempt, as `PeerFetch`. Confined to the event loop; files are opened and
-/// looked at on the threads for them. A file without a name is deleted once the service has stopped writing it.
+/// Confined to the event loop; files are opened and read on the file threads. A file without a name is deleted once the service has
+/// stopped writing it.
 final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     /// The time between two looks at the length.
     private static let lookPause = TimeAmount.milliseconds(300)

@@ -29,8 +29,7 @@ enum Excess {
 /// Reads a HexJM in one pass over its bytes, into slices of them; the hexes inside it (`HexReader+Children`) in one more for each level.
 ///
 /// Members come in any order and may repeat. Each is read at its place and the last one wins (T19), so a repeated member costs no more
-/// than its own bytes. It has more than 15 properties: one for each member of what it reads, and the
-/// buffers that are used again for the next.
+/// than its own bytes. Its buffers are reused for the next hex.
 struct HexReader {
     var texts = TextReader()
     var unknown = UnknownMembers()

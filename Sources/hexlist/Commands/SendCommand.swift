@@ -5,7 +5,7 @@ import HexlistClient
 import HexlistModel
 import HexlistSystem
 
-/// `hexlist send`. It has more than 15 properties, one for each option.
+/// `hexlist send`.
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send", abstract: "Send a hex, a bundle of links with a description and a colour, or a stream of them.",
