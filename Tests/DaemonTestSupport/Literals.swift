@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-// Values of the local API beside the texts that tests write.
+// Literals for values of the local API, so that tests can write them as text.
 
 extension ForwardCompatibleEnum: ExpressibleByStringLiteral {
     public init(stringLiteral text: String) { self.init(text: text) }

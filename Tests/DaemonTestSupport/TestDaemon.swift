@@ -13,7 +13,7 @@ import TestSupport
 
 @testable public import HexlistDaemon
 
-/// A daemon's parts in this process: a real node on loopback TLS, a real store, the real API on a real socket.
+/// A daemon in the test process: a real node on loopback TLS, a real store and the real API on a real socket.
 public struct TestDaemon: Sendable {
     public let api: APIContext
     public let keeper: NodeSupervisor
@@ -22,7 +22,7 @@ public struct TestDaemon: Sendable {
     public let configuration: ConfigurationInForce
     public let hookFaults: HookFaults
 
-    /// Runs `body` with as many daemons as names, which find each other by an in-memory discovery.
+    /// Runs `body` with one daemon per name. The daemons find each other through an in-memory discovery.
     public static func with(_ names: String..., settings: Settings.API = .init(), _ body: ([TestDaemon]) async throws -> Void) async throws
     {
         let link = InMemoryLink()
@@ -87,13 +87,13 @@ public struct TestDaemon: Sendable {
     public var node: Node { keeper.node }
     public var uuid: String { node.id.description }
 
-    /// Waits until this one sees as many peers.
+    /// Waits until this daemon sees the given number of peers.
     public func awaitPeers(_ count: Int) async throws {
         try await client.watchPeers(all: false) { $0.count < count }
     }
 
-    /// Seconds for a reply or a send: a test measures no time by it. Daemon and client share the few threads of the test program with other
-    /// tests; some of those compute for a minute on a loaded machine, and hold up all that waits for a thread.
+    /// Timeout in seconds for a reply or a send. It is long because daemon and client share the test program's thread pool with tests that
+    /// compute for up to a minute on a loaded machine.
     public static let patience = 240.0
 
     public func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil)

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("The local API", .timeLimit(.minutes(5)))
 struct APITests {
-    @Test("status and the own identity")
+    @Test("status and this machine's identity")
     func status() async throws {
         try await TestDaemon.with("ada") { daemons in
             let status = try await daemons[0].client.status()
@@ -98,7 +98,7 @@ struct APITests {
         }
     }
 
-    @Test("the same key sends once; with other content it is refused")
+    @Test("a reused key sends once; with other content it is refused")
     func keys() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -116,7 +116,7 @@ struct APITests {
         }
     }
 
-    @Test("peers: names, aliases, trust, and what is refused")
+    @Test("peers: names, aliases, trust and refusals")
     func peers() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -145,7 +145,7 @@ struct APITests {
         }
     }
 
-    @Test("an absent peer's row waits; it can be cancelled and shows why it waits")
+    @Test("an absent peer's row waits, shows the reason, and can be cancelled")
     func outbox() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -166,7 +166,7 @@ struct APITests {
         }
     }
 
-    @Test("events have no gaps, are followed as they come, and what is asked wrongly is refused")
+    @Test("events have no gaps and can be followed; malformed queries are refused")
     func events() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -196,7 +196,7 @@ struct APITests {
         }
     }
 
-    @Test("1 700 ids in one request, ranges, what a peer sent, all of a list")
+    @Test("1 700 ids in one request, ranges, all hexes of a peer, all hexes of a list")
     func manyHexes() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -209,9 +209,9 @@ struct APITests {
             }
             #expect(last == 3_300)
             #expect(try await bob.client.delete(.ids(Array(1...1_700))).changed == 1_700)
-            // A range is of what was received.
+            // A range selects received hexes only.
             #expect(try await bob.client.delete(.ids([1_701], ranges: [1...1_000, 1_702...3_200])).changed == 1)
-            // In two transactions.
+            // The deletion takes two transactions.
             #expect(try await bob.client.delete(.list(location: "mine")).changed == 1_599)
             #expect(try await bob.client.delete(.list(location: "mine")).changed == 0)
 
@@ -220,7 +220,7 @@ struct APITests {
             #expect(try await bob.client.delete(.list(from: "ada")).changed == 0, "only the inbox, where nothing is said")
             #expect(try await bob.client.accept(.ids([], ranges: [held[3]...held[3]])).changed == 1)
             #expect(try await bob.client.accept(.list(from: "ada", newest: held[2])).changed == 1, "what came later is left out")
-            // An id is no place in the inbox, and what is held is in none of its places.
+            // An inbox position is not an id, and held hexes have no position in the inbox.
             let elsewhere = try await #require(throws: HexlistError.self) { try await bob.client.delete(.list(newest: held[0])) }
             #expect(elsewhere.code == .badRequest)
             #expect(try await bob.client.delete(.list(location: "held", newest: held[2])).changed == 0, "accepted meanwhile")
@@ -238,7 +238,7 @@ struct APITests {
         }
     }
 
-    @Test("the newest events, those of some types, and those to come; a hex is told by its subject")
+    @Test("queries for the newest events, for types, and for future events; an event of a hex has its subject")
     func newestEvents() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
@@ -270,7 +270,7 @@ struct APITests {
             let typo = try await #require(throws: HexlistError.self) { try await list(.oldest, ["hex.recieved"]) }
             #expect(typo.code == .badRequest && typo.hint == "Did you mean `hex.received`?")
 
-            // What comes while one follows; the first one tells that it is followed.
+            // Events that arrive while a client follows. The first of them shows that following has begun.
             var numbers: [Int64] = []
             try await ada.client.followEvents(.last(1), types: ["hex.held"]) { event in
                 numbers.append(event.number)
@@ -285,7 +285,7 @@ struct APITests {
         }
     }
 
-    @Test("on another user's socket nothing is said", .enabled(if: geteuid() == 0, "only root can give a socket away"))
+    @Test("another user's socket is refused before any byte is sent", .enabled(if: geteuid() == 0, "only root can give a socket away"))
     func foreignSocket() async throws {
         try await TestDaemon.with("ada") { daemons in
             chown(daemons[0].socket, 4_711, 4_711)

@@ -3,8 +3,8 @@ import HexlistJSON
 import HexlistModel
 import Testing
 
-/// The lines of a bulk reply, as scripts read them.
-@Suite("Shapes of a bulk send")
+/// The lines of a bulk reply, which scripts parse.
+@Suite("JSON of a bulk send")
 struct BulkShapeTests {
     private static let uuid = PeerID(UUIDBytes(high: 0x5E3C_1234_0000_8000, low: 0x8000_0000_0000_000A))
 
@@ -38,7 +38,7 @@ struct BulkShapeTests {
             .error(ErrorJSON(code: "outboxFull", message: "m", hint: "h")), #"{"error":{"code":"outboxFull","message":"m","hint":"h"}}"#)
     }
 
-    @Test("a line of a newer daemon is no error; a known one that misses a member is")
+    @Test("an unknown type of line is ignored; a known type without a required member is an error")
     func tolerance() throws {
         #expect(try BulkLine(jsonBytes: Array(#"{"weather":{"rain":1}}"#.utf8)) == .other(JSONValue(parsing: #"{"weather":{"rain":1}}"#)))
         let more = #"{"line":1,"code":"c","message":"m","more":[]}"#
@@ -49,7 +49,7 @@ struct BulkShapeTests {
     }
 
     @Test(
-        "of several outcomes the first of 1, 4, 2, 3, 0",
+        "the worst outcome decides, in the order 1, 4, 2, 3, 0",
         arguments: [
             (BulkSummary(lines: 2, accepted: 2, stored: 2), SendWait.stored, HexlistAPI.ExitStatus.done), (BulkSummary(), .stored, .done),
             (BulkSummary(stored: 2, queued: 1), .stored, .pending), (BulkSummary(stored: 2, queued: 1), .queued, .done),
@@ -62,7 +62,7 @@ struct BulkShapeTests {
     }
 }
 
-@Suite("Lines out of a stream")
+@Suite("Splitting a stream into lines")
 struct LineSplitterTests {
     private struct Line: Equatable {
         var number: Int
@@ -81,7 +81,7 @@ struct LineSplitterTests {
     }
 
     @Test(
-        "whatever the pieces, the lines are the same; one that is too long is named and costs no other",
+        "lines do not depend on chunk sizes; a line that is too long is reported and the others are read",
         arguments: [
             ("", []), ("\n", [""]), ("a", ["a"]), ("a\n", ["a"]), ("a\nb", ["a", "b"]), ("a\r\n\n b\n", ["a\r", "", " b"]),
             ("12345\n123456\n1", ["12345", nil, "1"]), ("123456789", [nil]), ("123456789\n\nx\n", [nil, "", "x"]),
@@ -93,9 +93,9 @@ struct LineSplitterTests {
     }
 }
 
-@Suite("Pieces that end where lines end")
+@Suite("Chunks that end at line ends")
 struct WholeLinesTests {
-    @Test("a piece ends with a line, the rest waits for its own end, and nothing is lost")
+    @Test("a chunk ends at a line end, the remainder is kept, and nothing is lost")
     func pieces() {
         var whole = LineAlignedStream(limit: 8)
         func feed(_ text: String) -> String { String(decoding: whole.feed(Array(text.utf8)), as: UTF8.self) }
@@ -105,7 +105,7 @@ struct WholeLinesTests {
         #expect(feed("\n") == "de\n")
         #expect(feed("f\ng\n") == "f\ng\n")
         #expect(whole.lines == 4)
-        // Longer than any line that is taken: let through in parts, so that no more than the bound is kept.
+        // A line over the bound is passed on in parts, so that the buffer stays within the bound.
         #expect(feed("12345678") == "")
         #expect(feed("9") == "123456789")
         #expect(feed("0\nx") == "0\n")

@@ -5,9 +5,9 @@ import HexlistClient
 import HexlistModel
 import Testing
 
-@Suite("Files by the local API", .timeLimit(.minutes(5)))
+@Suite("Files in the local API", .timeLimit(.minutes(5)))
 struct FileAPITests {
-    @Test("offered, sent, fetched, listed and forgotten")
+    @Test("a file is offered, sent, fetched, listed and removed")
     func wholeWay() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "hexlist-api-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder.appending(path: "to"), withIntermediateDirectories: true)
@@ -20,7 +20,7 @@ struct FileAPITests {
             for (one, other) in [(ada, bob), (bob, ada)] { _ = try await one.client.trust(other.uuid, fingerprint: nil) }
             let offer = try await ada.client.offer(OfferRequest(paths: [file.path], to: ["bob"])) { _ in }
             #expect(offer.files == 1 && offer.size == 4 && offer.leftOut == 0)
-            // The same again is the same link, and nothing is read.
+            // A second offer of the same file returns the same link, without reading the file.
             #expect(try await ada.client.offer(OfferRequest(paths: [file.path], to: ["bob"])) { _ in } == offer)
             _ = try await ada.client.send(
                 HexlistClient.Send(content: .hex(Array(offer.hex.bytes)), peers: ["bob"], timeout: TestDaemon.patience))
@@ -54,7 +54,7 @@ struct FileAPITests {
         }
     }
 
-    @Test("shared, listed, linked, fetched and ended")
+    @Test("a folder is shared, listed, linked, fetched and unshared")
     func shares() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "hexlist-api-\(UUID().uuidString)")
         for name in ["talks/2026", "to"] {
@@ -110,7 +110,7 @@ struct FileAPITests {
                 let error = await #expect(throws: HexlistError.self) { try await change() }
                 #expect(error?.code == code, "\(String(describing: error))")
             }
-            // An alias that is the name of the own shares names neither.
+            // An alias that equals this machine's own name is ambiguous: it selects the shares of neither.
             _ = try await bob.client.rename(ada.uuid, alias: "shares")
             let error = await #expect(throws: HexlistError.self) { try await bob.client.files(of: "shares", at: "", limit: 1) }
             #expect(error?.code == .ambiguous)

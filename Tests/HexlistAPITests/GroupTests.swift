@@ -6,9 +6,9 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Groups and policies by the local API", .timeLimit(.minutes(5)))
+@Suite("Groups and policies in the local API", .timeLimit(.minutes(5)))
 struct GroupTests {
-    @Test("a hex to a group goes to each member once, beside peers named by themselves")
+    @Test("a hex sent to a group and to single peers reaches each peer once")
     func send() async throws {
         try await TestDaemon.with("ada", "bob", "eve") { daemons in
             let (ada, bob, eve) = (daemons[0], daemons[1], daemons[2])
@@ -24,7 +24,7 @@ struct GroupTests {
             let sent = try await ada.send(["https://example.org"], to: ["eve", "@TEAM", "bob"])
             #expect(sent.map(\.peer.description) == [eve.uuid, bob.uuid] && sent.allSatisfy { $0.state == .stored })
 
-            // What is wrong is said, and sends nothing.
+            // An unknown recipient is reported, and nothing is sent.
             for (name, code) in [("@taem", HexlistError.Code.notFound), ("@", .notFound), ("@bob", .notFound)] {
                 await #expect { try await ada.send(["https://example.org"], to: [name]) } throws: { ($0 as? HexlistError)?.code == code }
             }
@@ -37,7 +37,7 @@ struct GroupTests {
             let empty = await #expect(throws: HexlistError.self) { try await ada.send(["https://example.org"], to: ["@team"]) }
             #expect(empty?.message == "@Team has no peers.")
 
-            // An alias of that form goes on naming its peer, unless a group has the name.
+            // An alias that looks like a group still names its peer unless a group has that name.
             _ = try await ada.client.rename("bob", alias: "@team")
             await #expect { try await ada.send(["https://example.org"], to: ["@team"]) } throws: {
                 ($0 as? HexlistError)?.code == .ambiguous
@@ -51,7 +51,7 @@ struct GroupTests {
         }
     }
 
-    @Test("what a peer calls itself never takes the place of a group")
+    @Test("a peer's own name never shadows a group")
     func strangersName() async throws {
         try await TestDaemon.with("ada", "@team") { daemons in
             let ada = daemons[0]
@@ -62,7 +62,7 @@ struct GroupTests {
         }
     }
 
-    @Test("groups travel with the roster")
+    @Test("rosters contain groups")
     func roster() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0].client, daemons[1].client)
@@ -81,7 +81,7 @@ struct GroupTests {
         }
     }
 
-    @Test("of a trusted peer hexes are held or refused, as is set, and taken again")
+    @Test("hexes of a trusted peer are held or refused as its policy says, then accepted again")
     func policy() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -94,7 +94,7 @@ struct GroupTests {
             #expect(try await bob.client.setPeer("ada", receive: .nothing, notify: nil).notify == false)
             let refused = try await ada.send(["https://example.org/2"], to: ["bob"])
             #expect(refused.map(\.state) == [.queued])
-            // The refusal is for now: taking hexes again makes the peer try again, and takes in what is held.
+            // The refusal is temporary. Accepting again makes the peer retry and moves held hexes to the inbox.
             let row = try await ada.client.outboxRow(refused[0].outboxID)
             #expect(row.lastError?.contains("This peer takes no hexes of yours for now.") == true)
             let taken = try await bob.client.setPeer("ada", receive: .inbox, notify: true)

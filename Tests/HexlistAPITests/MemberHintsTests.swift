@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Misspelt members of a bulk line")
+@Suite("Hints for misspelt members of a bulk line")
 struct MemberHintsTests {
     private func hints(_ lines: [String]) -> [String] {
         var (hints, decoder) = (MemberHints(), BulkLineDecoder(allowsEmpty: true))
@@ -15,7 +15,7 @@ struct MemberHintsTests {
     }
 
     @Test(
-        "a name nearly known names the known one",
+        "a near miss suggests the known name",
         arguments: [
             (#"{"colour":"x","links":[]}"#, "`color`"), (#"{"desc":"x","links":[]}"#, "`description`"), (#"{"link":["a:b"]}"#, "`links`"),
             (#"{"links":[{"url":"a:b","description":"x"}]}"#, "`linkDescription`"), (#"{"links":[{"URL":"a:b"}]}"#, "`url`"),
@@ -25,7 +25,7 @@ struct MemberHintsTests {
         #expect(hints.count == 1 && hints[0].hasSuffix("Did you mean \(meant)?"), "\(hints)")
     }
 
-    @Test("other names, and those told already, are passed over; many cost no more than a few")
+    @Test("unrelated names and repeated names give no hint; the cost is bounded")
     func others() {
         #expect(
             hints([#"{"tags":[1],"x":2,"weather":{},"children":[],"links":[]}"#, #"{"description":"d","color":"c","links":[]}"#]) == [])

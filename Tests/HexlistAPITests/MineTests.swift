@@ -7,10 +7,10 @@ import Testing
 
 @testable import HexlistDaemon
 
-/// Hexes inside hexes, and My Hexlist, over the local API and between daemons.
+/// Nested hexes and My Hexlist, over the local API and between daemons.
 @Suite("My Hexlist over the local API", .timeLimit(.minutes(5)))
 struct MineTests {
-    /// Eight levels, with all the links a hex may have in the innermost.
+    /// A hex of eight levels with the maximum number of links in the innermost.
     private static let deep: String = {
         let links = (0..<5_000).map { "\"https://example.org/\($0)\"" }.joined(separator: ",")
         return (1..<8).reversed().reduce(#"{"description":"8","links":[\#(links)]}"#) {
@@ -18,7 +18,7 @@ struct MineTests {
         }
     }()
 
-    @Test("the largest tree is made here, sent, saved there and forwarded from there, with all that is in it")
+    @Test("the largest tree is created, sent, saved and forwarded unchanged")
     func wholeWay() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -36,7 +36,7 @@ struct MineTests {
             #expect(Self.same(received, made))
             let saved = try await bob.client.saveMine([received.id], into: nil)
             #expect(saved.hexes == 8 && saved.links == 5_000)
-            // Back to where it was made: as it came.
+            // Forwarded back to its creator, it is unchanged.
             #expect(
                 try await bob.client.send(.init(content: .forward(saved.ids[0]), peers: [ada.uuid], timeout: TestDaemon.patience)).map(
                     \.state) == [.stored])
@@ -47,7 +47,7 @@ struct MineTests {
         }
     }
 
-    @Test("a deletion that is only tried counts what is inside, once, and deletes nothing")
+    @Test("a dry run of a deletion counts each nested hex once and deletes nothing")
     func dryRun() async throws {
         try await TestDaemon.with("ada") { daemons in
             let client = daemons[0].client
@@ -61,7 +61,7 @@ struct MineTests {
             ] {
                 #expect(try await client.deletion(.ids(ids)) == expected)
             }
-            // A range is of what was received.
+            // A range selects received hexes only.
             #expect(try await client.deletion(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
             #expect(try await client.delete(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
             #expect(
@@ -72,7 +72,7 @@ struct MineTests {
         }
     }
 
-    @Test("hexes are added, edited, moved and deleted; what cannot be is refused in words")
+    @Test("hexes are added, edited, moved and deleted; impossible changes are refused with a reason")
     func changes() async throws {
         try await TestDaemon.with("ada") { daemons in
             let client = daemons[0].client

@@ -8,12 +8,12 @@ import Yams
 @testable import HexlistDaemon
 @testable import HexlistJSON
 
-/// Docs/openapi.yaml against the code: operations against the router, members against the values' own conformances, words against the
-/// enumerations.
+/// Compares Docs/openapi.yaml with the code: operations with the router, members with the `JSONShape` conformances, allowed strings with
+/// the enumerations.
 @Suite("Docs/openapi.yaml", .timeLimit(.minutes(5))) struct OpenAPITests {
     // MARK: Operations
 
-    @Test("every operation of the router and no other") func operations() async throws {
+    @Test("the page has exactly the operations of the router") func operations() async throws {
         let paths = try #require(try Self.page()["paths"]?.mapping)
         var described: Set<String> = []
         for (path, item) in paths {
@@ -30,7 +30,7 @@ import Yams
     // MARK: Members
 
     struct Value: Sendable, CustomTestStringConvertible {
-        /// Where its members are described: names of `components/schemas` and of properties below.
+        /// The place in the page that describes a value: names of `components/schemas`, then of properties.
         var place: String
         var type: any (Decodable & Sendable).Type
         var testDescription: String { place }
@@ -62,17 +62,17 @@ import Yams
         Value("FilePage", FilePage.self), Value("LinkSummary", LinkSummary.self),
     ]
 
-    @Test("a value has the members it is described with; those that it cannot be read without are required", arguments: values)
+    @Test("each value has exactly the members described; a member is required if decoding fails without it", arguments: values)
     func members(value: Value) throws {
         let (names, required) = try Self.described(value.place)
         let (own, needed) = FieldProbe.fields(of: value.type)
         #expect(names.sorted() == own.sorted())
-        // A group is there or not as a whole.
+        // Members of a group are present all or none.
         let mark = (value.type as? any MemberGroup.Type)?.mark
         #expect(needed.subtracting(required).filter { $0 != mark } == [])
     }
 
-    @Test("an outcome of a send, written by hand, has the members it is described with") func send() throws {
+    @Test("an outcome of a send, encoded by hand, has exactly the members described") func send() throws {
         let peer = PeerID(.nil)
         let least = SendOutcome(outboxID: 1, messageID: MessageID(.nil), peer: peer, state: .queued)
         let most = SendOutcome(
@@ -86,7 +86,7 @@ import Yams
     // MARK: Words
 
     @Test(
-        "a member that is one of some words has those of the enumeration",
+        "the allowed strings of a member are those of the enumeration",
         arguments: [
             ("SendState", OutboxState.allCases.map(\.rawValue)), ("Send.waitingFor", OutboxWait.allCases.map(\.rawValue)),
             ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
@@ -103,7 +103,7 @@ import Yams
         #expect(Set(described) == Set(words))
     }
 
-    @Test("codes of errors are those there are") func codes() throws {
+    @Test("the page has exactly the error codes of the code") func codes() throws {
         let codes = try #require(try Self.schema("Error.error.code")["examples"]?.sequence).compactMap(\.string)
         #expect(codes.filter { HexlistError.Code(rawValue: $0) == nil } == [])
     }
@@ -115,7 +115,7 @@ import Yams
         return try #require(try compose(yaml: String(contentsOf: root.appending(path: "Docs/openapi.yaml"), encoding: .utf8)))
     }
 
-    /// `Status.domains`: the member of a schema, or what an array of it holds.
+    /// Path such as `Status.domains`: a schema's member, or the elements of that member if it is an array.
     private static func schema(_ place: String) throws -> Node {
         let schemas = try #require(try page()["components"]?["schemas"])
         let names = place.split(separator: ".").map(String.init)
@@ -146,7 +146,7 @@ import Yams
     }
 }
 
-/// A decoder that is asked for members and notes which: what a type reads, without a text of it.
+/// A decoder without input that records the members a type asks for.
 private struct FieldProbe: Decoder {
     private final class Notes {
         var names: [String] = []
@@ -157,7 +157,7 @@ private struct FieldProbe: Decoder {
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// - Returns: the members, and those it cannot do without.
+    /// - Returns: all members, and the required ones.
     static func fields(of type: any Decodable.Type) -> (names: [String], needed: Set<String>) {
         let probe = FieldProbe()
         _ = try? type.init(from: probe)
@@ -170,7 +170,7 @@ private struct FieldProbe: Decoder {
 
     private struct Unexpected: Error {}
 
-    /// Something of nearly every type.
+    /// Provides a value of nearly every type.
     private static let samples = [
         "\"\"", "0", "true", "[]", "{}", "null", "\"00000000-0000-0000-0000-000000000000\"", "\"\(String(repeating: "0", count: 64))\"",
         "\"0000000000000000\"", "\"1970-01-01T00:00:00.000Z\"",
@@ -189,7 +189,7 @@ private struct FieldProbe: Decoder {
         var codingPath: [any CodingKey] { [] }
         var allKeys: [Key] { [] }
 
-        /// Asked of members that need not be there.
+        /// Asks for the optional members.
         func contains(_ key: Key) -> Bool {
             probe.notes.names.append(key.stringValue)
             return false

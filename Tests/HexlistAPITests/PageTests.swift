@@ -11,7 +11,7 @@ import Testing
 struct PageTests {
     private static let page = #"{"items":[{"id":1,"t":"a,]}\"[\\"},{"id":2,"n":[1,[2,{}]]}],"next":"7"}"#
 
-    @Test("a page is taken apart as it arrives, however it is cut", arguments: [1, 2, 3, 7, 1_000])
+    @Test("a page is split into items as it arrives, at any chunk size", arguments: [1, 2, 3, 7, 1_000])
     func pieces(size: Int) throws {
         var parser = PageParser()
         var items: [String] = []
@@ -24,7 +24,7 @@ struct PageTests {
         #expect(try parser.finish() == "7")
     }
 
-    @Test("an item is kept until it is complete, and no longer than it may be")
+    @Test("an item is buffered until it is complete, within the bound")
     func bound() throws {
         var parser = PageParser(limit: 100)
         #expect(try parser.feed(#"{"items":["#.utf8).isEmpty)
@@ -33,7 +33,7 @@ struct PageTests {
     }
 
     @Test(
-        "what ends before its end is no page, and neither is anything else",
+        "truncated pages and other JSON are refused",
         arguments: ["", #"{"items":[{"id":1}"#, #"{"items":[]"#, #"{"item":[],"next":null}"#, "[]", "7"])
     func noPage(text: String) throws {
         var parser = PageParser()
@@ -57,7 +57,7 @@ struct PageTests {
         func write(to json: inout JSONWriter) { json.string(String(repeating: "\u{1}", count: count)) }
     }
 
-    @Test("a page ends at 4 MiB of JSON, escapes counted, and has one item whatever it takes")
+    @Test("a page ends at 4 MiB of JSON, counted with escapes, and has at least one item")
     func bytes() async throws {
         func page(_ counts: [Int], next: Int64?) async throws -> (items: Int, next: String?) {
             let response = APIReply.page(counts.indices.map { $0 }, next: next, cursor: { Int64($0) }, shape: { Text(count: counts[$0]) })
@@ -68,7 +68,7 @@ struct PageTests {
             #expect(collector.bytes.readableBytes <= LocalAPI.pageBytes + 64 || items == 1)
             return (items, try parser.finish())
         }
-        // Six bytes for each.
+        // Each character takes six bytes.
         let mebibyte = (1 << 20) / 6
         #expect(try await page([mebibyte, mebibyte], next: nil) == (2, nil))
         #expect(try await page([mebibyte, mebibyte], next: 9) == (2, "9"))

@@ -7,9 +7,9 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Pairing by the local API", .serialized, .timeLimit(.minutes(5)))
+@Suite("Pairing in the local API", .serialized, .timeLimit(.minutes(5)))
 struct PairingAPITests {
-    /// Waits, by the stream, for something of the pairings.
+    /// Waits on the event stream until the pairings satisfy a condition.
     private static func found<Value>(_ client: HexlistClient, _ look: (PairingOverview) -> Value?) async throws -> Value {
         var value: Value?
         try await client.watchPairings { pairings in
@@ -19,7 +19,7 @@ struct PairingAPITests {
         return try #require(value)
     }
 
-    @Test("from the request to trust, by what the stream says")
+    @Test("from request to trust, as seen on the event stream")
     func agreement() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
@@ -48,7 +48,7 @@ struct PairingAPITests {
         }
     }
 
-    @Test("what is wrong with a request is said, and is no failure")
+    @Test("an invalid request is reported, and no pairing fails because of it")
     func wrong() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
@@ -78,7 +78,7 @@ struct PairingAPITests {
         }
     }
 
-    @Test("shapes are read as they are written")
+    @Test("pairing values are the same after encoding and decoding")
     func shapes() throws {
         let pairing = PairingView(
             id: 7, peer: PeerID(UUIDBytes(high: 1, low: 2)), name: "n", fingerprint: Fingerprint(bytes: [UInt8](repeating: 1, count: 32)),

@@ -8,8 +8,8 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistStore
 
-/// What a caller meets that is not our client: `curl --unix-socket`, a script, a mistake.
-@Suite("The local API by hand", .timeLimit(.minutes(5)))
+/// Requests from other clients: `curl --unix-socket`, scripts, malformed input.
+@Suite("The local API with raw requests", .timeLimit(.minutes(5)))
 struct RawAPITests {
     @Test("replies are JSON and carry the version")
     func version() async throws {
@@ -26,7 +26,7 @@ struct RawAPITests {
         }
     }
 
-    @Test("mistakes are answered in the one shape of errors, with the fitting status")
+    @Test("errors have one JSON form and the matching status")
     func mistakes() async throws {
         let long = String(repeating: "x", count: LocalAPI.bodyBytes + 1)
         let table: [(line: String, headers: String, body: String, status: Int, code: String, word: String)] = [
@@ -102,7 +102,7 @@ struct RawAPITests {
         }
     }
 
-    @Test("a method that a path does not take is answered with those it takes")
+    @Test("a wrong method gets 405 with the allowed methods")
     func allow() async throws {
         try await TestDaemon.with("ada") { daemons in
             for (line, allowed) in [
@@ -115,7 +115,7 @@ struct RawAPITests {
         }
     }
 
-    @Test("a reader that connects again goes on behind the event it had; what is no number, or no event's, is passed over")
+    @Test("a reconnecting reader continues after its last event; an invalid Last-Event-ID is ignored")
     func lastEventID() async throws {
         try await TestDaemon.with("ada") { daemons in
             try await daemons[0].node.store.write { for _ in 1...3 { try $0.appendEvent(.peerUp, at: 0) } }
@@ -126,7 +126,7 @@ struct RawAPITests {
         }
     }
 
-    @Test("headers are bounded; a connection that breaks the bounds costs nobody else anything")
+    @Test("headers are bounded; a connection over the bounds affects no other connection")
     func bounds() async throws {
         try await TestDaemon.with("ada") { daemons in
             let many = (0..<100).map { "X-\($0): 1\r\n" }.joined()
@@ -142,7 +142,7 @@ struct RawAPITests {
         }
     }
 
-    @Test("an event stream tells what there is, and ends with the daemon")
+    @Test("an event stream sends existing events, and ends with the daemon")
     func stream() async throws {
         try await TestDaemon.with("ada") { daemons in
             async let reply = ask(daemons[0], request("GET /v1/peers", headers: "Accept: text/event-stream\r\n"))

@@ -2,14 +2,14 @@ import DaemonTestSupport
 import NIOCore
 import NIOPosix
 
-/// A reply of the local API as it came over the socket.
+/// A reply of the local API with its unparsed bytes.
 struct RawReply {
     var status: Int
     var head: String
     var body: String
 }
 
-/// Sends one request on a connection of its own, and reads until the daemon closes it.
+/// Sends one request on its own connection and reads until the daemon closes it.
 func ask(_ daemon: TestDaemon, _ text: String) async throws -> RawReply {
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
         .connect(unixDomainSocketPath: daemon.socket) { channel in
@@ -26,7 +26,7 @@ func ask(_ daemon: TestDaemon, _ text: String) async throws -> RawReply {
     return RawReply(status: Int(status) ?? 0, head: String(parts.first ?? ""), body: parts.count == 2 ? String(parts[1]) : "")
 }
 
-/// The text of a request that has the connection closed after it.
+/// Text of a request with `Connection: close`.
 func request(_ line: String, headers: String = "", body: String = "") -> String {
     "\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\(headers)\r\n\(body)"
 }

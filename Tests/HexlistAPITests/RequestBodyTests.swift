@@ -4,14 +4,14 @@ import HexlistJSON
 import Testing
 import Yams
 
-/// Bodies of requests as Docs/openapi.yaml describes them, against a daemon: optional members may be left out, required ones may not.
-@Suite("Docs/openapi.yaml, bodies of requests", .timeLimit(.minutes(5))) struct RequestBodyTests {
-    /// One way to write the body of an operation with no more members than it has to have.
+/// Sends request bodies as described in Docs/openapi.yaml to a daemon. Optional members may be missing; required members may not.
+@Suite("Docs/openapi.yaml: request bodies", .timeLimit(.minutes(5))) struct RequestBodyTests {
+    /// One variant of an operation's body, with the required members only.
     struct Body {
         var operation: String
         var type: String
         var members: [String: String]
-        /// Members that may be added, with a value of the type they have.
+        /// The optional members, each with a value of its type.
         var optional: [String: String]
 
         func text(without left: String? = nil, adding: [String: String] = [:]) -> String {
@@ -20,7 +20,7 @@ import Yams
         }
     }
 
-    @Test("a body with its required members alone is refused for none that is missing, and one without any of them is") func minimal()
+    @Test("a body with exactly the required members is complete; without any one of them it is refused") func minimal()
         async throws
     {
         let bodies = try Self.bodies()
@@ -30,7 +30,7 @@ import Yams
                 let reply = try await send(body, body.text(), daemons[0])
                 #expect(!reply.contains("is missing") && !reply.contains("is not known here"), "\(body.operation) \(body.text()): \(reply)")
                 for name in body.members.keys {
-                    // Without it another way may be meant, of which something else is missing.
+                    // Without the member, the body may match another variant, in which a different member is missing.
                     let reply = try await send(body, body.text(without: name), daemons[0])
                     #expect(
                         reply.contains("missing") || reply.contains("\"code\":\"malformed\"") || reply.contains("\"code\":\"badRequest\""),
@@ -40,7 +40,7 @@ import Yams
         }
     }
 
-    @Test("a member that is described is known") func known() async throws {
+    @Test("every described member is known") func known() async throws {
         try await TestDaemon.with("ada") { daemons in
             for body in try Self.bodies() {
                 for (name, value) in body.optional {
@@ -53,7 +53,7 @@ import Yams
         }
     }
 
-    @Test("files are offered to all trusted peers, or as the links of a hex, without the members that are for other ways") func offers()
+    @Test("files are offered to all trusted peers or as a hex's links, without the members of other variants") func offers()
         async throws
     {
         try await TestDaemon.with("ada", "bob") { daemons in
@@ -70,7 +70,7 @@ import Yams
             let kept = try await ask(
                 ada, request("POST /v1/mine", body: #"{"description":"d","links":[{"url":"https://example.org/"}]}"#))
             let id = try #require(try JSONObject(JSONValue(parsing: kept.body))["id"]?.text)
-            // A hex without files has nothing to offer, which is found out once the request was taken.
+            // An offer for a hex without files is refused after the body has been read.
             for body in ["{\"hex\":\(id),\"toAll\":true}", "{\"hex\":\(id),\"to\":[\"bob\"]}"] {
                 let reply = try await ask(ada, request("POST /v1/offers", body: body))
                 #expect(reply.body.contains("No link of hex \(id) leads to a file of a peer."), "\(body): \(reply.body)")
@@ -84,7 +84,7 @@ import Yams
 
     // MARK: The page
 
-    /// Every body with members, once for each choice of those that have to be there.
+    /// Every body with members, once for each variant of its required members.
     private static func bodies() throws -> [Body] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "Docs/openapi.yaml"), encoding: .utf8)
@@ -126,7 +126,7 @@ import Yams
             return found.map(resolved) ?? node
         }
 
-        /// One way to write an object: the members that have to be there, and all that may be.
+        /// One variant of an object: its required members and all its members.
         struct Way {
             var required: Set<String> = []
             var properties: [String: Node] = [:]
@@ -136,7 +136,7 @@ import Yams
             }
         }
 
-        /// Each way that a schema describes; one is enough.
+        /// All variants of a schema; a body matches one of them.
         func ways(of schema: Node) -> [Way] {
             let schema = resolved(schema)
             var own = Way(required: Set(schema["required"]?.sequence?.compactMap(\.string) ?? []))

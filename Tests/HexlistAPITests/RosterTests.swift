@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Rosters", .timeLimit(.minutes(5)))
 struct RosterTests {
-    /// Some key, and its line.
+    /// A peer's key and its roster line.
     private func peer(
         _ number: UInt8, name: String = "n", alias: String? = nil, trust: String = "trusted", addresses: [String] = []
     ) throws -> RosterPeer {
@@ -16,7 +16,7 @@ struct RosterTests {
             uuid: key.peerID.description, fingerprint: key.description, name: name, alias: alias, trust: trust, addresses: addresses)
     }
 
-    @Test("what is exported is taken over elsewhere: trust, blocks and aliases; itself is passed over; again it changes nothing")
+    @Test("a roster transfers trust, blocks and aliases; the own entry is skipped; a second import changes nothing")
     func roundTrip() async throws {
         try await TestDaemon.with("ada", "bob", "eve") { daemons in
             let (ada, bob, eve) = (daemons[0], daemons[1], daemons[2])
@@ -36,7 +36,7 @@ struct RosterTests {
         }
     }
 
-    @Test("a peer that was never met is known by its key, alias and addresses, and exported as it came")
+    @Test("an unknown peer is imported with key, alias and addresses, and exported unchanged")
     func neverMet() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -49,13 +49,13 @@ struct RosterTests {
             #expect(Set(exported.addresses) == Set(met.addresses))
             #expect((exported.uuid, exported.fingerprint, exported.alias) == (met.uuid, met.fingerprint, "c"))
             #expect(try await ada.importRoster(met.lineBytes) == RosterImport(unchanged: 1))
-            // A name is not enough, and neither is a stranger without an alias worth remembering.
+            // Peers known by name only, and strangers without an alias, are not exported.
             #expect(try await ada.importRoster(try peer(2, name: "carl", trust: "stranger").lineBytes) == RosterImport(unchanged: 1))
             #expect(try await ada.peers(all: true).filter { $0.state == .away }.map(\.uuid?.description) == [met.uuid])
         }
     }
 
-    @Test("a line that is wrong is refused with its number and why, and the others are done")
+    @Test("a bad line is refused with its number and reason; the other lines are imported")
     func refusals() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -87,19 +87,19 @@ struct RosterTests {
             let known = try await ada.peers(all: true).filter { $0.state == .away }
             #expect(Set(known.compactMap(\.uuid?.description)) == [good.uuid, last.uuid])
 
-            // A key whose UUID is known with another key.
+            // A different key for a known UUID.
             var other = last
             other.fingerprint = other.fingerprint.dropLast(2) + "00"
             #expect(try await ada.importRoster(other.lineBytes).refused.map(\.code) == ["wrongKey"])
         }
     }
 
-    @Test("an alias that only the rule of this version refuses does not refuse its line")
+    @Test("an alias that only this version refuses does not invalidate its line")
     func oldAlias() throws {
         #expect(try RosterReader(Array(try peer(1, alias: "cafe").jsonText.utf8)).entries.map(\.entry.alias) == ["cafe"])
     }
 
-    @Test("more peers than a roster may have are refused together")
+    @Test("a roster over the maximum number of peers is refused as a whole")
     func tooMany() throws {
         let line = Array("{}\n".utf8)
         let most = [[UInt8]](repeating: line, count: LocalAPI.rosterEntries).flatMap(\.self)
@@ -109,7 +109,7 @@ struct RosterTests {
 }
 
 extension RosterReader {
-    /// Reads a whole roster, in two pieces.
+    /// Imports a roster that arrives in two chunks.
     fileprivate init(_ bytes: [UInt8]) throws(HexlistError) {
         self.init()
         for piece in [bytes.prefix(bytes.count / 2), bytes.dropFirst(bytes.count / 2)] {

@@ -6,9 +6,9 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Searching over the local API", .timeLimit(.minutes(5)))
+@Suite("Search in the local API", .timeLimit(.minutes(5)))
 struct SearchAPITests {
-    @Test("what arrived is found at once, with the place; the same link again says where it was; links are listed once")
+    @Test("a new hex is found at once with its place; a repeated link shows its earlier place; links are listed once")
     func search() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -50,7 +50,7 @@ struct SearchAPITests {
         }
     }
 
-    @Test("what cannot be searched for is refused")
+    @Test("an invalid search is refused")
     func refused() async throws {
         try await TestDaemon.with("ada") { daemons in
             for text in ["", "---", "host:", "color:tael", String(repeating: "a", count: 1_001)] {

@@ -3,8 +3,8 @@ import HexlistJSON
 import HexlistModel
 import Testing
 
-/// The shapes are a contract: scripts read these bytes.
-@Suite("Shapes of the local API")
+/// The JSON of the local API is a contract: scripts parse these bytes.
+@Suite("JSON of the local API")
 struct ShapeTests {
     private static let uuid = PeerID(UUIDBytes(high: 0x5E3C_1234_0000_8000, low: 0x8000_0000_0000_000A))
     private static let message = MessageID(uuid.uuid)
@@ -83,7 +83,7 @@ struct ShapeTests {
                 + #""nextAttemptAt":"2031-04-05T06:07:08.009Z","lastError":"gone","createdAt":"2031-04-05T06:07:08.009Z","bytes":99}"#)
     }
 
-    @Test("what a row waits for, what it is about and why it was refused") func reasons() throws {
+    @Test("reasons why a row waits, its subject, and reasons of a refusal") func reasons() throws {
         try check(
             SendOutcome(
                 outboxID: 4, messageID: Self.message, peer: Self.uuid, state: .queued, earlier: true, waitingFor: .retry,
@@ -115,7 +115,7 @@ struct ShapeTests {
             #"{"number":12,"at":"2031-04-05T06:07:08.009Z","type":"hex.received","peer":"\#(Self.uuid)","hex":7,"data":{"a": 1}}"#)
     }
 
-    @Test("every row that names a peer says who that is: name, alias and trust") func tags() throws {
+    @Test("each row with a peer has the peer's name, alias and trust") func tags() throws {
         let tag = PeerSummary(name: "Robert", alias: "Bob", trust: .blocked)
         try check(
             SendOutcome(outboxID: 4, messageID: Self.message, peer: Self.uuid, tag: tag, state: .queued),
@@ -204,7 +204,7 @@ struct ShapeTests {
     }
 
     @Test(
-        "what a shape does not know is a newer daemon's; what it misses is an error",
+        "an unknown member is ignored; a missing required member is an error",
         arguments: [
             (#"{"changed":1,"more":{"a":[]}}"#, true), (#"{"changed":"1"}"#, false), (#"{"changed":1.5}"#, false), (#"{}"#, false),
             (#"[]"#, false),
@@ -215,7 +215,7 @@ struct ShapeTests {
     }
 
     @Test(
-        "a member of a request that is not known is a mistake of the caller",
+        "an unknown member of a request is the caller's error",
         arguments: [
             #"{"alias":"a","trust":1}"#, #"{"Alias":"a"}"#, #"{}"#, #"{"receive":"all"}"#, #"{"receive":null}"#, #"{"notify":"off"}"#,
         ])

@@ -4,7 +4,7 @@ import Testing
 @Suite("Times in the local API")
 struct TimestampTests {
     @Test(
-        "times",
+        "timestamps",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
             (1_933_135_628_009, "2031-04-05T06:07:08.009Z"), (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
@@ -16,7 +16,7 @@ struct TimestampTests {
         #expect(Timestamp(text)?.milliseconds == milliseconds)
     }
 
-    @Test("a time far outside is shown as the nearest one inside; what is no time is refused")
+    @Test("a time out of range is shown as the nearest representable one; text that is not a time is refused")
     func oddTimes() {
         #expect(Timestamp(milliseconds: .max).description == "9999-12-31T23:59:59.999Z")
         #expect(Timestamp(milliseconds: .min).description == "0000-01-01T00:00:00.000Z")

@@ -10,7 +10,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Export and import by the local API", .timeLimit(.minutes(5)))
+@Suite("Export and import in the local API", .timeLimit(.minutes(5)))
 struct TransferTests {
     private func lines(_ texts: [String]) -> [UInt8] { texts.flatMap { Array($0.utf8) + [0x0A] } }
 
@@ -20,7 +20,7 @@ struct TransferTests {
         return lines
     }
 
-    @Test("what is imported is exported as it came, in its order; again it adds nothing")
+    @Test("an import exports unchanged and in order; importing it again adds nothing")
     func roundTrip() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0].client, daemons[1].client)
@@ -45,7 +45,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a hex is there already whatever the order of its members, their escapes and the white space; another number is another hex")
+    @Test("hexes are equal regardless of member order, escapes and white space; different numbers make them different")
     func memberOrder() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -60,7 +60,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a file is imported into a hex of My Hexlist, once, and what would be too much there not at all")
+    @Test("a file is imported once into a hex of My Hexlist, or not at all if the hex would exceed its bounds")
     func into() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -87,7 +87,7 @@ struct TransferTests {
         }
     }
 
-    @Test("an import tells how far it is, and at its end the result or the error")
+    @Test("an import reports progress, then the result or the error")
     func progress() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -119,7 +119,7 @@ struct TransferTests {
         return found
     }
 
-    @Test("what is found is exported, the newest first, and what is inside another found hex once")
+    @Test("search results are exported newest first; a hex nested in another result appears once")
     func found() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -148,7 +148,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a line that is wrong is refused with its number, and the others are imported")
+    @Test("a bad line is refused with its number; the others are imported")
     func refusals() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -162,7 +162,7 @@ struct TransferTests {
         }
     }
 
-    @Test("text that a terminal would obey is escaped in what is exported")
+    @Test("text that could control a terminal is escaped in exports")
     func escaped() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -174,11 +174,11 @@ struct TransferTests {
         }
     }
 
-    @Test("one import or roster is in memory at a time; the others wait with their bodies unread, and are done then")
+    @Test("one import or roster runs at a time; the others wait with their bodies unread, then run")
     func oneAtATime() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // stands for a running import
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for number in 0..<3 {
                     group.addTask { [lines = lines([#"{"hexDescription":"\#(number)","links":["x:1"]}"#])] in
@@ -199,17 +199,17 @@ struct TransferTests {
         }
     }
 
-    @Test("an import whose body stops arriving ends, and the next one has its turn")
+    @Test("an import whose body stalls ends, and the next one runs")
     func stalled() async throws {
-        let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // and no end
+        let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // never finishes
         await #expect { try await APIInput.read(body, into: ImportReader(), pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
             ($0 as? HexlistError)?.code == .badRequest
         }
     }
 
-    @Test("an import whose body arrives by a trickle ends, and the next one has its turn")
+    @Test("an import whose body trickles in ends, and the next one runs")
     func trickle() async throws {
-        let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pause, and no end
+        let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pause, no end
         await #expect {
             try await APIInput.read(body, into: ImportReader(), pause: .seconds(60), limit: .milliseconds(20)) { try $0.feed($1) }
         } throws: {
@@ -218,16 +218,16 @@ struct TransferTests {
     }
 
     @Test(
-        "a caller that closes its connection while its import or roster waits gives up its turn, and nothing of it is imported",
+        "a caller that disconnects while its import or roster waits loses its turn, and nothing is imported",
         arguments: ["/v1/import", "/v1/import?progress=true", "/v1/roster"], [1, 40_000])
     func leaves(path: String, lines count: Int) async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // stands for a running import
             let body = String(repeating: #"{"hexDescription":"of the one that left","links":["x:1"]}"# + "\n", count: count)
             let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: ada.socket).get()
-            // Not awaited: what the daemon does not read stays in the socket.
+            // Not awaited: bytes the daemon does not read stay in the socket.
             caller.writeAndFlush(ByteBuffer(string: request("POST \(path)", body: body)), promise: nil)
             try await eventually { ada.api.imports.waiting == 1 }
             try await caller.close()
@@ -239,7 +239,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a caller that closes its connection in the middle of its body gives back the slot")
+    @Test("a caller that disconnects in the middle of its body frees its slot")
     func leavesInBody() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
@@ -254,11 +254,11 @@ struct TransferTests {
         }
     }
 
-    @Test("a caller that only shuts down its sending side gets its reply after the wait")
+    @Test("a caller that only shuts down its sending side still gets its reply")
     func halfClosed() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // stands for a running import
             let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: ada.socket) { channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -280,7 +280,7 @@ struct TransferTests {
         }
     }
 
-    @Test("what waits in memory for its transaction is bounded by what it takes there")
+    @Test("hexes waiting for a transaction are bounded by their size in memory")
     func bounded() throws {
         var reader = ImportReader()
         let line = Array("{}\n".utf8)

@@ -9,7 +9,7 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistJSON
 
-/// The page's listener, from a program: what it answers, and what it refuses.
+/// The page's HTTP listener: its replies and its refusals.
 @Suite("The page's listener", .timeLimit(.minutes(5))) struct WebPageTests {
     private struct Reply {
         var status = 0
@@ -17,8 +17,8 @@ import Testing
         var body = ""
     }
 
-    /// One request on a connection of its own, read until it is closed. Where `headers` has a `Host`, that counts.
-    /// - Parameter endsEarly: whether the head is enough: a stream does not end.
+    /// Sends one request on its own connection and reads until it is closed. A `Host` in `headers` replaces the default one.
+    /// - Parameter endsEarly: return after the response head, because a stream does not end.
     private func ask(
         _ port: Int, _ line: String, _ headers: [String] = [], body: String = "", endsEarly: Bool = false
     ) async throws -> Reply {
@@ -38,7 +38,7 @@ import Testing
                     if endsEarly, String(buffer: reply).contains("\r\n\r\n") { break }
                 }
             } catch  where reply.readableBytes > 0 {
-                // The listener reads no further than a head that is too long, so a reset may follow the reply.
+                // The listener stops reading at a head that is too long, so the reply may be followed by a reset.
             }
             return String(buffer: reply)
         }
@@ -57,7 +57,7 @@ import Testing
         return (invitation.port, "Authorization: Bearer \(session.token)", session, secret)
     }
 
-    @Test("a secret opens the page once; the reload secret once more") func secrets() async throws {
+    @Test("a secret opens the page once; the reload secret opens it once more") func secrets() async throws {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, session, secret) = try await begin(daemons[0])
             func exchange(_ secret: String) async throws -> Int {
@@ -68,15 +68,15 @@ import Testing
             #expect(try await exchange(session.reload) == 200)
             #expect(try await exchange(session.reload) == 403)
             #expect(try await ask(port, "GET /v1/web", [token]).status == 200)
-            // By this the page knows that its listener is still there.
+            // The page uses this request to check that its listener is alive.
             let stream = try await ask(port, "GET /v1/web", [token, "Accept: text/event-stream"], endsEarly: true)
             #expect(session.proof.utf8.count == 64 && stream.head.contains("hexlist-proof: \(session.proof)"))
-            // The same listener as long as it is there.
+            // The same listener is used while it runs.
             #expect(try await daemons[0].client.openPage().port == port)
         }
     }
 
-    @Test("the page and its files are served with what keeps other pages out") func files() async throws {
+    @Test("the page and its files have headers that keep other pages out") func files() async throws {
         try await TestDaemon.with("ada") { daemons in
             let port = try await daemons[0].client.openPage().port
             for file in PageFile.all {
@@ -92,7 +92,7 @@ import Testing
                 ] { #expect(reply.head.contains(header)) }
                 #expect(!reply.head.contains("access-control"))
             }
-            // What the page relies on: no markup made of text, nothing of another place.
+            // The page's assumptions: no markup made from text, no resource of another origin.
             for file in PageFile.all {
                 let text = String(decoding: file.bytes, as: UTF8.self)
                 for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "style=", "onclick=\""] {
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("requests of other pages, names and users of the port are refused") func foreign() async throws {
+    @Test("requests from other pages, with other names and from other users are refused") func foreign() async throws {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, _, _) = try await begin(daemons[0])
             let own = "127.0.0.1:\(port)"
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("the page may do what it needs, and nothing of paths, identity, roster and configuration") func operations() async throws {
+    @Test("the page can do what it needs, but not read paths, identity, roster or configuration") func operations() async throws {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, _, _) = try await begin(daemons[0])
             var allowed: Set<String> = []
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test("a file is handed over, for those it is for and no others") func uploads() async throws {
+    @Test("an uploaded file is offered to its recipients only") func uploads() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             try await daemons[0].awaitPeers(1)
             let (port, token, _, _) = try await begin(daemons[0])
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test("bodies and heads have the bounds of the local API") func bounds() async throws {
+    @Test("bodies and heads have the local API's bounds") func bounds() async throws {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, _, _) = try await begin(daemons[0])
             #expect(

@@ -3,9 +3,9 @@ import HexlistJSON
 import HexlistModel
 import Testing
 
-@Suite("Requests and streams in text")
+@Suite("Queries, event streams and text")
 struct WireTextTests {
-    @Test("a query survives the way through a URL", arguments: ["", "a b", "a&b=c", "Größe 名前 😀", "100%", "+", "a/b?c#d"])
+    @Test("a query survives URL encoding and decoding", arguments: ["", "a b", "a&b=c", "Größe 名前 😀", "100%", "+", "a/b?c#d"])
     func query(value: String) throws {
         var query = URLQuery()
         query.add("to", value)
@@ -21,12 +21,12 @@ struct WireTextTests {
         #expect(URLQuery(parsing: text) == nil)
     }
 
-    @Test("a flag may stand alone", arguments: [("all", ""), ("all=", ""), ("all=true", "true"), ("a=b=c&all=x", "x")])
+    @Test("a flag may have no value", arguments: [("all", ""), ("all=", ""), ("all=true", "true"), ("a=b=c&all=x", "x")])
     func flags(text: String, value: String) throws {
         #expect(try #require(URLQuery(parsing: text)).values("all") == [value])
     }
 
-    @Test("an event stream is the same however its bytes arrive", arguments: [1, 2, 3, 7, 1_000])
+    @Test("an event stream is parsed the same at any chunk size", arguments: [1, 2, 3, 7, 1_000])
     func stream(piece: Int) throws {
         let messages = [
             StreamMessage(id: "1", event: "hex.received", data: #"{"number":1}"#), StreamMessage(data: "x"),
@@ -41,14 +41,14 @@ struct WireTextTests {
         #expect(read == messages)
     }
 
-    @Test("other writers' streams are read too")
+    @Test("event streams of other writers are parsed too")
     func foreignStream() throws {
         var parser = StreamParser()
         let text = "retry: 10\r\ndata:a\r\ndata: b\r\n\r\nid: 7\n\nevent\ndata\n\n"
         #expect(try parser.feed(text.utf8) == [StreamMessage(data: "a\nb"), StreamMessage(event: "", data: "")])
     }
 
-    @Test("a line without an end is given up")
+    @Test("a line without an end is abandoned")
     func endlessStream() {
         var parser = StreamParser(limit: 100)
         #expect(throws: JSONFault.self) { try parser.feed([UInt8](repeating: 0x61, count: 101)) }
@@ -89,7 +89,7 @@ struct WireTextTests {
     }
 
     @Test(
-        "where things are",
+        "default paths",
         arguments: [
             ([:], "/home/ada/.local/share/hexlist", "/home/ada/.config/hexlist/config.yaml", "/home/ada/.local/share/hexlist/control.sock"),
             (
@@ -110,7 +110,7 @@ struct WireTextTests {
         #expect(paths.socket == socket)
     }
 
-    @Test("the command line goes before the environment")
+    @Test("an option overrides the environment")
     func pathsOfTheCommandLine() {
         let environment = ["HEXLIST_STATE_DIR": "/s", "HEXLIST_CONFIG": "/c.yaml", "HEXLIST_SOCKET": "/k"]
         let paths = HexlistPaths(environment: environment, stateFolder: "/1", configurationFile: "/2", socket: "/3")
@@ -119,7 +119,7 @@ struct WireTextTests {
     }
 
     @Test(
-        "peer text is shown, never obeyed",
+        "peer text is shown with control characters replaced",
         arguments: [
             ("plain", "plain"), ("\u{1B}[31mred", "\u{FFFD}[31mred"), ("a\nb\tc\rd", "a b c d"), ("\u{7}\u{9B}31m", "\u{FFFD}\u{FFFD}31m"),
             ("\u{202E}evil", "\u{FFFD}evil"), ("\u{2066}x\u{2069}", "\u{FFFD}x\u{FFFD}"), ("a\u{2028}b", "a\u{FFFD}b"),
@@ -131,7 +131,7 @@ struct WireTextTests {
     }
 
     @Test(
-        "long peer text is cut, however it is made",
+        "long peer text is cut",
         arguments: [
             ("abcdef", 6, "abcdef"), ("abcdefg", 6, "abcde…"), ("", 6, ""), ("名前名前", 3, "名前…"),
         ])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistAvahi
 
-/// Serialized, because the bus's address belongs to the process.
+/// Serialized because the bus address is a property of the process.
 @Suite(.serialized) struct AvahiDiscoveryTests {
     private func discovery() -> AvahiDiscovery {
         _ = PrivateAvahi.folder
@@ -26,7 +26,7 @@ import Testing
         return recorder
     }
 
-    @Test("without a bus: discovery is unavailable and says what to do", .timeLimit(.minutes(5)))
+    @Test("without a bus, discovery is unavailable and says how to fix it", .timeLimit(.minutes(5)))
     func noBus() async throws {
         let discovery = discovery()
         let recorder = start(discovery, "nobody", port: 2_000)
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "appears, changes, survives the daemon and the bus, is withdrawn", .timeLimit(.minutes(5)),
+        "a peer appears, changes, survives restarts of the daemon and the bus, and is withdrawn", .timeLimit(.minutes(5)),
         .enabled(if: PrivateAvahi.obstacle == nil, "needs dbus-daemon, avahi-daemon, ip and unshare, and namespaces to run them in"),
         .enabled(
             if: ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1",
@@ -66,7 +66,7 @@ import Testing
         try await seen.until(\.isRunning)
         try await seen.until { $0.isResolution(of: "One", port: 3_000) }
 
-        // Another one, on both IP versions; TXT as it was given.
+        // A second instance, on both IP versions, with an unchanged TXT record.
         let other = start(two, "Two", port: 4_000)
         try await seen.until { $0.isResolution(of: "Two", port: 4_000) }
         try await seen.until { $0.isResolution(of: "Two", port: 4_000, ipv6: true) }
@@ -76,7 +76,7 @@ import Testing
             #expect(resolution.address.contains(":") == record.ipv6)
         }
 
-        // A new port comes from the standing resolver, with no withdrawal.
+        // The open resolver reports a new port without a withdrawal.
         two.publish(announcement("Two", port: 4_001))
         try await seen.until { $0.isResolution(of: "Two", port: 4_001) }
         #expect(!seen.events.contains { $0.isWithdrawal(of: "Two") })
@@ -86,7 +86,7 @@ import Testing
         try await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
         try await seen.until { $0.isWithdrawal(of: "Two") }
 
-        // A name that is taken gets a number; one that is too long is said, and mended by the next.
+        // A name collision appends a number. A name that is too long is reported; the next name clears the error.
         let third = start(three, "Deux", port: 5_000)
         try await seen.until { $0.isResolution(of: "Deux #2", port: 5_000) }
         three.publish(announcement(String(repeating: "x", count: 64), port: 5_000))
@@ -94,7 +94,7 @@ import Testing
         three.publish(announcement("Trois", port: 5_000))
         try await seen.until { $0.isResolution(of: "Trois", port: 5_000) }
 
-        // The daemon dies, then the bus: everything is announced and found anew.
+        // The daemon dies, then the bus. Everything is announced and found again.
         for isBus in [false, true] {
             seen.clear()
             if isBus { avahi.killBus() }

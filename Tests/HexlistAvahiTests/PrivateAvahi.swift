@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// A bus and an avahi-daemon of the tests' own. The daemon lives in a network namespace with nothing but its own interface, so it
-/// announces to nobody; the tests reach it through the bus's socket, which is a file.
+/// A D-Bus bus and an avahi-daemon of the tests' own. The daemon runs in a network namespace with only its own interface, so it announces
+/// to no other machine. Tests reach it through the bus's socket file.
 final class PrivateAvahi {
-    /// libdbus reads the address once in a process, so all tests share it.
+    /// libdbus reads the address once per process, so all tests share it.
     static let folder: String = {
         let folder = NSTemporaryDirectory() + "hexlist-avahi-\(getpid())"
         try? FileManager.default.createDirectory(atPath: folder + "/run", withIntermediateDirectories: true)
@@ -13,7 +13,7 @@ final class PrivateAvahi {
         return folder
     }()
 
-    /// The reason why this machine cannot have a private avahi-daemon; `nil` if it can.
+    /// The reason why a private avahi-daemon cannot run on this machine; `nil` if it can.
     static let obstacle: String? = {
         for tool in ["dbus-daemon", "avahi-daemon", "ip", "unshare"] where path(tool) == nil { return "\(tool) is not installed" }
         guard let trial = try? ChildProcess(path("unshare") ?? "unshare", namespace + ["true"]) else { return "unshare does not run" }
@@ -29,7 +29,7 @@ final class PrivateAvahi {
         ["/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"].map { $0 + tool }.first { access($0, X_OK) == 0 }
     }
 
-    /// Returns when the bus listens.
+    /// Starts the bus. Returns once it listens.
     func startBus() throws {
         let configuration = Self.folder + "/bus.conf"
         let text = """
@@ -59,7 +59,7 @@ final class PrivateAvahi {
         daemon = try run("unshare", Self.namespace + ["sh", "-c", script], output: nil)
     }
 
-    /// Kills avahi-daemon, so that it says no goodbye.
+    /// Kills avahi-daemon with SIGKILL, so that it sends no goodbye.
     func killDaemon() { end(&daemon) }
     func killBus() { end(&bus) }
 

@@ -2,7 +2,7 @@ import HexlistDiscovery
 import Synchronization
 import TestSupport
 
-/// Keeps what a discovery reports, and lets a test wait for it.
+/// Records the events of a discovery and lets a test wait for them.
 final class Recorder: Sendable {
     private struct State: Sendable {
         var events: [DiscoveryEvent] = []
@@ -23,10 +23,10 @@ final class Recorder: Sendable {
         met.forEach { $0(()) }
     }
 
-    /// Forgets what came so far.
+    /// Discards all recorded events.
     func clear() { state.withLock { $0.events = [] } }
 
-    /// Returns once an event that was not cleared fits.
+    /// Waits for a recorded event that satisfies the condition.
     func until(
         file: String = #fileID, line: Int = #line, _ fits: @escaping @Sendable (DiscoveryEvent) -> Bool
     ) async throws {

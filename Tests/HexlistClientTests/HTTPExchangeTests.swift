@@ -8,9 +8,9 @@ import Testing
 
 @testable import HexlistClient
 
-@Suite("The client, with something else than a daemon", .timeLimit(.minutes(2)))
+@Suite("The client against servers that are not hexlistd", .timeLimit(.minutes(2)))
 struct HTTPExchangeTests {
-    /// Answers the first bytes of a request with these, whatever they are, or does not wait for any.
+    /// Serves one fixed response, either after the first bytes of a request or immediately.
     private final class Answer: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let text: String
@@ -56,7 +56,7 @@ struct HTTPExchangeTests {
     }
 
     @Test(
-        "an answer that is none, or not whole, is told as what it is",
+        "an invalid or truncated response is reported as such",
         arguments: [
             ("", "closed the connection before its answer was whole"),
             (head, "closed the connection before its answer was whole"),
@@ -73,7 +73,7 @@ struct HTTPExchangeTests {
         }
     }
 
-    @Test("an answer that does not come is given up")
+    @Test("a response that does not arrive times out")
     func silence() async throws {
         try await answering("", closes: false) { _, path in
             let exchange = HTTPExchange(socketPath: path, method: .GET, target: "/", headers: [:], content: nil, seconds: 0.05)
@@ -85,7 +85,7 @@ struct HTTPExchangeTests {
         }
     }
 
-    @Test("an answer that comes while a stream is being sent ends the stream")
+    @Test("a response that arrives during an upload ends the upload")
     func earlyAnswer() async throws {
         let error = #"{"error":{"code":"outboxFull","message":"No room.","hint":null}}"#
         let text = Self.head.replacing("200 OK", with: "507 Insufficient Storage") + "Content-Length: \(error.utf8.count)\r\n\r\n\(error)"
@@ -98,7 +98,7 @@ struct HTTPExchangeTests {
         }
     }
 
-    @Test("an error of the stream that is being sent is the error of the exchange")
+    @Test("an error of the uploaded stream is the error of the exchange")
     func brokenStream() async throws {
         struct Broken: Error {}
         try await answering("", closes: false) { client, _ in
@@ -113,7 +113,7 @@ struct HTTPExchangeTests {
         }
     }
 
-    @Test("an answer that comes before the request is none of hexlistd's")
+    @Test("a response before the request is refused: it is not hexlistd")
     func hasty() async throws {
         try await answering(Self.head + "Content-Length: 2\r\n\r\n{}", closes: false, waits: false) { client, _ in
             let silent = AsyncStream<ByteBuffer> {
@@ -126,7 +126,7 @@ struct HTTPExchangeTests {
         }
     }
 
-    @Test("a request that is given up says so")
+    @Test("a cancelled request reports cancellation")
     func cancelled() async throws {
         try await answering("", closes: false) { client, _ in
             let request = Task { try await client.status() }

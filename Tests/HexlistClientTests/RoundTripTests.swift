@@ -9,11 +9,11 @@ import Testing
 
 @testable import HexlistDaemon
 
-/// Whatever a text holds, it arrives as it was sent: local API, outbox, TLS, decoder, store, local API.
-/// The limit of time allows for 800 requests one after another.
-@Suite("Texts on the whole way", .timeLimit(.minutes(15)))
+/// Every text arrives unchanged through the local API, outbox, TLS, decoder, store and local API. The time limit allows for 800 consecutive
+/// requests.
+@Suite("Texts from end to end", .timeLimit(.minutes(15)))
 struct RoundTripTests {
-    /// Two daemons, the second taking what the first sends.
+    /// Two daemons. The second accepts the hexes of the first.
     private func withTrust(_ body: (_ from: TestDaemon, _ to: TestDaemon) async throws -> Void) async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             try await daemons[0].awaitPeers(1)
@@ -25,12 +25,12 @@ struct RoundTripTests {
         }
     }
 
-    /// T20: the one thing that changes.
+    /// T20: the only permitted change.
     private func received(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\u{0}" ? "\u{FFFD}" : $0 }))
     }
 
-    @Test("every hostile text as name, title, colour, link, note and unknown member is the same at the other end")
+    @Test("hostile text as name, title, colour, link, note or unknown member arrives unchanged")
     func hostileTexts() async throws {
         try await withTrust { ada, bob in
             let texts = HostileTexts.all
@@ -75,14 +75,14 @@ struct RoundTripTests {
                 expect(link.url, "url")
                 expect(link.linkDescription, "linkDescription")
                 if !text.isEmpty { expect(link.service, "service") }
-                // What is unknown stays as it was, U+0000 too.
+                // Unknown members arrive unchanged, including U+0000.
                 let extra = try #require(hex.extra).members?.first { $0.name == "hex" }?.value.members?.first
                 #expect(extra?.value.string?.utf8.elementsEqual(text.utf8) == true, "unknown member of \(text.debugDescription)")
             }
         }
     }
 
-    /// What each entrance makes of one HexJM: its description, or nil where it is refused.
+    /// The description that each entry point reads from a HexJM, or `nil` if it refuses the input.
     static let decisions: [(name: String, json: [UInt8], description: String?)] = [
         ("a name twice: the last", Array(#"{"hexDescription":"a","hexDescription":"b","links":["u"]}"#.utf8), "b"),
         ("a name twice, once escaped", Array(#"{"hexDescription":"a","hex\u0044escription":"b","links":["u"]}"#.utf8), "b"),
@@ -108,13 +108,13 @@ struct RoundTripTests {
         ("overlong UTF-8", Array(#"{"hexDescription":""#.utf8) + [0xC0, 0xAF] + Array(#"","links":["u"]}"#.utf8), nil),
     ]
 
-    @Test("what a peer may send, a script may, on the wire, in the local API and in a bulk stream alike")
+    @Test("the wire, the local API and bulk streams accept the same input")
     func sameDecisions() async throws {
         try await withTrust { ada, bob in
             for test in Self.decisions {
                 // On the wire.
                 var decoder = WrapperDecoder()
-                let isMarked = test.json.starts(with: [0xEF, 0xBB, 0xBF])  // allowed at the start of the frame only
+                let isMarked = test.json.starts(with: [0xEF, 0xBB, 0xBF])  // allowed only at the start of the frame
                 let frame = Array(#"{"operationType":"Store","jmObject":"#.utf8) + test.json.dropFirst(isMarked ? 3 : 0) + Array("}".utf8)
                 var onWire: String?
                 if case .wrapper(let wrapper) = decoder.decode(frame), case .hex(let hex) = wrapper.object {
@@ -149,7 +149,7 @@ struct RoundTripTests {
         }
     }
 
-    @Test("a messageID with a NUL in it is none: a new one is minted") func uuidWithNUL() throws {
+    @Test("a messageID with a NUL is invalid: a new one is created") func uuidWithNUL() throws {
         var decoder = WrapperDecoder()
         for id in [#"6F9619FF-8B86-8011-B42D-00CF4FC964FF\u0000"#, #"6F9619FF-8B86-8011-B42D-00CF4FC964F\u0000"#] {
             guard case .wrapper(let wrapper) = decoder.decode(Array(#"{"messageID":"\#(id)","operationType":"Store","jmObject":{}}"#.utf8))

@@ -3,9 +3,9 @@ import HexlistModel
 import TestSupport
 import Testing
 
-@Suite("The client, with nobody to talk to", .timeLimit(.minutes(5)))
+@Suite("The client without a daemon", .timeLimit(.minutes(5)))
 struct UnreachableTests {
-    @Test("without a daemon the message says what to do")
+    @Test("the message says how to start the daemon")
     func unreachable() async throws {
         try await TemporaryFolder.with { folder in
             for path in ["\(folder.path)/control.sock", "\(folder.path)/with a space/é"] {

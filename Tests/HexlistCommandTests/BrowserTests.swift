@@ -6,10 +6,10 @@ import Testing
 
 @testable import hexlist
 
-@Suite("Messages of the browser") struct NativeMessageTests {
+@Suite("Messages of the browser extension") struct NativeMessageTests {
     private static func framed(_ texts: String...) -> [UInt8] { texts.flatMap { NativeMessageDecoder.framed(Array($0.utf8)) } }
 
-    @Test("messages come whole, however they are cut") func cut() throws {
+    @Test("messages are read whole at any chunk size") func cut() throws {
         let bytes = Self.framed("{}", "[1]", "\"x\"")
         for size in 1...bytes.count {
             var decoder = NativeMessageDecoder()
@@ -22,17 +22,17 @@ import Testing
         }
     }
 
-    @Test("the length is in the machine's order") func order() {
+    @Test("the length is in native byte order") func order() {
         #expect(NativeMessageDecoder.framed([1, 2]) == withUnsafeBytes(of: UInt32(2)) { Array($0) } + [1, 2])
     }
 
-    @Test("a length that no message has ends the input", arguments: [0, (1 << 20) + 1, .max] as [UInt32])
+    @Test("a length out of bounds ends the input", arguments: [0, (1 << 20) + 1, .max] as [UInt32])
     func lengths(length: UInt32) {
         var decoder = NativeMessageDecoder()
         #expect(throws: HexlistError.self) { try decoder.feed(withUnsafeBytes(of: length) { Array($0) }) }
     }
 
-    @Test("the longest message is taken, and a cut one is told") func bounds() throws {
+    @Test("the longest message is accepted; a truncated one is reported") func bounds() throws {
         var decoder = NativeMessageDecoder()
         let body = [UInt8](repeating: 0x20, count: NativeMessageDecoder.maximumBytes)
         #expect(try decoder.feed(NativeMessageDecoder.framed(body)).map(\.count) == [body.count])
@@ -44,7 +44,7 @@ import Testing
 @Suite("Requests of the extension") struct BrowserRequestTests {
     private static func request(_ text: String) throws -> BrowserRequest { try BrowserRequest(Array(text.utf8)) }
 
-    @Test("each operation") func operations() throws {
+    @Test("each operation is decoded") func operations() throws {
         #expect(try Self.request(#"{"id":1,"operation":"recipients"}"#).operation == .recipients(after: 0))
         #expect(try Self.request(#"{"id":1,"operation":"recipients","after":"7"}"#).operation == .recipients(after: 7))
         #expect(try Self.request(#"{"id":1,"operation":"rows","ids":[3]}"#).operation == .rows([3]))
@@ -58,7 +58,7 @@ import Testing
         #expect(unread.operation == .unread && unread.id == 9_007_199_254_740_991)
     }
 
-    @Test("a hex becomes a HexJM of texts, links and hexes, and nothing else") func hex() throws {
+    @Test("a hex becomes a HexJM with texts, links and hexes only") func hex() throws {
         let text = """
             {"id":1,"operation":"send","to":["@team"],"key":"k","hex":{"description":"A","links":[{"url":"https://a.example/","title":"a"}],
             "hexes":[{"links":[{"url":"https://b.example/"}]}]}}
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(
-        "what there is not is refused, whatever is asked",
+        "unknown operations and members are refused",
         arguments: [
             "", "null", "[]", #"{"operation":"unread"}"#, #"{"id":0,"operation":"unread"}"#,
             #"{"id":9007199254740992,"operation":"unread"}"#,
@@ -93,7 +93,7 @@ import Testing
         #expect(throws: JSONFault.self) { try Self.request(text) }
     }
 
-    @Test("no more levels than hexes have") func levels() throws {
+    @Test("nesting is limited to the levels of a hex") func levels() throws {
         func nested(_ levels: Int) -> String {
             let opening = String(repeating: #"{"hexes":["#, count: levels - 1)
             let hex = opening + #"{"links":[{"url":"https://a.example/"}]}"# + String(repeating: "]}", count: levels - 1)
@@ -103,7 +103,7 @@ import Testing
         #expect(throws: JSONFault.self) { try Self.request(nested(ProtocolLimits.levels + 1)) }
     }
 
-    @Test("the id of a message that is wrong otherwise") func id() {
+    @Test("the id is read even from a malformed message") func id() {
         #expect(BrowserRequest.id(of: Array(#"{"id":4,"operation":"x"}"#.utf8)) == 4)
         #expect(BrowserRequest.id(of: Array(#"{"id":"4"}"#.utf8)) == nil)
         #expect(BrowserRequest.id(of: [0xFF]) == nil)
@@ -111,7 +111,7 @@ import Testing
 }
 
 @Suite("Answers to the extension") struct BrowserReplyTests {
-    @Test("pages of a list have all of it, in its order") func pages() {
+    @Test("pages of a list contain all items in order") func pages() {
         let list = (0..<1_000).map { "\($0) " + String(repeating: "x", count: 2_000) }
         var (seen, index, count): ([JSONValue], Int, Int) = ([], 0, 0)
         while true {
@@ -126,13 +126,13 @@ import Testing
         #expect(BrowserPage.of(list, after: 5_000).items.isEmpty)
     }
 
-    @Test("an answer that is too long is an error instead") func tooLong() {
+    @Test("a reply that is too long is replaced by an error") func tooLong() {
         let text = String(repeating: "x", count: NativeMessageDecoder.replyBytes)
         let bytes = BrowserMessage.reply(id: 3, text).bytes
         #expect(String(decoding: bytes, as: UTF8.self).hasPrefix(#"{"id":3,"error":{"code":"tooLarge","#))
     }
 
-    @Test("texts of peers are clean, and a link is whole where it opens") func clean() throws {
+    @Test("peer text is cleaned; a link is whole if it can be opened") func clean() throws {
         let hostile = "\u{202E}evil\u{1B}[1m\u{2028}"
         let hex = HexJSON(
             id: 1, location: "inbox", senderUUID: "", senderName: "", description: hostile, subject: hostile, color: hostile, linkCount: 2,
@@ -149,7 +149,7 @@ import Testing
         #expect(items[0].jsonText.utf8.count > 4_000 && items[1].jsonText.utf8.count < 1_000)
     }
 
-    @Test("manifests allow the extension alone, in each browser's words") func manifests() {
+    @Test("manifests allow only this extension, in each browser's format") func manifests() {
         #expect(
             BrowserManifest(path: "/x", isFirefox: false).jsonText.hasSuffix(
                 #""path":"/x","type":"stdio","allowed_origins":["chrome-extension://pamclaachjdhfkjccgmdmcncljffaodl/"]}"#))

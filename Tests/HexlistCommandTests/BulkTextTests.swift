@@ -16,28 +16,28 @@ struct BulkTextTests {
         return progress
     }
 
-    @Test("the time left follows from the bytes of the file, and from the rows once the input has ended")
+    @Test("the remaining time is estimated from the bytes of the file, and from the rows once the input has ended")
     func timeLeft() {
-        // 100 of 1000 lines' bytes are handed out; 80 rows are delivered in 2 s.
+        // 100 of 1000 lines' bytes are sent; 80 rows are delivered in 2 s.
         let half = progress(BulkSummary(lines: 100, accepted: 100, stored: 80, queued: 20, seconds: 2))
         #expect(half.rate == 40)
         #expect(half.total(position(lines: 100, bytes: 10_000, of: 100_000)) == 1_000)
         #expect(half.timeLeft(position(lines: 100, bytes: 10_000, of: 100_000)) == 23)
-        // A pipe: nobody knows, until its end came.
+        // A pipe has an unknown length until it ends.
         #expect(half.timeLeft(position(lines: 100, bytes: 10_000)) == nil)
         #expect(half.timeLeft(position(lines: 200, bytes: 20_000, isAtEnd: true)) == 3)
         let ended = progress(BulkSummary(lines: 100, accepted: 100, stored: 80, queued: 20, seconds: 2, ended: true))
         #expect(ended.timeLeft(position(lines: 100, bytes: 10_000)) == 1)
     }
 
-    @Test("bad lines and several peers count")
+    @Test("bad lines and several peers are included")
     func total() {
         // Half the lines are bad; each good one goes to three peers.
         let progress = progress(BulkSummary(lines: 100, invalid: 50, accepted: 150, stored: 150, seconds: 1))
         #expect(progress.total(position(lines: 100, bytes: 1_000, of: 10_000)) == 1_500)
     }
 
-    @Test("the rate is that of late, and nothing is divided by nothing")
+    @Test("the rate is the recent one, and division by zero is avoided")
     func rate() {
         var progress = BulkProgress(wait: .stored)
         #expect(progress.rate == 0)
@@ -45,11 +45,11 @@ struct BulkTextTests {
         #expect(progress.timeLeft(position(lines: 1, bytes: 10, of: 100)) == nil)
         for second in 1...100 { progress.update(BulkSummary(lines: 1, accepted: 1_000_000, stored: 1_000, seconds: Double(second))) }
         #expect(progress.rate == 0)
-        progress.update(BulkSummary(stored: 0, seconds: 50))  // out of order: passed over
+        progress.update(BulkSummary(stored: 0, seconds: 50))  // out of order: ignored
         #expect(progress.rate == 0)
     }
 
-    @Test("the line says how many, how fast and how long")
+    @Test("the line shows count, rate and duration")
     func text() {
         let summary = BulkSummary(lines: 120, invalid: 1, accepted: 119, stored: 99, queued: 20, seconds: 1)
         #expect(
@@ -59,7 +59,7 @@ struct BulkTextTests {
     }
 
     @Test(
-        "the summary names what there is",
+        "the summary shows non-zero counts only",
         arguments: [
             (BulkSummary(), SendWait.stored, "There was no hex in the input."),
             (BulkSummary(lines: 1, accepted: 1, stored: 1, seconds: 0.25), .stored, "1 hex: 1 stored; 0.3 s, 4/s"),
@@ -75,7 +75,7 @@ struct BulkTextTests {
         ])
     func summary(summary: BulkSummary, wait: SendWait, text: String) { #expect(BulkText.summary(summary, wait: wait) == text) }
 
-    @Test("what waits is shown how to follow; what was only to be queued needs no following")
+    @Test("rows that still wait come with a command to follow them; `--no-wait` does not")
     func hint() {
         let summary = BulkSummary(lines: 2, accepted: 2, queued: 2, seconds: 1)
         #expect(BulkText.hint(summary, wait: .queued, to: ["ada"]) == nil)

@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(
-        "a peer is offered by an alias that no shell reads as anything else, or by its short UUID",
+        "a peer is completed by its alias if no shell needs quotes for it, or by its short UUID",
         arguments: [
             ("Bob", "Bob"), ("bob-2.home_x", "bob-2.home_x"), ("Zoë", "Zoë"), ("日本", "日本"), ("Kitchen PC", "1A2B3C4D"),
             ("$(touch x)", "1A2B3C4D"), ("`id`", "1A2B3C4D"), ("a;b", "1A2B3C4D"), ("-rf", "1A2B3C4D"), ("a:b", "1A2B3C4D"),
@@ -23,7 +23,7 @@ import Testing
         ]) func peers(alias: String, word: String)
     { #expect(Candidate(Self.peer("x", alias: alias))?.word == word) }
 
-    @Test("a stranger is offered by its short UUID whatever its name, a ghost not at all") func strangers() {
+    @Test("a stranger is completed by its short UUID, a ghost not at all") func strangers() {
         let stranger = Candidate(Self.peer("Bob\n$(x)"))
         #expect(stranger?.word == "1A2B3C4D")
         #expect(stranger?.about == "Bob $(x) 1A2B3C4D (stranger)")
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "a group is offered by its name, if no shell reads that as anything else",
+        "a group is completed by its name if no shell needs quotes for it",
         arguments: [
             ("team", "@team"), ("Zoë", "@Zoë"), ("a b", nil), ("$(x)", nil), ("`id`", nil), ("-rf", nil), ("*", nil), ("(a|b)", nil),
             ("a@b", nil), ("~", nil),
@@ -41,12 +41,12 @@ import Testing
         #expect(Candidate(GroupView(name: name, peers: []), isMarked: false)?.word == word.map { String($0.dropFirst()) })
     }
 
-    @Test("the script for bash gets what takes @ as part of a word, those of other shells nothing") func bash() {
+    @Test("bash gets a fix for @ in words; other shells do not need it") func bash() {
         #expect(BashScript.completed("#!/bin/bash\n").contains("complete -o filenames -F _hexlist_whole_word hexlist"))
         #expect(BashScript.completed("#compdef hexlist") == "#compdef hexlist" && BashScript.completed("USAGE") == "USAGE")
     }
 
-    @Test("descriptions stand where the shell shows them, on one line and cut") func lines() {
+    @Test("descriptions are shown if the shell supports them, on one line and cut") func lines() {
         let candidate = Candidate(word: "7", about: "a:b\tc\nd \u{1B}[31m" + String(repeating: "x", count: 100))
         #expect(candidate.line(for: .bash) == "7")
         #expect(candidate.line(for: .zsh).hasPrefix("7:a:b c d \u{FFFD}[31mxxx") && candidate.line(for: .zsh).count == 62)

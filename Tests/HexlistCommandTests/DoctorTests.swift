@@ -4,7 +4,7 @@ import Testing
 
 @testable import hexlist
 
-@Suite("What doctor ends with")
+@Suite("Result of `hexlist doctor`")
 struct DoctorTests {
     @Test(
         "exit codes",
@@ -23,7 +23,7 @@ struct DoctorTests {
         "firewall", .warning, "ufw is active, and whether it lets port 24391 through can only be read by root.",
         advice: ["Run `sudo hexlist doctor`, or `sudo ufw allow 24391/tcp` where it does not."])
 
-    @Test("a step fits a terminal of each width, and is whole in a pipe", arguments: [20, 40, 55, 56, 80, 200])
+    @Test("a step is wrapped to the terminal's width, and unwrapped in a pipe", arguments: [20, 40, 55, 56, 80, 200])
     func layout(width: Int) {
         let layout = DoctorText.Layout(width)
         let message = layout.message(Self.long)
@@ -41,7 +41,7 @@ struct DoctorTests {
         #expect(layout.advice(Self.long.advice[0]) == ["         → ", Self.long.advice[0]])
     }
 
-    @Test("a summary counts")
+    @Test("the summary counts the steps")
     func summary() {
         #expect(DoctorText.summary(DoctorReport(steps: [DoctorStep("a", .ok, "x")])) == "All is well.")
         let steps = [DoctorStep("a", .failed, "x"), DoctorStep("b", .warning, "x"), DoctorStep("c", .warning, "x")]

@@ -4,13 +4,13 @@ import Testing
 
 @testable import hexlist
 
-@Suite("What is said of files")
+@Suite("Texts about files")
 struct FileTextTests {
     private static let file = LinkJSON(url: "hexlist://3BC4DCA3-25F2-85CA-8131-8729A7FC4733/459211b8ec824f067e22deb3b0716904/a.txt")
     private static let page = LinkJSON(url: "https://example.org")
 
     @Test(
-        "what is understood of a link to a file is no unknown member; all else is shown as it came",
+        "known members of a file link are shown as text, unknown members unchanged",
         arguments: [
             (#"{"links":{"1":{"size":6,"sha256":"58","mediaType":"text/plain","modified":"2026"}}}"#, nil),
             (#"{"hex":{"mood":1},"links":{"1":{"size":6}}}"#, #"{"hex":{"mood":1}}"#),
@@ -33,14 +33,14 @@ struct FileTextTests {
         #expect(FileExtra.size(FileExtra.child(extra, 0), link: 0) == nil)
     }
 
-    @Test("a browser's next step names the folder that is there")
+    @Test("the next steps of the browser setup name the extension's folder")
     func extensionFolder() {
         let lines = BrowserInstallation.next([.firefox], folder: "/usr/share/hexlist/browser")
         #expect(lines.count == 2 && lines[0].contains("/usr/share/hexlist/browser") && lines[1].contains("manifest.json"))
         #expect(BrowserInstallation.next([.brave, .firefox], folder: nil).count == 3)
     }
 
-    @Test("on a narrow terminal the time that is left stays")
+    @Test("a narrow terminal still shows the remaining time")
     func progress() {
         var summary = TransferSummary()
         (summary.running, summary.bytes, summary.size) = (1, 10 << 20, 100 << 20)

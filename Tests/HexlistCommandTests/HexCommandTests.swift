@@ -6,10 +6,10 @@ import Testing
 
 @testable import hexlist
 
-/// Arguments, questions and output of the commands for hexes.
+/// Arguments, prompts and output of the hex commands.
 @Suite("Hexes on the command line")
 struct HexCommandTests {
-    @Test("ids and ranges are told apart; a peer or all of a list stands alone")
+    @Test("ids and ranges are distinguished; a peer or `--all` stands alone")
     func selection() throws {
         #expect(try DeleteCommand.parse(["7", "3-40", "9-9"]).chosen.selection() == .ids([7, 9], ranges: [3...40]))
         #expect(try ReadCommand.parse(["--from", "bob"]).chosen.selection() == .list(from: "bob"))
@@ -18,7 +18,7 @@ struct HexCommandTests {
     }
 
     @Test(
-        "what is no id, no range, or too much is refused with what to type",
+        "invalid ids and ranges are refused with a usable alternative",
         arguments: [
             (["40-3"], "3-40"), (["x"], "3-40"), (["3-"], "3-40"), (["0"], "3-40"), (["3-4-5"], "3-40"), ([], "--all"),
             (["3", "--all"], "--all"), (["--all", "--from", "bob"], "--all"), (["--held", "3"], "--held"),
@@ -29,7 +29,7 @@ struct HexCommandTests {
             error.map { DeleteCommand.message(for: $0) }?.contains(hint) == true, "\(error.map { DeleteCommand.message(for: $0) } ?? "")")
     }
 
-    @Test("--all without anybody to ask names the count and the line that does not ask")
+    @Test("--all without a terminal names the count and the option that skips the prompt")
     func refusal() {
         let error = AllQuestion(deed: "deletes 7 hexes of the inbox", question: "", line: "hexlist delete --all --yes").refusal
         #expect(error.message == "This deletes 7 hexes of the inbox, and there is no terminal to ask on.")
@@ -37,7 +37,7 @@ struct HexCommandTests {
     }
 
     @Test(
-        "the line to type for a peer at the end",
+        "the suggested command for a peer as last argument",
         arguments: [
             (["hexlist", "send", "https://a.example", "bob"], "hexlist send --to bob https://a.example"),
             (
@@ -54,7 +54,7 @@ struct HexCommandTests {
         #expect(error.message == "There is no --to, and `\(word)` is a peer." && error.hint?.hasSuffix(line) == true)
     }
 
-    @Test("a missing --to is left to the daemon only where the last word can be a peer")
+    @Test("a missing --to is left to the daemon only if the last argument can be a peer")
     func lastWord() {
         #expect(throws: Never.self) { try SendCommand.parse(["https://a.example", "bob"]) }
         #expect(throws: Never.self) { try SendCommand.parse(["--hex", "5", "bob"]) }
@@ -63,7 +63,7 @@ struct HexCommandTests {
         }
     }
 
-    @Test("an empty inbox says what is held, and how to see it")
+    @Test("an empty inbox mentions held hexes and how to list them")
     func emptyInbox() {
         func nothing(from: String? = nil, isHeld: Bool = false, unread: Bool = false, isEnd: Bool = false, _ held: Int) -> String {
             InboxText.nothing(from: from, isHeld: isHeld, unread: unread, isEnd: isEnd, held: held)
@@ -81,14 +81,14 @@ struct HexCommandTests {
 
     private static let peer = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_4000, low: 0x8000_0000_0000_0000))
 
-    @Test("a long name does not push what stands behind it out of a question, wherever the answers of the command go")
+    @Test("a long name does not push the end of a prompt off the screen, even if output is redirected")
     func longName() {
         let label = PeerDisplayName(Self.peer, PeerSummary(name: String(repeating: "b", count: 240), trust: .stranger))
         #expect(TextWidth.of(label.shown()) <= 44 && label.shown().contains("0C6F1B22 (stranger)"))
         #expect(label.listed().contains(String(repeating: "b", count: 200)) || Terminal.output.isInteractive)
     }
 
-    @Test("an event names its peer and its hex, and text of a peer is no member of its own")
+    @Test("an event names its peer and its hex; peer text cannot add members")
     func event() throws {
         let uuid = Self.peer
         let time = Timestamp(milliseconds: 0)

@@ -4,13 +4,13 @@ import Testing
 
 @testable import hexlist
 
-/// The hexes and messages that `hexlist import` makes of a file.
+/// Hexes and messages of `hexlist import`.
 @Suite("Imported files") struct ImportedFileTests {
     private static func error(_ bytes: [UInt8], _ path: String = "x") -> HexlistError? {
         #expect(throws: HexlistError.self) { try ImportedFile(bytes, path: path, format: nil) }
     }
 
-    @Test("what is left out is counted, and the first five are named by their lines")
+    @Test("omitted entries are counted; the first five are named by line")
     func skipped() throws {
         let text = "https://a.example/\nlocalhost:80\n" + (1...7).map { "text \($0)\n" }.joined()
         let file = try ImportedFile(Array(text.utf8), path: "links.txt", format: nil)
@@ -22,7 +22,7 @@ import Testing
             ])
     }
 
-    @Test("a file that is no text, or of another encoding, is said to be that")
+    @Test("a binary file or another encoding is reported as such")
     func encodings() throws {
         #expect(Self.error([0x89, 0x50, 0x4E, 0x47, 0, 0xFF])?.message == "x is not a text file.")
         let broken = Self.error(Array("日本\nb\n".utf8) + [0x63, 0xE9, 0x0A])
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(
-        "a file of another program is refused in one sentence",
+        "another program's file is refused in one sentence",
         arguments: [
             (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not read."),
             ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex."),
@@ -52,7 +52,7 @@ import Testing
         #expect(Self.error(Array(text.utf8))?.message == message)
     }
 
-    @Test("CSV without a column of addresses is refused with its columns, shown safely")
+    @Test("CSV without a URL column is refused; the message lists its columns safely")
     func noColumn() {
         let text = "name,address\u{1B}[2J," + (1...9).map { "c\($0)" }.joined(separator: ",") + "\nx,y\n"
         let error = #expect(throws: HexlistError.self) { try ImportedFile(Array(text.utf8), path: "x.csv", format: nil) }
@@ -79,7 +79,7 @@ import Testing
     func summary(result: ImportResult, text: String) { #expect(ImportText.summary(result, links: 9) == text) }
 
     @Test(
-        "the first line shows for which command an input is meant",
+        "the first line shows which command an input is for",
         arguments: [
             ("https://a.example/", FirstLineCheck.link), ("\u{FEFF}\n - <https://a.example/> x\ny", .link), ("<https://a.example/>", .link),
             ("<!DOCTYPE html>\n", .markup), ("\n <opml>", .markup), ("<feed/>", .markup), (#"{"links":["https://a.example/"]}"#, .other),
@@ -90,7 +90,7 @@ import Testing
         #expect((FirstLineCheck(text.utf8).bulkHint == nil) == (expected == .other))
     }
 
-    @Test("bookmarks of a browser's JSON are folders, own hexes are not")
+    @Test("browser bookmarks in JSON are folders; exported hexes are hexes")
     func json() throws {
         let chromium = #"{"roots":{"bookmark_bar":{"children":[{"url":"https://a.example/","name":"A"}],"name":"Bar"}}}"#
         let file = try ImportedFile(Array(chromium.utf8), path: "Bookmarks", format: nil)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import hexlist
 
-/// My Hexlist on the command line: its arguments, and links as lines to be edited.
+/// The `mine` commands: arguments, and links as editable lines.
 @Suite("My Hexlist on the command line")
 struct MineTests {
     private let links = [
@@ -18,7 +18,7 @@ struct MineTests {
         try MineText.edits((lines + [""]).joined(separator: "\n"), of: links, from: "file")
     }
 
-    @Test("what is not touched stays as it is, whatever it holds") func untouched() throws {
+    @Test("untouched lines stay unchanged, whatever they contain") func untouched() throws {
         let lines = MineText.lines(links)
         #expect(lines.count == 6 && lines.allSatisfy { !$0.contains("\n") && !$0.contains("\u{1B}") && !$0.isEmpty })
         #expect(try edits(["# a comment", ""] + lines) == (1...6).map { LinkEdit(from: $0) })
@@ -26,7 +26,7 @@ struct MineTests {
         #expect(try edits([]) == [])
     }
 
-    @Test("a line with the URL of a link is that link, another is a new one") func changed() throws {
+    @Test("a line with a known URL is that link, any other a new link") func changed() throws {
         #expect(
             try edits(["https://b.example  B now ", "https://new.example", "https://a.example again", "https://a.example third"]) == [
                 LinkEdit(from: 2, linkDescription: "B now"), LinkEdit(url: "https://new.example", linkDescription: ""), LinkEdit(from: 3),
@@ -41,8 +41,7 @@ struct MineTests {
         #expect(error?.message.contains("file, line 2: `no` is no link") == true)
     }
 
-    @Test("a range in which nothing was received says so, and names the command for hexes of My Hexlist only if it has some") func ranges()
-    {
+    @Test("an empty range is reported, with the command for My Hexlist if its hexes are in the range") func ranges() {
         let received = "Nothing was deleted: none of these is in the inbox or held."
         #expect(DeleteCommand.nothing(hasRange: true, held: false, hasOwn: false) == received)
         #expect(
@@ -53,7 +52,7 @@ struct MineTests {
         #expect(ReadCommand.nothing(hasRange: true).contains("in that range") && !ReadCommand.nothing(hasRange: false).contains("range"))
     }
 
-    @Test("the page that is edited says what it is of") func page() throws {
+    @Test("the edited text names its hex in the header") func page() throws {
         let hex = HexJSON(
             id: 7, location: "mine", senderUUID: "", senderName: "", description: "Read\u{1B}", color: "", linkCount: 6, unread: false,
             receivedAt: Timestamp(milliseconds: 0), links: links)
@@ -62,7 +61,7 @@ struct MineTests {
         #expect(try MineText.edits(page, of: links, from: "file") == (1...6).map { LinkEdit(from: $0) })
     }
 
-    @Test("links are removed, moved and added in this order, by the numbers they had") func flags() throws {
+    @Test("links are removed, moved and added in this order, by their old numbers") func flags() throws {
         let added = [try #require(LinkInput("u d"))]
         func numbers(_ count: Int, _ removed: [Int], _ move: (Int, Int)?) throws -> [Int?] {
             try MineText.edits(of: count, removing: removed, moving: move, adding: added).map(\.from)
@@ -97,7 +96,7 @@ struct MineTests {
         #expect(isTaken == isFine, "\(words)")
     }
 
-    @Test("a tree is shown with its ids, by level") func tree() {
+    @Test("a tree is printed with ids, by level") func tree() {
         let inner = ChildJSON(id: 9, senderUUID: "", senderName: "", description: "", color: "", links: [], children: nil)
         let child = ChildJSON(
             id: 8, senderUUID: "", senderName: "", description: "Inside", color: "", links: Array(links.prefix(2)),
@@ -113,7 +112,7 @@ struct MineTests {
         #expect(child.inside == (2, 0))
     }
 
-    @Test("the editor is the user's, then the system's") func editor() throws {
+    @Test("VISUAL and EDITOR go before the system's editor") func editor() throws {
         #expect(try Editor.command(visual: "code -w", editor: "vi", hasSystemEditor: true) == "code -w")
         #expect(try Editor.command(visual: "", editor: "vi", hasSystemEditor: true) == "vi")
         #expect(try Editor.command(visual: nil, editor: nil, hasSystemEditor: true) == "/usr/bin/editor")

@@ -3,9 +3,9 @@ import Testing
 
 @testable import hexlist
 
-@Suite("Files that are written whole")
+@Suite("Atomic file writes")
 struct NewFileTests {
-    @Test("a file has no name before it is whole, then mode 0600, and takes another one's place") func whole() throws {
+    @Test("a file gets its name when complete, mode 0600, replacing an existing one") func whole() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import hexlist
 
-@Suite("What hexlist by itself tells")
+@Suite("Output of `hexlist` without a command")
 struct NewsTests {
     // swift-format-ignore: NeverForceUnwrap
     private static let fingerprint = Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!
@@ -28,7 +28,7 @@ struct NewsTests {
     private static let pairing = PairingView(
         id: 1, peer: other, name: "cyd", isOwn: false, state: .comparing, digits: "040660")
 
-    @Test("all that is new has its line")
+    @Test("each kind of news has a line")
     func new() {
         let news = News(
             Self.status(unread: 2, held: 1, outbox: [.queued: 3, .held: 1, .failed: 1, .stored: 9], fault: "line 1"),
@@ -43,7 +43,7 @@ struct NewsTests {
             ])
     }
 
-    @Test("a trusted peer whose identity two machines have is told of and listed; held hexes are strangers' unless the user said otherwise")
+    @Test("a trusted peer with a conflicting identity is listed; held hexes count as strangers' unless a policy holds them")
     func conflict() {
         var twice = Self.peer("Bob", alias: "Bob", .trusted, .ghost)
         twice.reason = "conflict"
@@ -63,7 +63,7 @@ struct NewsTests {
         #expect(PeersText.twice(twice).contains("hexlist id rotate") && PeersText.twice(twice).contains("two minutes"))
     }
 
-    @Test("who is trusted and away is said, and that files are on their way")
+    @Test("absent trusted peers and running transfers are shown")
     func away() {
         let away = Self.peer("Bob", alias: "Bob", .trusted, .away)
         let alone = News(Self.status(), PairingOverview(items: []), [away, away], fetches: true)
@@ -74,7 +74,7 @@ struct NewsTests {
     }
 
     @Test(
-        "what to try next depends on who is there",
+        "the suggested next step depends on the peers that are online",
         arguments: [
             ([], "hexlist doctor"), ([peer("cyd", .stranger)], "hexlist pair 1A2B3C4D"),
             ([peer("Bob", alias: "Bob's", .trusted)], #"hexlist send --to 'Bob'\''s' https://example.org"#),

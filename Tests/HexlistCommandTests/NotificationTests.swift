@@ -14,18 +14,18 @@ import Testing
             tag: PeerSummary(name: "n", alias: alias, trust: .trusted), hex: number, subject: subject)
     }
 
-    @Test("one hex: its sender and what it is about, with no markup of its own") func one() {
+    @Test("one hex: sender and subject, without markup") func one() {
         let text = NotificationText(hexes: [Self.received(1, "<b>a</b> & \u{202E}b\n--c")])
         #expect(text?.summary == "Ada")
         #expect(text?.body == "&lt;b&gt;a&lt;/b&gt; &amp; \u{FFFD}b --c")
     }
 
-    @Test("markup with a combining mark after it is markup too") func combined() {
+    @Test("markup with a combining mark after it is removed too") func combined() {
         #expect(NotificationText(hexes: [Self.received(1, "<\u{301}b>x</b> &\u{301}lt;")])?.body.contains("<") == false)
         #expect(NotificationText(hexes: [Self.received(1, "&\u{301}")])?.body == "&amp;\u{301}")
     }
 
-    @Test("the button that opens a link names where it leads, whatever the hex says of itself") func button() throws {
+    @Test("the button that opens a link shows the real host") func button() throws {
         let text = try #require(NotificationText(hexes: [Self.received(1, "https://mybank.example/login")]))
         #expect(
             NotifySend.arguments(text, opens: "evil.example", marks: true) == [
@@ -40,7 +40,7 @@ import Testing
         #expect(NotificationText.opens("a\u{202E}\nb") == "Open a\u{FFFD} b")
     }
 
-    @Test("many hexes are one notification, of the newest four") func many() {
+    @Test("several hexes make one notification of the newest four") func many() {
         let events = (1...7).map { Self.received(Int64($0), "s\($0)") }
         #expect(NotificationText(hexes: events)?.summary == "7 hexes from Ada")
         #expect(NotificationText(hexes: events)?.body == "s4\ns5\ns6\ns7\nand 3 more")
@@ -50,7 +50,7 @@ import Testing
         #expect(NotificationText(hexes: []) == nil)
     }
 
-    @Test("somebody who wants to pair, and a conflict") func others() {
+    @Test("pairing requests and identity conflicts") func others() {
         func event(_ type: String, _ tag: PeerSummary?) -> EventJSON {
             EventJSON(number: 1, at: Timestamp(milliseconds: 0), type: type, peer: Self.ada, tag: tag)
         }
@@ -66,7 +66,7 @@ import Testing
     // swift-format-ignore: NeverForceUnwrap
     private static let fingerprint = Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!
 
-    @Test("what is written is read again") func roundTrip() throws {
+    @Test("a URI is unchanged by writing and reading") func roundTrip() throws {
         let uris = [
             PeerURI(fingerprint: Self.fingerprint),
             PeerURI(fingerprint: Self.fingerprint, name: "Ada's “PC” & more=1%", addresses: ["192.168.1.5:24391", "[fe80::1%eth0]:24391"]),
@@ -77,7 +77,7 @@ import Testing
         #expect(uris[1].text.hasSuffix("&address=192.168.1.5:24391&address=[fe80::1%25eth0]:24391"))
     }
 
-    @Test("members that are not known are passed over, and there is a bound") func tolerant() throws {
+    @Test("unknown members are ignored, and the length is bounded") func tolerant() throws {
         let start = "HEXLIST://peer/" + String(repeating: "AB", count: 32)
         #expect(try PeerURI(start + "?later=1&name=x").name == "x")
         let many = start + "?" + (1...20).map { "address=h\($0):1" }.joined(separator: "&")
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(
-        "what is no URI of a peer is refused, in words",
+        "an invalid peer URI is refused with a reason",
         arguments: [
             ("", "begin"), ("https://peer/ab", "begin"), ("hexlist://peer/ab", "64"), ("hexlist://hex/1", "begin"),
             ("hexlist://peer/" + String(repeating: "g", count: 64), "something else"),
@@ -113,7 +113,7 @@ import Testing
             uuid: uri.fingerprint.peerID, name: "ada", alias: alias, state: .away, trust: trust, fingerprint: uri.fingerprint)
     }
 
-    @Test("what is asked says whom one knows already") func lines() {
+    @Test("the prompt shows the alias, name and trust of a known key") func lines() {
         let stranger = PeerAddCommand.lines(Self.uri, nil)
         #expect(stranger.first == "peer         Bob ABABABAB (stranger)" && stranger.last == "address      10.0.0.9:24391")
         #expect(!stranger.contains { $0.hasPrefix("known here") })
@@ -122,7 +122,7 @@ import Testing
         #expect(PeerAddCommand.lines(Self.uri, Self.known(nil, .stranger))[1] == "known here   as ada, stranger")
     }
 
-    @Test("an alias stays unless another one is given") func alias() {
+    @Test("an existing alias stays unless a new one is given") func alias() {
         let plain = Self.uri
         #expect(PeerAddCommand.alias(nil, plain, nil) == "Bob")
         #expect(PeerAddCommand.alias(nil, plain, Self.known(nil, .stranger)) == "Bob")
@@ -131,7 +131,7 @@ import Testing
         #expect(PeerAddCommand.alias(nil, PeerURI(fingerprint: plain.fingerprint), nil) == nil)
     }
 
-    @Test("what is refused for its alias says so, and what is not does not") func hints() {
+    @Test("a refusal because of the alias says so; others do not") func hints() {
         let taken = BulkRefusal(line: 1, code: "aliasTaken", message: "Its alias is that of peer X here.")
         let malformed = BulkRefusal(line: 1, code: "malformed", message: "`x` is no `host:port`.")
         #expect(PeerAddCommand.refused(taken, alias: "Bob").hint?.contains("--alias") == true)
@@ -152,7 +152,7 @@ import Testing
         #expect(HumanText.ago(Timestamp(milliseconds: now.milliseconds - seconds * 1_000), now: now) == text)
     }
 
-    @Test("a week ago, and to come: the time itself") func far() {
+    @Test("over a week ago, and in the future: the absolute time") func far() {
         let now = Timestamp(milliseconds: 1_700_000_000_000)
         for days: Int64 in [7, 400, -2] {
             let moment = Timestamp(milliseconds: now.milliseconds - days * 86_400_000)
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test("a swatch has the colour where the terminal can") func swatches() {
+    @Test("a swatch is coloured if the terminal supports it") func swatches() {
         func swatch(_ color: String, _ palette: Terminal.Palette, hasColor: Bool = true) -> String? {
             let terminal = Terminal(isInteractive: true, hasColor: hasColor, width: 80, palette: palette)
             return terminal.swatch(color).map { terminal.styled("x", $0) }

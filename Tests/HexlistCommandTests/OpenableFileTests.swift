@@ -11,10 +11,10 @@ import Testing
         ("a.png", png, true), ("a.PNG", png, true), ("a.txt", Array("hello\nGrüße\n".utf8), true), ("notes.md", Array("# a\n".utf8), true),
         ("empty.txt", [], true), ("talk.pdf", Array("%PDF-1.7\n".utf8), true), ("a.mp3", Array("ID3\u{3}".utf8), true),
         ("a.mp4", [0, 0, 0, 24] + Array("ftypisom".utf8), true), ("a.webm", [0x1A, 0x45, 0xDF, 0xA3], true),
-        // The name says something else than the content, or nothing.
+        // The name disagrees with the content, or has no suffix.
         ("a.pdf", png, false), ("a.png", Array("%PDF-1.7".utf8), false), ("png", png, false), ("a", Array("hello".utf8), false),
         ("a.txt", png, false), ("a.txt", [0x68, 0, 0x69], false), ("a.txt", [0xFF, 0xFE, 0x68, 0], false), ("a.png.exe", png, false),
-        // What programs run or render.
+        // Types that programs execute or render.
         ("a.csv", Array("=1+1,2".utf8), false), ("a.html", Array("<p>".utf8), false), ("a.svg", Array("<svg/>".utf8), false),
         ("a.sh", Array("ls".utf8), false),
         ("a.desktop", Array("[Desktop Entry]\nExec=x".utf8), false), ("a.txt", Array("#!/bin/sh\n".utf8), false),

@@ -4,10 +4,10 @@ import Testing
 
 @testable import hexlist
 
-@Suite("Pairing in words")
+@Suite("Texts of pairing")
 struct PairTextTests {
     @Test(
-        "what is typed at the question",
+        "answers to the prompt",
         arguments: [
             ("y", .yes), (" Yes ", .yes), ("040660", .yes), ("040 660", .yes), ("040-660\r", .yes), ("040661", .otherDigits),
             ("04066", .otherDigits), ("0406600", .otherDigits), ("1", .no), ("", .no), ("n", .no), ("maybe", .no), ("yess", .no),
@@ -23,7 +23,7 @@ struct PairTextTests {
             message: "You said no.", triesLeft: triesLeft)
     }
 
-    @Test("the limit is said before it bites")
+    @Test("the attempt limit is announced in advance")
     func limit() {
         #expect(PairText.ended(Self.ended(2)) == "Not paired with cyd 1A2B3C4D (stranger): You said no.")
         #expect(PairText.ended(Self.ended(nil)) == PairText.ended(Self.ended(2)))

@@ -7,7 +7,7 @@ import Testing
 @testable import hexlist
 
 /// The reason and the advice shown for a hex that is not delivered yet.
-@Suite("Why a row waits, and what to do")
+@Suite("Reasons why a row waits, with advice")
 struct RowReasonTests {
     private static let uuid = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_8000, low: 0x8000_0000_0000_0001))
 
@@ -23,7 +23,7 @@ struct RowReasonTests {
     }
 
     @Test(
-        "the reason, and the line to type",
+        "the reason and the suggested command",
         arguments: [
             (OutboxState.queued, "peer", "the peer is away", "back. `hexlist outbox cancel 7`"),
             (.queued, "session", "the peer is being dialled", "`hexlist outbox show 7`"),
@@ -41,7 +41,7 @@ struct RowReasonTests {
     }
 
     @Test(
-        "a refusal for now says how it ends",
+        "a temporary refusal says when it ends",
         arguments: [
             ("quotaExceeded: full", "tray for strangers is full"), ("notAccepting: no", "takes nothing of this machine for now"),
             ("storageFull: no", "The disk is full there"), ("The connection was lost.", "goes on by itself"),
@@ -53,7 +53,7 @@ struct RowReasonTests {
     }
 
     @Test(
-        "what `send` said of a refusal is what the outbox says later",
+        "`send` and `outbox` give the same reason of a refusal",
         arguments: [
             ("blocked", "This peer blocked you.", "bob blocks this machine"), ("tooLarge", "It is longer.", "several hexes"),
             ("malformed", "no", "`hexlist outbox retry 7`"),
@@ -69,7 +69,7 @@ struct RowReasonTests {
         #expect(kept.advice?.contains(advice) == true && sent.advice == kept.advice)
     }
 
-    @Test("files are fetched by peers that are trusted here; otherwise the sender is told how")
+    @Test("files are fetched from trusted peers only; otherwise the sender is advised")
     func files() {
         #expect(row(.stored).fileAdvice == "bob can fetch the files only once it is trusted here: `hexlist pair bob`.")
         #expect(row(.held).fileAdvice != nil && row(.cancelled).fileAdvice == nil)
@@ -79,7 +79,7 @@ struct RowReasonTests {
         #expect(RowReason(trusted).fileAdvice == nil)
     }
 
-    @Test("what is delivered needs no word; a peer without an alias is named by its UUID, one with blanks in quotes")
+    @Test("a delivered row needs no reason; a peer without an alias is named by UUID, a name with blanks is quoted")
     func others() {
         for state in [OutboxState.stored, .held] {
             let late = row(state, lastError: "The connection was lost.", code: "storageFull", message: "The disk is full.")
@@ -113,7 +113,7 @@ struct RowReasonTests {
     private static let gone = peer(1, "bob", alias: "Bob", .away, trust: .trusted, seen: 0)
 
     @Test(
-        "a name that lives on under another key",
+        "a name that another key uses now",
         arguments: [
             ([peer(2, "BOB", .verified)], 2), ([peer(2, "x", alias: "bob", .verified)], 2), ([peer(2, "bob", .away)], nil),
             ([peer(2, "bob", .ghost)], nil), ([peer(2, "ada", .verified)], nil),
@@ -124,7 +124,7 @@ struct RowReasonTests {
         #expect(SameNamePeer.of(Self.gone, among: peers)?.uuid?.description.prefix(1) == number.map { "\($0)" })
     }
 
-    @Test("a send to a key that is gone says when it was seen, and who goes by its name now")
+    @Test("a send to a key that is gone says when it was last seen, and which peer has its name now")
     func sendToGone() {
         let uuid = Self.gone.uuid ?? PeerID(.nil)
         var outcome = SendOutcome(
@@ -147,7 +147,7 @@ struct RowReasonTests {
 
     // MARK: Peers
 
-    @Test("trusted peers come first, those that are away with when they were seen; strangers that are away and ghosts with --all only")
+    @Test("trusted peers come first, with last-seen times if away; absent strangers and ghosts need --all")
     func listed() {
         let peers = [
             Self.peer(1, "a stranger", .verified), Self.peer(2, "bob", .verified, trust: .trusted),
@@ -160,7 +160,7 @@ struct RowReasonTests {
         #expect(PeersText.place(peers[2]) == "–")
     }
 
-    @Test("a fingerprint reads as no UUID does")
+    @Test("a fingerprint is formatted differently from a UUID")
     func fingerprint() {
         let lines = HumanText.fingerprint("0C6F1B2200008000800000000000000112345678ABCDEF0012345678ABCDEF00")
         #expect(
@@ -177,7 +177,7 @@ struct RowReasonTests {
             receivedAt: Timestamp(milliseconds: 0))
     }
 
-    @Test("a trusted peer forwards, a stranger says so")
+    @Test("a hex forwarded by a trusted peer, and one of a stranger")
     func forwarded() {
         let other = "AAAAAAAA-0000-8000-8000-000000000001"
         #expect(HexText.sender(hex(trust: .trusted, claim: other, alias: "ada"), columns: 44) == "bob, forwarded from ada")
@@ -189,7 +189,7 @@ struct RowReasonTests {
     // MARK: The daemon
 
     @Test(
-        "the line that starts the daemon is systemd's where its user manager runs and has the unit",
+        "the suggested start command is systemd's if the user manager has the unit",
         arguments: [
             (["/run/user/1/systemd/private", "/home/a/.config/systemd/user/hexlistd.service"], [:], false, true),
             (["/run/user/1/systemd/private", "/usr/local/lib/systemd/user/hexlistd.service"], [:], false, true),
@@ -207,7 +207,7 @@ struct RowReasonTests {
     }
 
     @Test(
-        "nothing listens: a process that holds the state folder is named, with its socket if that is another one than was named",
+        "no listener: the process that locks the state folder is named, with its socket if it differs",
         arguments: [
             (nil, [:], "Nothing is listening on /s/control.sock.", "Start the daemon with `hexlistd`."),
             (LockFile.Holder(pid: nil), [:], "Nothing is listening on /s/control.sock.", "Start the daemon with `hexlistd`."),
@@ -215,7 +215,7 @@ struct RowReasonTests {
                 LockFile.Holder(pid: 7, socket: "/s/control.sock"), [:],
                 "hexlistd (pid 7) uses the state folder /s, but nothing is listening on /s/control.sock.", "`kill 7`"
             ),
-            // As while a backup is restored.
+            // As during a restore.
             (
                 LockFile.Holder(pid: 7), [:], "hexlistd (pid 7) uses the state folder /s, but nothing is listening on /s/control.sock.",
                 "try again"

@@ -5,11 +5,11 @@ import Testing
 
 @testable import hexlist
 
-@Suite("Searching on the command line")
+@Suite("Search on the command line")
 struct SearchTextTests {
     private static let now: Int64 = 1_700_000_000_000
 
-    @Test("spans before now, days, and moments of local time")
+    @Test("durations before now, days, and instants of local time")
     func times() throws {
         func time(_ text: String, end: Bool = false) throws -> Int64 { try TimeInput.parse(text, isEnd: end, now: Self.now).milliseconds }
         #expect(try time("7d") == Self.now - 7 * 86_400_000)
@@ -22,7 +22,7 @@ struct SearchTextTests {
     }
 
     @Test(
-        "no time is refused with what to type",
+        "an invalid time is refused with examples",
         arguments: [
             "", "7", "yesterday", "2031-4-5", "2031-02-29", "2031-13-01", "2031-04-05T24:00", "2031-04-05T", "-7d", "2031-04-05T6:07", "d",
         ])
@@ -31,7 +31,7 @@ struct SearchTextTests {
         #expect(error.code == .badRequest && error.hint?.contains("2031-04-05") == true)
     }
 
-    @Test("a hex of My Hexlist is from nobody, or from whom it says") func senders() {
+    @Test("a hex of My Hexlist has no sender unless it names one") func senders() {
         func sender(_ location: String, uuid: String = "", name: String = "", alias: String? = nil) -> String {
             HexText.sender(
                 HexJSON(
@@ -46,7 +46,7 @@ struct SearchTextTests {
         #expect(sender("mine", uuid: uuid, name: "Bob").contains("1A2B3C4D"))
     }
 
-    @Test("nothing found says what else to try")
+    @Test("no match: the message suggests other searches")
     func nothing() throws {
         func nothing(_ text: String, isEnd: Bool = false, isHeld: Bool = false) throws -> String {
             SearchText.nothing(try SearchTerm.parse(text), isEnd: isEnd, isHeld: isHeld)
@@ -60,7 +60,7 @@ struct SearchTextTests {
         #expect(SearchText.behind(0) == nil && SearchText.behind(1)?.hasPrefix("1 hex is not searched yet") == true)
     }
 
-    @Test("flags that do not go together, and words that look like flags")
+    @Test("conflicting flags, and words that look like flags")
     func flags() throws {
         #expect(throws: (any Error).self) { try SearchCommand.parse(["--best", "--after", "3", "a"]) }
         #expect(throws: (any Error).self) { try SearchCommand.parse([]) }

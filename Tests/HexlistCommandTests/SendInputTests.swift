@@ -3,11 +3,11 @@ import Testing
 
 @testable import hexlist
 
-/// A slip at the sender is told at the sender: nothing that is no link or no colour goes out as one.
-@Suite("Links and colours as typed")
+/// The sender checks its input: text that is not a link or a colour is refused before it is sent.
+@Suite("Links and colours on the command line")
 struct SendInputTests {
     @Test(
-        "what is a link, a bare host, or neither",
+        "links, bare hosts, and neither",
         arguments: [
             ("https://avahi.org", LinkForm.link), ("HTTP://a", .link), ("mailto:ada@example.org", .link), ("magnet:?xt=urn", .link),
             ("tel:123", .link), ("urn:isbn:0451450523", .link), ("x-y.z+1:a", .link), ("web.app:open", .link),
@@ -19,7 +19,7 @@ struct SendInputTests {
         ])
     func form(text: String, expected: LinkForm) { #expect(LinkForm(text) == expected) }
 
-    @Test("a bare host is offered as https, and taken as that with --guess")
+    @Test("for a bare host https is suggested, and used with --guess")
     func bareHost() throws {
         let error = #expect(throws: HexlistError.self) { try LinkInput.read(["avahi.org Avahi"], .scheme) }
         #expect(error?.message == "`avahi.org` is no link: it has no scheme.")
@@ -30,14 +30,14 @@ struct SendInputTests {
         #expect(throws: HexlistError.self) { try LinkInput.read(["page"], .guess) }
     }
 
-    @Test("a forgotten pair of quotes is shown where it belongs")
+    @Test("a missing pair of quotes is shown where it belongs")
     func quotes() {
         let error = #expect(throws: HexlistError.self) { try LinkInput.read(["https://a.example", "page"], .scheme) }
         #expect(error?.hint?.contains("\"https://a.example page\"") == true)
     }
 
     @Test(
-        "several addresses in one argument are several links, on one line or on several",
+        "several URLs in one argument are several links, on one line or many",
         arguments: [
             ("https://a.example https://b.example", ["https://a.example|", "https://b.example|"]),
             ("https://a.example\nhttps://b.example two\r\n\n", ["https://a.example|", "https://b.example|two"]),
@@ -49,11 +49,11 @@ struct SendInputTests {
         #expect(try LinkInput.read([argument], .raw).count == 1)
     }
 
-    @Test("a line in an argument that is no link is refused") func badLine() {
+    @Test("an argument with a line that is not a link is refused") func badLine() {
         #expect(throws: HexlistError.self) { try LinkInput.read(["https://a.example\nnote"], .scheme) }
     }
 
-    @Test("raw links are sent as given")
+    @Test("raw links are sent unchanged")
     func raw() throws { #expect(try LinkInput.read(["not a url", "x"], .raw).map(\.url) == ["not", "x"]) }
 
     @Test(
@@ -64,7 +64,7 @@ struct SendInputTests {
     func color(text: String, expected: String) throws { #expect(try ColorInput.parse(text) == expected) }
 
     @Test(
-        "what is no colour says what it could be",
+        "an unknown colour is refused with the known ones",
         arguments: [("bleu", "blue"), ("3366CC", "'#3366CC'"), ("#33", "CSS"), ("#GGGGGG", "CSS"), ("зелёный", "CSS"), ("#３３６６ＣＣ", "CSS")])
     func noColor(text: String, hint: String) {
         let error = #expect(throws: HexlistError.self) { try ColorInput.parse(text) }

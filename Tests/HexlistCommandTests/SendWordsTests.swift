@@ -3,8 +3,8 @@ import Testing
 
 @testable import hexlist
 
-/// The words of `send` that are read without ArgumentParser mean what they mean to it.
-@Suite("The usual words of send")
+/// The arguments of `send` that are parsed without ArgumentParser have the same meaning as with it.
+@Suite("Fast parsing of send")
 struct SendWordsTests {
     private static func shown(_ command: SendCommand) -> String {
         var text = ""
@@ -13,7 +13,7 @@ struct SendWordsTests {
     }
 
     @Test(
-        "are read",
+        "common command lines are parsed",
         arguments: [
             ["--to", "bob", "https://a.example"],
             ["--to", "bob", "--to", "@team", "--wait", "stored", "--description", "One", "https://a.example 1", "https://b.example 2"],
@@ -26,7 +26,7 @@ struct SendWordsTests {
         #expect(try Self.shown(command) == Self.shown(SendCommand.parse(words)))
     }
 
-    @Test("are read like this or not at all, whichever two words stand among them")
+    @Test("any two extra words are parsed the same way, or left to ArgumentParser")
     func any() throws {
         let help = SendCommand.helpMessage(includeHidden: true).split { !$0.isLetter && $0 != "-" }
         let options = Set(help.map(String.init)).filter { $0.hasPrefix("--") }
@@ -46,6 +46,6 @@ struct SendWordsTests {
             }
         }
         let usual: Set = ["--to", "--description", "--color", "--wait", "--timeout", "--key", "--force", "--json"]
-        #expect(read.intersection(options) == usual)  // --to-all does not go with --to
+        #expect(read.intersection(options) == usual)  // --to-all conflicts with --to
     }
 }

@@ -4,11 +4,11 @@ import Testing
 
 @testable import hexlist
 
-/// Output on a terminal: columns line up whatever the text, and no text of a peer is obeyed.
+/// Output on a terminal: columns line up for any text, and control characters of peers are replaced.
 @Suite("Text on a terminal")
 struct TerminalTests {
     @Test(
-        "columns a text takes",
+        "the width of a text in columns",
         arguments: [
             ("", 0), ("abc", 3), ("é", 1), ("e\u{301}", 1), ("日本", 4), ("ﾊ", 1), ("한", 2), ("👍", 2), ("👩‍👩‍👧", 2), ("☎\u{FE0F}", 2),
             ("ا", 1), ("a\u{200D}b", 2), ("👍🏽", 2), ("🇩🇪", 2), ("각", 2), ("が", 2), ("✅", 2), ("🌡", 1), ("→", 1),
@@ -16,7 +16,7 @@ struct TerminalTests {
     func width(text: String, columns: Int) { #expect(TextWidth.of(text) == columns) }
 
     @Test(
-        "a text is cut between whole characters, and says so",
+        "a text is cut between characters, and the cut is visible",
         arguments: [
             ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("日本語", 5, "日本…"), ("日本語", 4, "日…"), ("日本語", 6, "日本語"), ("abc", 1, "…"),
             ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"), ("", 5, ""),
@@ -27,17 +27,17 @@ struct TerminalTests {
         #expect(TextWidth.of(cut) <= columns)
     }
 
-    @Test("columns line up, the last is not padded, empty cells at the end leave nothing behind")
+    @Test("columns line up; the last is not padded, and trailing empty cells add nothing")
     func table() {
         var table = Table(["ID", "NAME", "WHY"])
         table.add([Table.Cell("1"), Table.Cell("日本"), Table.Cell("a")])
         table.add([Table.Cell("100"), Table.Cell("x"), Table.Cell("")])
-        // `-1` is no terminal: no colours.
+        // Descriptor `-1` is not a terminal: no colours.
         let lines = table.lines(Terminal(descriptor: -1))
         #expect(lines == ["ID   NAME  WHY", "1    日本  a", "100  x"])
     }
 
-    @Test("a line may begin in colour, and neither part of it is obeyed")
+    @Test("a line may begin in colour; control characters are replaced in both parts")
     func colour() {
         let terminal = Terminal(isInteractive: true, hasColor: true, width: 80)
         #expect(terminal.line("failed", .failure, "  a\u{1B}[1mb") == "\u{1B}[31mfailed\u{1B}[0m  a\u{FFFD}[1mb")
@@ -45,7 +45,7 @@ struct TerminalTests {
         #expect(Terminal(descriptor: -1).line("failed", .failure, "  a") == "failed  a")
     }
 
-    @Test("a cell shows a hostile text and never obeys it")
+    @Test("control characters in a cell are replaced")
     func hostile() {
         let cell = Table.Cell("\u{1B}[2Ja\u{202E}b\nc\u{7}")
         #expect(!cell.text.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x202E })
@@ -66,18 +66,18 @@ struct TerminalTests {
         return table
     }()
 
-    @Test("a pipe gets whole texts, however long", arguments: [1, 61, 300])
+    @Test("a pipe gets complete texts, however long", arguments: [1, 61, 300])
     func pipe(length: Int) {
         var table = Table(["A", "B"])
         table.add([Table.Cell(String(repeating: "x", count: length)), Table.Cell(String(repeating: "y", count: 5_000))])
         table.add([Table.Cell("1"), Table.Cell("2")])
         let lines = table.lines(Self.terminal(nil))
         #expect(lines[1] == String(repeating: "x", count: length) + "  " + String(repeating: "y", count: 5_000))
-        // A long cell makes its column at most a screen wide.
+        // A long cell makes its column at most as wide as the screen.
         #expect(lines[2].utf8.count == min(60, max(1, length)) + 3)
     }
 
-    @Test("a narrow terminal cuts what may be cut first, then each row flows, and no line is longer than it is wide")
+    @Test("a narrow terminal first cuts flexible cells, then wraps rows; no line is too long")
     func narrow() {
         #expect(Self.list.lines(Self.terminal(80))[1] == "7    Bob 0C6F1B22 (stranger)  2      the 日本 page on trains")
         #expect(Self.list.lines(Self.terminal(51))[1] == "7    Bob 0C6F1B22 (stranger)  2      the 日本 page…")
@@ -90,7 +90,7 @@ struct TerminalTests {
         }
     }
 
-    @Test("a count follows the name of its column, digits that are a name do not")
+    @Test("a count follows its column's name; digits that are a name do not")
     func counts() {
         var table = Table(["NAME", "UUID", "UNREAD", "HELD", "ADDRESS"])
         table.add([
@@ -99,20 +99,20 @@ struct TerminalTests {
         #expect(table.lines(Self.terminal(40)) == ["cyd  05719253  unread 2", "  [2001:db8:1:2:3:4:5:6]:47100"])
     }
 
-    @Test("values go on below themselves")
+    @Test("values are wrapped below themselves")
     func values() {
         var table = Table()
         table.add("name", "ada")
         table.add("daemon", "hexlistd 1.0.0, pid 12345, up 3 h 5 min")
         #expect(table.lines(Self.terminal(32)) == ["name    ada", "daemon  hexlistd 1.0.0, pid", "        12345, up 3 h 5 min"])
-        // A word that does not fit beside its name stands below it, whole.
+        // A word that does not fit beside its name goes below it, uncut.
         table.add("uuid", "CF6A0262-1BE8-8351-87AE-E58794DEBA2C")
         #expect(table.lines(Self.terminal(40)).suffix(2) == ["uuid", "  CF6A0262-1BE8-8351-87AE-E58794DEBA2C"])
         for width in 20...60 { #expect(table.lines(Self.terminal(width)).allSatisfy { TextWidth.of($0) <= width }, "\(width)") }
     }
 
     @Test(
-        "words go on on the next line, a longer one is broken",
+        "words are wrapped; a longer one is broken",
         arguments: [
             ("a b c", 3, ["a b", "c"]), ("", 5, [""]), ("abcdef", 4, ["abcd", "ef"]), ("a bcdefg h", 4, ["a", "bcde", "fg h"]),
             ("日本語 x", 4, ["日本", "語 x"]), ("  a b", 9, ["  a b"]), ("    a bc  d", 7, ["   a bc", "d"]), ("a  b", 9, ["a  b"]),
@@ -120,7 +120,7 @@ struct TerminalTests {
         ])
     func words(text: String, columns: Int, lines: [String]) { #expect(TextWidth.lines(text, columns: columns) == lines) }
 
-    @Test("a list that goes on says by which command")
+    @Test("a truncated list names the command for the rest")
     func more() {
         #expect(MoreNote.text("11", ["/usr/bin/hexlist", "inbox", "--limit", "4"]) == "There is more: hexlist inbox --limit 4 --after 11")
         #expect(
@@ -128,7 +128,7 @@ struct TerminalTests {
                 == "There is more: hexlist search 'a b' --after 7")
     }
 
-    @Test("help is wrapped by the terminal: no paragraph of it has a line end of the source")
+    @Test("help is wrapped to the terminal; no paragraph keeps a line break of the source")
     func help() {
         var commands: [any ParsableCommand.Type] = [Hexlist.self]
         var seen = 0
@@ -143,7 +143,7 @@ struct TerminalTests {
     }
 
     @Test(
-        "a word for a shell",
+        "a word is quoted for a shell",
         arguments: [
             ("ada", "ada"), ("5E3C-12", "5E3C-12"), ("Ada's laptop", #"'Ada'\''s laptop'"#), ("", "''"), ("$(x)", "'$(x)'"),
             ("a;b", "'a;b'"), ("'\u{301}; x", "''\\''\u{301}; x'"),
@@ -151,10 +151,10 @@ struct TerminalTests {
     func shell(word: String, quoted: String) { #expect(ShellText.quoted(word) == quoted) }
 }
 
-@Suite("Links as people type them")
+@Suite("Links as typed")
 struct LinkInputTests {
     @Test(
-        "URL, then white space, then the description",
+        "a URL, white space, then the description",
         arguments: [
             ("https://example.org", "https://example.org", ""), ("  u  the  page  ", "u", "the  page"), ("u\ttab", "u", "tab"),
             ("u\u{3000}wide", "u", "wide"), ("日本 語", "日本", "語"),
@@ -164,6 +164,6 @@ struct LinkInputTests {
         #expect((link.url, link.description) == (url, description))
     }
 
-    @Test("nothing but white space is no link", arguments: ["", " ", "\t\n", "\u{A0}"])
+    @Test("white space is not a link", arguments: ["", " ", "\t\n", "\u{A0}"])
     func blank(text: String) { #expect(LinkInput(text) == nil) }
 }

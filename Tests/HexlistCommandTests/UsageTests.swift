@@ -2,8 +2,8 @@ import Testing
 
 @testable import hexlist
 
-/// A slip of the keyboard is met with what was meant, or with no guess at all.
-@Suite("What was meant")
+/// A typing error gets a close suggestion, or none.
+@Suite("Suggestions")
 struct UsageTests {
     @Test(
         "a command",
@@ -19,14 +19,14 @@ struct UsageTests {
         #expect(error.hint?.contains("Did you mean \(meant)?") == true, "\(error)")
     }
 
-    @Test("no silly guess", arguments: [["nonsense"], ["x"], ["zz"], ["ls"], ["peers", "bob"]])
+    @Test("unrelated words get no suggestion", arguments: [["nonsense"], ["x"], ["zz"], ["ls"], ["peers", "bob"]])
     func noCommand(arguments: [String]) {
         let error = Usage(arguments).error("Unexpected argument '\(arguments.last ?? "")'")
         #expect(error.hint?.contains("Did you mean") == false, "\(error)")
         #expect(error.hint?.contains("--help`") == true)
     }
 
-    @Test("what a hex goes by") func hex() {
+    @Test("references to a hex") func hex() {
         let error = Usage(["show", "abc"]).error("The value 'abc' is invalid for '<hex>'")
         #expect(error.message == "The value 'abc' is invalid for '<hex>'.")
         #expect(error.hint?.contains("`hexlist inbox`") == true)
@@ -55,31 +55,31 @@ struct UsageTests {
             (["status", "-json"], "-json", "--json"),
         ])
     func option(arguments: [String], unknown: String, meant: String) {
-        // The guess of swift-argument-parser is left out.
+        // The suggestion of swift-argument-parser is left out.
         let error = Usage(arguments).error("Unknown option '\(unknown)'. Did you mean '--socket'?")
         #expect(error.hint?.hasPrefix("Did you mean `\(meant)`?") == true, "\(error)")
         #expect(!error.message.contains("Did you mean"))
     }
 
-    @Test("no silly option", arguments: [["send", "--foo"], ["inbox", "--x"], ["status", "--verbose"]])
+    @Test("unrelated options get no suggestion", arguments: [["send", "--foo"], ["inbox", "--x"], ["status", "--verbose"]])
     func noOption(arguments: [String]) {
         #expect(Usage(arguments).error("Unknown option '\(arguments[1])'. Did you mean '--to'?").hint?.contains("Did you mean") == false)
     }
 
-    @Test("an option before its command is told where it belongs")
+    @Test("an option before its command: the message says where it belongs")
     func place() {
         let error = Usage(["--json", "status"]).error("Unknown option '--json'")
         #expect(error.message == "Options stand behind the command: `hexlist status --json`.")
     }
 
-    @Test("the usage is as wide as the terminal")
+    @Test("usage is wrapped to the terminal")
     func usage() {
         let help = "USAGE: hexlist x [--json] [--socket <path>] <peer>\n\nOPTIONS:"
         #expect(Usage.wrapped(help, 30) == "USAGE: hexlist x [--json]\n       [--socket <path>]\n       <peer>\n\nOPTIONS:")
         #expect(Usage.wrapped(help, nil) == help)
     }
 
-    @Test("help names the whole command line", arguments: ["send", "inbox"])
+    @Test("help names the complete command line", arguments: ["send", "inbox"])
     func help(command: String) throws {
         var help = try Main.parsed([command, "--help"])
         do {
@@ -90,12 +90,12 @@ struct UsageTests {
         }
     }
 
-    @Test("a key that is empty, as of a variable that is not set, is refused")
+    @Test("an empty key, as from an unset variable, is refused")
     func emptyKey() {
         #expect(throws: (any Error).self) { try Main.parsed(["send", "--to", "bob", "--key", "", "https://example.org"]) }
     }
 
-    @Test("what else is wrong is told as it is, with the command whose help says more")
+    @Test("other errors are reported with the command whose help explains them")
     func other() {
         let error = Usage(["outbox", "--to", "bob", "5"]).error("Missing value for '--limit <n>'")
         #expect(error.message == "Missing value for '--limit <n>'")
