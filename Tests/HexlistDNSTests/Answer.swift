@@ -1,10 +1,10 @@
 @testable import HexlistDNS
 
-/// Writes DNS answers, right ones and wrong ones.
+/// Writes DNS answers, valid and invalid.
 struct Answer {
     var bytes: [UInt8]
 
-    /// - Parameter count: of answers, as the header claims.
+    /// - Parameter count: number of answers in the header.
     init(flags: UInt16 = 0x8180, count: Int, question: String = "_hexlist._tcp.corp.example") {
         bytes = [0x12, 0x34]
         bytes += Self.uint16(Int(flags)) + Self.uint16(1) + Self.uint16(count) + [0, 0, 0, 0]
@@ -16,7 +16,7 @@ struct Answer {
     static func label(_ label: [UInt8]) -> [UInt8] { [UInt8(label.count)] + label }
     static func label(_ text: String) -> [UInt8] { label(Array(text.utf8)) }
 
-    /// Labels separated by dots.
+    /// A name as labels, split at dots.
     static func name(_ text: String) -> [UInt8] { text.split(separator: ".").flatMap { label(String($0)) } + [0] }
 
     mutating func add(

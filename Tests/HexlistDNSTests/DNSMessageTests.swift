@@ -4,7 +4,7 @@ import Testing
 
 @Suite("DNS answers")
 struct DNSMessageTests {
-    @Test("each type of record is read, with compressed names")
+    @Test("each record type is read, with compressed names")
     func records() throws {
         var answer = Answer(count: 6)
         answer.add(12, Answer.label("Ada's \u{2014} lap.top") + [0xC0, 12])
@@ -23,12 +23,12 @@ struct DNSMessageTests {
                 .text([Array("id=1".utf8), [], [0xFF, 0x00]]), .address([10, 1, 2, 3]), .address([UInt8](repeating: 0xFD, count: 16)),
                 .alias(.of("elsewhere.example")),
             ])
-        // A time with the highest bit set is none at all.
+        // A TTL with the highest bit set counts as 0.
         #expect(answers.map(\.ttl) == [120, 120, 120, 120, 120, 0])
         #expect(answer.message?.seconds == 0)
     }
 
-    @Test("what belongs to another class or type is left out, and the rest still read")
+    @Test("records of other classes and types are skipped, and the rest is read")
     func others() throws {
         var answer = Answer(count: 3)
         answer.add(12, recordClass: 3, Answer.name("chaos.example"))
@@ -37,7 +37,7 @@ struct DNSMessageTests {
         #expect(try #require(answer.message).answers.map(\.data) == [.address([10, 0, 0, 1])])
     }
 
-    @Test("a name that points at itself, forwards, or round in circles is refused and ends")
+    @Test("compression loops and forward pointers are refused in bounded time")
     func astray() {
         for target in [[0xC0, 0xFF], [0xC1, 0x00], [0xFF, 0xFF], [0x40, 0x01], [0xC0]] as [[UInt8]] {
             var answer = Answer(count: 1)
@@ -46,9 +46,9 @@ struct DNSMessageTests {
         }
         var own = Answer(count: 1)
         let place = own.bytes.count + 12
-        own.add(12, Answer.label("a") + [0xC0, UInt8(place)])  // a label, then back to it
+        own.add(12, Answer.label("a") + [0xC0, UInt8(place)])  // a label, then a pointer back to it
         #expect(own.message == nil)
-        // Many hops backwards, each growing the name: the bound of 255 bytes ends it.
+        // Many backward pointers that each add a label: the 255-byte bound ends the name.
         var long = Answer(count: 6)
         var before = 12
         for _ in 0..<6 {
@@ -57,19 +57,19 @@ struct DNSMessageTests {
             before = at
         }
         #expect(long.message == nil)
-        // Pointers at pointers, more of them than any name has labels, though no label is added.
+        // A chain of pointers longer than any name has labels, without labels between them.
         for (count, isRead) in [(100, true), (200, false)] {
             var answer = Answer(count: 2)
             let first = answer.bytes.count + 12
             let pointer = { (place: Int) in [0xC0 | UInt8(place >> 8), UInt8(place & 0xFF)] }
-            // The names are in a record of a type that is not read.
+            // The names are in a record of a type that is skipped.
             answer.add(99, (0..<count).flatMap { pointer($0 == 0 ? 12 : first + 2 * ($0 - 1)) })
             answer.add(12, pointer(first + 2 * (count - 1)))
             #expect((answer.message != nil) == isRead, "\(count)")
         }
     }
 
-    @Test("lengths that do not fit their record are refused")
+    @Test("a length that does not fit its record is refused")
     func lengths() {
         for (type, data) in [
             (1, [10, 0, 0]), (1, [10, 0, 0, 1, 1]), (28, [1, 2, 3, 4]), (33, [0, 0, 0, 0, 0]), (33, Answer.service(1, [0]) + [0]),
@@ -90,10 +90,10 @@ struct DNSMessageTests {
         #expect(missing.message == nil)
         var query = Answer(flags: 0x0100, count: 1)
         query.add(1, [10, 0, 0, 1])
-        #expect(query.message == nil)  // a question is no answer
+        #expect(query.message == nil)  // a question is not an answer
     }
 
-    @Test("no prefix of an answer, and no flipped bit in it, does anything but be read or refused")
+    @Test("every prefix and every flipped bit of an answer is read or refused, without a trap")
     func damaged() {
         var answer = Answer(count: 4)
         answer.add(12, Answer.label("ada") + [0xC0, 12])
@@ -132,7 +132,7 @@ struct DNSMessageTests {
         #expect(strings.count == 16)
     }
 
-    @Test("names: compared without regard to case, and escaped so that no byte of a label is mistaken for anything else")
+    @Test("names compare without regard to case, and escapes make every byte of a label unambiguous")
     func names() throws {
         #expect(DNSName.of("Corp.Example") == DNSName.of("corp.example."))
         let services = DNSName.of("_hexlist._tcp.corp.example")

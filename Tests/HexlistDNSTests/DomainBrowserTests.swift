@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistDNS
 
-@Suite("Browsing a domain by asking again")
+@Suite("Browsing a domain by polling")
 struct DomainBrowserTests {
     private static let start = ContinuousClock.Instant.now
     private static let ada = InstanceKey(name: "ada", type: "_hexlist._tcp", domain: "corp.example")
@@ -20,7 +20,7 @@ struct DomainBrowserTests {
 
     private static func browser() throws -> DomainBrowser { try #require(DomainBrowser(domain: "corp.example.", now: start)) }
 
-    /// A browser of a domain with ada in it, whose resolver is open.
+    /// A browser of a domain with the instance ada, whose resolver is open.
     private static func browserWithAda() throws -> DomainBrowser {
         var browser = try browser()
         #expect(
@@ -31,7 +31,7 @@ struct DomainBrowserTests {
         return browser
     }
 
-    @Test("the domain is asked at once, then again after its time, within bounds")
+    @Test("the domain is queried at once, then after its TTL, within bounds")
     func times() throws {
         var browser = try Self.browser()
         #expect(browser.next.question == .browse && browser.next.at == Self.start)
@@ -41,7 +41,7 @@ struct DomainBrowserTests {
         }
         let events = browser.browsed(.none, asked: Self.start, now: Self.start)
         #expect(browser.next.at == Self.start + DomainBrowser.emptyRefresh)
-        // Perhaps the domain is misspelt.
+        // The domain is perhaps misspelt.
         guard case .domain("corp.example", .degraded(let text))? = events.first else {
             Issue.record("\(events)")
             return
@@ -49,7 +49,7 @@ struct DomainBrowserTests {
         #expect(text.contains("_hexlist._tcp.corp.example"))
     }
 
-    @Test("an instance is looked up only while a resolver of it is open, and again after its time")
+    @Test("an instance is queried only while its resolver is open, and again after its TTL")
     func onlyWhileWanted() throws {
         var browser = try Self.browser()
         _ = browser.browsed(.found([Self.label("ada")], seconds: 60), asked: Self.start, now: Self.start)
@@ -62,12 +62,12 @@ struct DomainBrowserTests {
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == Self.start + .seconds(20))
         _ = browser.resolve(Self.record(), open: false, now: Self.start)
         #expect(browser.next.question == .browse)
-        // Opened again, what is known is told at once.
+        // A reopened resolver reports cached records at once.
         #expect(
             browser.resolve(Self.record(), open: true, now: Self.start) == [.resolved(Self.record(), Self.resolution("10.1.0.2"))])
     }
 
-    @Test("a host's addresses are records of their own, which come and go; the port is followed")
+    @Test("a host's address records come and go on their own; the port is followed")
     func addresses() throws {
         var browser = try Self.browserWithAda()
         let both = [Self.resolution("10.1.0.2"), Self.resolution("fd00::2")]
@@ -87,11 +87,11 @@ struct DomainBrowserTests {
                 .withdrawn(Self.record()),
             ])
         #expect(browser.name(of: Self.ada) == nil)
-        // An answer that comes too late says nothing any more.
+        // A late answer is ignored.
         #expect(browser.resolved(Self.ada, .found(both, seconds: 20), asked: Self.start, now: Self.start) == [])
     }
 
-    @Test("a server that does not answer withdraws nothing, is asked again ever more seldom, and is told about once")
+    @Test("a silent server withdraws nothing, is queried less and less often, and is reported once")
     func silence() throws {
         var browser = try Self.browserWithAda()
         _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), asked: Self.start, now: Self.start)
@@ -110,7 +110,7 @@ struct DomainBrowserTests {
         }
         #expect(waits == [5, 10, 20, 40, 60, 60].map { .seconds($0) })
         #expect(browser.browsed(.found([Self.label("ada")], seconds: 60), asked: now, now: now) == [.domain("corp.example", .running)])
-        // An outdated failure of an instance counts as little.
+        // An old failure of an instance hardly counts.
         #expect(
             browser.resolved(Self.ada, .failed("gone"), asked: now, now: now) == [
                 .resolveFailed(Self.record(), "DNS does not answer: gone")
@@ -118,7 +118,7 @@ struct DomainBrowserTests {
         #expect(browser.next.at == now + .seconds(5))
     }
 
-    @Test("another network asks everything anew")
+    @Test("a network change repeats all queries")
     func anotherNetwork() throws {
         var browser = try Self.browserWithAda()
         _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), asked: Self.start, now: Self.start)
@@ -127,7 +127,7 @@ struct DomainBrowserTests {
         #expect(browser.next.at == now)
         _ = browser.browsed(.found([Self.label("ada")], seconds: 300), asked: now, now: now)
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == now)
-        // The domain is browsed once more when routes and resolv.conf have settled, then at the usual interval.
+        // The domain is queried once more when routes and resolv.conf have settled, then at the normal interval.
         _ = browser.resolve(Self.record(), open: false, now: now)
         #expect(browser.next.question == .browse && browser.next.at == now + DomainBrowser.settling)
         let settled = now + DomainBrowser.settling
@@ -135,7 +135,7 @@ struct DomainBrowserTests {
         #expect(browser.next.at == settled + .seconds(300))
     }
 
-    @Test("what was asked of a network that is gone and found nothing is asked again at once, and failures before do not count")
+    @Test("after a network change, unanswered queries are repeated at once and earlier failures do not count")
     func anotherNetworkMeanwhile() throws {
         var browser = try Self.browserWithAda()
         var now = Self.start
@@ -151,7 +151,7 @@ struct DomainBrowserTests {
         #expect(browser.browsed(.failed("gone"), asked: asked, now: now) == [])
         #expect(browser.resolved(Self.ada, .failed("gone"), asked: asked, now: now) == [])
         #expect(browser.next.at <= now)
-        // A question asked after the change counts as the first failure.
+        // A query sent after the change counts as the first failure.
         _ = browser.browsed(.failed("gone"), asked: now, now: now)
         _ = browser.resolved(Self.ada, .failed("gone"), asked: now, now: now)
         #expect(browser.next.at == changed + DomainBrowser.settling)
@@ -160,7 +160,7 @@ struct DomainBrowserTests {
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == changed + .seconds(7))
     }
 
-    @Test("an address that the network before had is told, and asked for again at once")
+    @Test("an address known from the previous network is reported, and queried again at once")
     func addressOfTheNetworkBefore() throws {
         var browser = try Self.browserWithAda()
         let changed = Self.start + .seconds(1)
@@ -174,7 +174,7 @@ struct DomainBrowserTests {
         #expect(browser.next.question == .browse)
     }
 
-    @Test("names that differ only in bytes that are no text are one instance, and each answer is bounded by the records told")
+    @Test("names that differ only in invalid bytes are one instance; each answer is bounded by the reported records")
     func odd() throws {
         var browser = try Self.browser()
         let events = browser.browsed(.found([[0xFF], [0xFE]], seconds: 60), asked: Self.start, now: Self.start)

@@ -3,12 +3,12 @@ import Testing
 
 @testable import HexlistDNS
 
-@Suite("Looking services up in a domain")
+@Suite("Looking up services of a domain")
 struct ServiceLookupTests {
     private static let services = DNSName.of("_hexlist._tcp.corp.example")
     private static let instance = DNSName.of("ada._hexlist._tcp.corp.example")
 
-    /// A zone: what is not in it is not there.
+    /// A zone. Names that are not in it do not exist.
     private static func lookup(_ zone: [String: Answer]) -> ServiceLookup {
         ServiceLookup { name, type in
             guard let answer = zone["\(name) \(type)"] else { return .none }
@@ -16,7 +16,7 @@ struct ServiceLookupTests {
         }
     }
 
-    @Test("instances of the domain are listed once, those of other domains and other owners not at all")
+    @Test("instances of the domain are listed once; those of other domains and owners are not listed")
     func browse() {
         var answer = Answer(count: 5)
         answer.add(12, ttl: [0, 0, 0, 30], Answer.label("ada") + [0xC0, 12])
@@ -29,7 +29,7 @@ struct ServiceLookupTests {
         #expect(Self.lookup([:]).browse(Self.services) == .none)
     }
 
-    @Test("SRV, TXT and all addresses make resolutions in an order that stays, through aliases and by priority")
+    @Test("SRV, TXT and all addresses make resolutions in a stable order, through aliases and by priority")
     func resolve() {
         var service = Answer(count: 2, question: "ada._hexlist._tcp.corp.example")
         service.add(33, Answer.service(1, Answer.name("second.corp.example"), priority: 10))
@@ -53,7 +53,7 @@ struct ServiceLookupTests {
         #expect(outcome == .found(expected, seconds: 9))
     }
 
-    @Test("no SRV record, a target that says there is no service, and no address are no service; a failure is one")
+    @Test("a missing SRV record, the target `.` and a missing address mean no service; a failure is an error")
     func nothing() {
         #expect(Self.lookup([:]).resolve(Self.instance) == .none)
         var root = Answer(count: 1, question: "ada._hexlist._tcp.corp.example")
@@ -68,7 +68,7 @@ struct ServiceLookupTests {
         #expect(failing.resolve(Self.instance) == .failed("no server"))
     }
 
-    @Test("a domain with more instances, or a host with more addresses, than anybody has is cut off")
+    @Test("instances of a domain and addresses of a host are bounded")
     func bounds() {
         var answer = Answer(count: 1_500)
         for number in 0..<1_500 { answer.add(12, Answer.label("n\(number)") + [0xC0, 12]) }

@@ -27,7 +27,7 @@ struct ConfigurationTests {
         #expect(settings.given.isEmpty)
     }
 
-    @Test("every key goes where it belongs")
+    @Test("each key sets its own value")
     func values() throws {
         let settings = try load(
             """
@@ -72,7 +72,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "an unknown key is named with its line and the nearest known one",
+        "an unknown key is reported with its line and the nearest known key",
         arguments: [
             ("name: a\nrecieveFrom: held", "config.yaml, line 2", "recieveFrom", "receiveFrom"),
             ("limits:\n  heldHexPerPeer: 3", "line 2", "limits.heldHexPerPeer", "limits.heldHexesPerPeer"),
@@ -89,13 +89,13 @@ struct ConfigurationTests {
         #expect(error.hint == "Did you mean `\(nearest)`?")
     }
 
-    @Test("a key that is like none gets no silly guess", arguments: ["x: 1", "banana: 2", "limits.zebra: 3"])
+    @Test("a key that resembles no known key gets no suggestion", arguments: ["x: 1", "banana: 2", "limits.zebra: 3"])
     func sillyKeys(yaml: String) throws {
         let error = try #require(throws: HexlistError.self) { try load(yaml) }
         #expect(error.hint?.contains("Did you mean") == false)
     }
 
-    @Test("every key shows its value as it takes it, and where it came from")
+    @Test("each key shows its value in configuration syntax, and its source")
     func inForce() throws {
         let settings = try load(
             "name: a\npeers: [bob.example, 'fd00::1']\n", environment: ["HEXLIST_TRANSPORT": "tls+plain"], commandLine: ["port": "0"])
@@ -108,7 +108,7 @@ struct ConfigurationTests {
         #expect(item("port")?.value == "31000" && item("port")?.source == .commandLine)
         #expect(item("limits.heldDays")?.value == "7" && item("limits.heldDays")?.source == .default)
         #expect(item("limits.inboxHexes")?.value == "none")
-        // What is shown can be given back.
+        // The shown values can be read back as configuration.
         var environment: [String: String] = [:]
         for item in shape.items { environment[item.variable] = item.value }
         let again = try load(environment: environment)
@@ -116,7 +116,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "a value that cannot be is named with what is allowed",
+        "an invalid value is reported with the allowed ones",
         arguments: [
             ("port: 99999", "port", "99999"), ("port: -1", "port", "-1"), ("port: 80", "port", "80"), ("port: ' 7'", "port", " 7"),
             ("port: [1]", "port", "a list"), ("receiveFrom: nobody", "receiveFrom", "nobody"), ("announce: no", "announce", "no"),
@@ -140,7 +140,7 @@ struct ConfigurationTests {
     }
 
     @Test(
-        "what is no YAML, or says something twice, is told with its line",
+        "invalid YAML and duplicate keys are reported with their line",
         arguments: [
             ("name: a\nport: [", "line"), ("- a\n- b", "line 1"), ("just text", "line 1"), ("name: a\nname: b", "`name`"),
             ("log: {level: info}\nlog.level: debug", "twice"), ("a: &x [*x]", "config.yaml"), ("limits: 3", "there is no key `limits`"),
@@ -153,13 +153,13 @@ struct ConfigurationTests {
         #expect(error.message.contains("config.yaml"))
     }
 
-    @Test("what contradicts itself is refused")
+    @Test("contradicting keys are refused")
     func contradictions() throws {
         #expect(throws: HexlistError.self) { try load("limits: {frameBytes: 1048576, strangerFrameBytes: 1048577}") }
         #expect(throws: HexlistError.self) { try load("limits: {connections: 16}") }
     }
 
-    @Test("command line before environment before file before default")
+    @Test("precedence: command line, environment, file, default")
     func layers() throws {
         let yaml = "name: file\nport: 25000\nreceiveFrom: trusted\n"
         let environment = [
@@ -173,7 +173,7 @@ struct ConfigurationTests {
         #expect(settings.domains == ["local"])
     }
 
-    @Test("a list in one text is separated by commas; an error names the variable or the command line")
+    @Test("a list in one text is comma-separated; errors name the variable or the option")
     func places() throws {
         #expect(try load(environment: ["HEXLIST_LISTEN": "127.0.0.1, ::1"]).node.listen == ["127.0.0.1", "::1"])
         let variable = try #require(throws: HexlistError.self) { try load(environment: ["HEXLIST_PORT": "x"]) }
@@ -183,7 +183,7 @@ struct ConfigurationTests {
         #expect(option.hint?.contains("`text`, `json`") == true)
     }
 
-    @Test("variables nobody reads are found")
+    @Test("unknown HEXLIST variables are reported")
     func unknownVariables() {
         let loader = ConfigurationLoader(
             commandLine: [:], environment: ["HEXLIST_PORTS": "1", "HEXLIST_STATE_DIR": "x", "HEXLIST_NAME": "y", "PATH": "z"],
@@ -193,7 +193,7 @@ struct ConfigurationTests {
         #expect(unknown.map(\.nearest) == ["HEXLIST_PORT"])
     }
 
-    @Test("what a running daemon cannot change is told")
+    @Test("keys that a running daemon cannot change are reported")
     func restart() throws {
         let old = try load("name: a\nport: 25000\n")
         let new = try load("name: b\nport: 25001\napi.connections: 9\nlimits.heldDays: 2\n")
@@ -201,7 +201,7 @@ struct ConfigurationTests {
         #expect(new.needingRestart(comparedWith: new) == [])
     }
 
-    @Test("a named file must be there, the usual one need not")
+    @Test("a file named on the command line must exist; the default one may be missing")
     func missingFile() throws {
         let path = "/nonexistent/config.yaml"
         func load(isNamed: Bool) throws -> Settings {
@@ -223,7 +223,7 @@ struct ConfigurationTests {
         #expect(MachineName.pretty(in: info) == name)
     }
 
-    @Test("no key hides another, and each has a variable of its own")
+    @Test("no key hides another, and each has its own variable")
     func table() {
         let names = SettingKey.all.map(\.name)
         #expect(Set(names).count == names.count)

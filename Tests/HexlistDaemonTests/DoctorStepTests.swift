@@ -10,7 +10,7 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistNode
 
-@Suite("Doctor's findings", .timeLimit(.minutes(5)))
+@Suite("Results of doctor's steps", .timeLimit(.minutes(5)))
 struct DoctorStepTests {
     private static func interface(
         _ name: String, up: Bool = true, running: Bool = true, loopback: Bool = false, multicast: Bool = true,
@@ -24,7 +24,7 @@ struct DoctorStepTests {
     }
 
     @Test(
-        "interfaces: one that leads to others is enough; none, and only those of containers, are told",
+        "interfaces: one with a route to others is enough; none, or container interfaces only, are reported",
         arguments: [
             ([interface("eth0")], true, .ok), ([interface("lo", loopback: true)], true, .failed), ([], true, .failed),
             ([], false, .warning),
@@ -39,7 +39,7 @@ struct DoctorStepTests {
         for interface in interfaces where !interface.isLoopback { #expect(step.message.contains(interface.name)) }
     }
 
-    @Test("multicast: another machine has to answer, and no interface may fail")
+    @Test("multicast: another machine must answer, and no interface may fail")
     func multicast() {
         let own = "[0A0B0C0D]"
         let good = ("eth0", MulticastQuery.Outcome.answered(["ada \(own)", "bob [11111111]"], byOthers: true))
@@ -53,10 +53,10 @@ struct DoctorStepTests {
     }
 
     @Test(
-        "multicast: a reply of this machine alone, by whatever name, and an interface without a carrier prove nothing",
+        "multicast: a reply of this machine, under any name, and an interface without carrier prove nothing",
         arguments: [
             ([("eth0", .answered(["ada [0A0B0C0D]"], byOthers: false))], .warning, ["on eth0 only this machine answers"], true),
-            // A second daemon of this machine.
+            // A second daemon on this machine.
             ([("eth0", .answered(["bob [11111111]"], byOthers: false))], .warning, ["on eth0 only this machine answers"], true),
             ([("eth0", .noCarrier)], .warning, ["eth0 has no carrier"], false),
             (
@@ -76,7 +76,7 @@ struct DoctorStepTests {
         #expect(isNamed == namesPeers)
     }
 
-    @Test("a machine that hides answers no question itself; that nobody does is no failure then")
+    @Test("a hidden machine answers no queries, so missing replies are not a failure")
     func hiding() {
         func look(_ outcomes: [(String, MulticastQuery.Outcome)]) -> DoctorStep {
             Doctor.multicast(outcomes.map { (name: $0.0, outcome: $0.1) }, own: "[0A0B0C0D]", isAnnounced: false)
@@ -88,7 +88,7 @@ struct DoctorStepTests {
         #expect(Doctor.advice(ghost: "unverified", isHiding: true) != Doctor.advice(ghost: "unverified"))
     }
 
-    @Test("an announcement that is seen on the loopback alone is seen by nobody else")
+    @Test("an announcement seen on loopback only is invisible to others")
     func announcement() {
         let interfaces = [Self.interface("lo", loopback: true), Self.interface("eth0")]
         for (seen, state) in [([], .failed), (["lo"], .failed), (["lo", "eth0"], .ok), (["eth0"], .ok)] as [([String], DoctorStep.State)] {
@@ -101,13 +101,13 @@ struct DoctorStepTests {
     }
 
     @Test(
-        "the keys of avahi-daemon.conf that keep it from announcing are named, and those that are set",
+        "avahi-daemon.conf: keys that prevent announcing, and keys that are set",
         arguments: [
             ("[publish]\ndisable-user-service-publishing=yes\n", ["disable-user-service-publishing=yes"]),
             (" [publish] \n  disable-publishing = true\n", ["disable-publishing=true"]),
             ("[server]\ndeny-interfaces=eth0,wlan0\nallow-interfaces=\n", ["deny-interfaces=eth0,wlan0"]),
             ("[server]\nallow-interfaces=eth1\n[publish]\ndisable-publishing=1\n", ["allow-interfaces=eth1", "disable-publishing=1"]),
-            // Off, commented out, in another section.
+            // Disabled, commented out, in another section.
             ("[publish]\ndisable-publishing=no\n#disable-user-service-publishing=yes\n;disable-publishing=yes\n", []),
             ("[wide-area]\ndisable-publishing=yes\n[publish]\ndeny-interfaces=eth0\n", []), ("", []), ("=\n[\n]\n[publish\n", []),
         ])
@@ -121,14 +121,14 @@ struct DoctorStepTests {
         #expect(Doctor.announcement([], [Self.interface("eth0")], avahi: advice).advice.first == advice)
     }
 
-    @Test("no multicast on an interface that has addresses: the line that switches it on")
+    @Test("an interface with addresses but without multicast: the advice is the command that enables it")
     func withoutMulticast() {
         let step = Doctor.interfaces([Self.interface("eth0", multicast: false)], usesMulticast: true)
         #expect(step.state == .failed && step.advice.contains { $0.hasSuffix("sudo ip link set dev eth0 multicast on") })
     }
 
     @Test(
-        "reachable: who was asked to dial counts more than who once did, and who did not try not at all",
+        "reachable: an answered request to dial back counts more than an old session; a peer that did not try does not count",
         arguments: [
             ([], nil, .warning, "Nobody"), ([], 30, .ok, "dialled it from 10.0.0.2"), ([], 3_600, .warning, "60 minutes ago"),
             ([.result(.reached)], nil, .ok, "at 10.0.0.1:24391 just now"), ([.result(.timeout)], 30, .failed, "no answer"),
@@ -143,7 +143,7 @@ struct DoctorStepTests {
         #expect(step.advice.isEmpty == (state == .ok))
     }
 
-    @Test("a domain that answers, lists nobody, does not answer")
+    @Test("domain: answers, lists no peer, does not answer")
     func domains() {
         #expect(Doctor.domain(DomainStatus("a.example", .running)).state == .ok)
         let empty = Doctor.domain(DomainStatus("a.example", .degraded("nobody is in a.example")))
@@ -153,7 +153,7 @@ struct DoctorStepTests {
         #expect(silent.state == .failed && silent.message.contains("silent") && silent.advice.contains { $0.contains("resolv.conf") })
     }
 
-    @Test("a configured address is looked at though nobody answered there yet, by its name with or without its port")
+    @Test("a configured address is found by its name, with or without port, even if it never answered")
     func place() async throws {
         try await TestDaemon.with("one") { daemons in
             var configuration = await daemons[0].node.configuration
@@ -171,7 +171,7 @@ struct DoctorStepTests {
         }
     }
 
-    @Test("an address of a blocked peer says that, and how to unblock it")
+    @Test("the address of a blocked peer says so, and how to unblock it")
     func blockedPlace() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
@@ -200,7 +200,7 @@ struct DoctorStepTests {
             fingerprint: nil, version: nil, boot: nil, endpoints: [], lastSeen: nil, unread: 0)
     }
 
-    @Test("who answers at an address only now may be blocked; and an address that does not answer was perhaps met before")
+    @Test("a peer that now answers at an address may be blocked; an address that does not answer may have belonged to a known peer")
     func placeRecords() throws {
         let row = Self.row(.away, .blocked)
         let place = Doctor.Place(address: StaticAddress(host: "10.0.0.2", port: 24_391), state: .failed("nothing answers"))
@@ -211,19 +211,19 @@ struct DoctorStepTests {
         #expect(Doctor.record(place, nil, []).message == "10.0.0.2:24391, named under `peers:`, is not reached: nothing answers.")
     }
 
-    @Test("a peer hidden for any reason is explained, and each reason has something to do")
+    @Test("each reason for hiding a peer is explained with advice")
     func ghosts() {
         for reason in GhostReason.allCases {
             let step = Doctor.record(Self.row(.ghost, .stranger, reason: reason.rawValue), others: [])
             #expect(step.state == .failed && step.message.contains(reason.rawValue) && step.message.contains("because"))
             switch reason {
-            case .self, .duplicate: break  // never the reason a peer is missing
+            case .self, .duplicate: break  // never the reason for a missing peer
             case .stale, .conflict, .impostor, .invalid, .unverified: #expect(!step.advice.isEmpty)
             }
         }
     }
 
-    @Test("a long frame that is swallowed fails, and trust is told from both sides")
+    @Test("a long frame that is lost fails the step; trust is shown from both sides")
     func sessions() {
         #expect(Doctor.frame(.answered(bytes: 65_000, after: .milliseconds(3))).state == .ok)
         #expect(Doctor.frame(.unanswered(bytes: 65_000)).state == .failed)
@@ -238,7 +238,7 @@ struct DoctorStepTests {
         #expect(Doctor.trust(id, .stranger, .trusted).state == .warning)
         #expect(Doctor.trust(id, .blocked, .trusted).advice.contains { $0.contains("unblock") })
         #expect(Doctor.trust(id, .trusted, .blocked).state == .failed)
-        // What the peer does counts more than the room it gave when the session began.
+        // The peer's current behaviour counts more than the limit in its Hello.
         let answered = PingOutcome.answered(bytes: 9, after: .zero)
         for (bytes, ping, dialBack, expected) in [
             (1 << 20, answered, .cannotAsk, .trusted), (64 << 10, answered, .noReply, .stranger),
@@ -254,7 +254,7 @@ struct DoctorStepTests {
         #expect(Doctor.dialBack(.cannotAsk) == nil)
     }
 
-    @Test("who blocks this machine is said to, and nothing else is said of its trust")
+    @Test("a peer that blocks this machine is reported as such, and nothing else is said about its trust")
     func blockedThere() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
@@ -270,7 +270,7 @@ struct DoctorStepTests {
         }
     }
 
-    @Test("a configuration that was refused, one that waits for a restart, and hooks that fail are told by doctor and status")
+    @Test("doctor and status report a refused configuration, one that needs a restart, and failing hooks")
     func configurationAndHooks() async throws {
         try await TestDaemon.with("one") { daemons in
             let one = daemons[0]
@@ -301,14 +301,14 @@ struct DoctorStepTests {
         }
     }
 
-    @Test("through the API: a healthy daemon, a peer by name, and no such peer")
+    @Test("over the API: a healthy daemon, a peer by name, and an unknown peer")
     func report() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
             try await one.awaitPeers(1)
             let report = try await one.client.doctor(peer: two.node.id.description)
             func step(_ name: String, of report: DoctorReport) -> DoctorStep? { report.steps.first { $0.step == name } }
-            // These daemons are announced on ::1 as well, and do not listen there.
+            // These daemons are announced on ::1 too, but do not listen there.
             #expect(step("peer.tcp", of: report)?.state == .warning)
             for name in ["store", "disk", "identity", "port", "peer", "peer.tls", "peer.hello", "peer.frame"] {
                 #expect(step(name, of: report)?.state == .ok, "\(name): \(String(describing: step(name, of: report)))")

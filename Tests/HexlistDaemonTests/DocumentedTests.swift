@@ -4,21 +4,21 @@ import Testing
 
 @testable import HexlistDaemon
 
-/// Lists of the code that a page repeats for people: whoever adds to one adds to the other.
-@Suite("What the documents list") struct DocumentedTests {
+/// Lists in the documents that repeat lists of the code. Both must have the same entries.
+@Suite("Documents list what the code has") struct DocumentedTests {
     @Test("Docs/Operations.md has every key of the configuration", arguments: SettingKey.all.map(\.name)) func key(_ name: String) throws {
         #expect(try Self.page("Operations", "Configuration").contains("`\(name)`"))
     }
 
-    @Test("Docs/API.md has every event", arguments: EventType.all.map(\.rawValue)) func event(_ name: String) throws {
+    @Test("Docs/API.md has each event", arguments: EventType.all.map(\.rawValue)) func event(_ name: String) throws {
         #expect(try Self.page("API", "Streams").contains("`\(name)`"))
     }
 
-    @Test("Docs/Operations.md has every metric", arguments: MetricFamily.all.map(\.name)) func metric(_ name: String) throws {
+    @Test("Docs/Operations.md has each metric", arguments: MetricFamily.all.map(\.name)) func metric(_ name: String) throws {
         #expect(try Self.page("Operations", "Metrics").contains("`\(name)`"))
     }
 
-    /// One chapter of a page of `Docs`.
+    /// A section of a page of `Docs`.
     private static func page(_ name: String, _ chapter: String) throws -> String {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "Docs/\(name).md"), encoding: .utf8)

@@ -5,8 +5,8 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistStore
 
-@Suite("Whom an event is about") struct EventTagTests {
-    @Test("a ghost's UUID is what an announcement claims, and is not told as the trusted peer that has it") func ghosts() throws {
+@Suite("The peer of an event") struct EventTagTests {
+    @Test("an event about a ghost does not name the trusted peer whose UUID the announcement claims") func ghosts() throws {
         let peer = PeerID(UUIDBytes(high: 1, low: 2))
         let labels = [peer: PeerDisplayName(peer, name: "Robert", alias: "Bob", trust: .trusted)]
         func tag(_ type: EventType, _ peer: PeerID?) -> PeerSummary? {

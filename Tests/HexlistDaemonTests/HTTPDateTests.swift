@@ -2,9 +2,9 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("The date of a reply") struct HTTPDateTests {
+@Suite("The Date header") struct HTTPDateTests {
     @Test(
-        "is written as RFC 9110 has it",
+        "has the format of RFC 9110",
         arguments: [
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (4_102_444_799, "Thu, 31 Dec 2099 23:59:59 GMT"),

@@ -11,21 +11,21 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistStore
 
-/// Real scripts, run by a real node's events.
+/// Real scripts, started by a real node's events.
 @Suite("Hooks", .timeLimit(.minutes(5)))
 struct HookTests {
-    /// A node, its hooks, and the folder they are in. Waits between two tries take no time.
+    /// A node, its hooks and their folder. Pauses between retries take no time.
     private struct Stage {
         let daemon: TestDaemon
         let hooks: Hooks
         let folder: TemporaryFolder
         let log: Lines
-        /// The path of the daemon's socket, as hooks get it.
+        /// The path of the daemon's socket in a hook's environment.
         let socket: Lines
 
         var store: HexStore { daemon.node.store }
 
-        /// An executable script; it is written under another name first, so that nobody starts half of it.
+        /// Creates an executable script, under a temporary name first, so that it is never started half-written.
         func hook(_ event: EventType, _ script: String, mode: mode_t = 0o700) throws {
             try folder.write("#!/bin/sh\n" + script + "\n", to: "hooks/new")
             chmod("\(folder.path)/hooks/new", mode)
@@ -43,12 +43,12 @@ struct HookTests {
             try await store.appendEvent(event, at: 0, data: data)
         }
 
-        /// Waits for the store to have what `condition` wants.
+        /// Waits for a condition of the store.
         func until(_ condition: @escaping @Sendable (StoreReader) throws -> Bool) async throws {
             try await eventually { try await store.read(condition) }
         }
 
-        /// Waits for a file that a hook makes.
+        /// Waits for a file that a hook creates.
         func file(_ name: String) async throws -> String {
             try await eventualValue("a hook made \(name)") { try? SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20) }
         }
@@ -100,7 +100,7 @@ struct HookTests {
         }
     }
 
-    @Test("a hook gets the socket that the daemon listens at when the hook starts")
+    @Test("a hook gets the path of the socket that the daemon listens on when the hook starts")
     func currentSocket() async throws {
         try await stage { stage in
             try stage.hook(.alertReceived, "echo $HEXLIST_SOCKET >>$OUT/told")
@@ -113,7 +113,7 @@ struct HookTests {
         }
     }
 
-    @Test("a hook goes on with the node that a new identity brings")
+    @Test("a hook continues with the node of a rotated identity")
     func newIdentity() async throws {
         try await stage { stage in
             try stage.hook(.alertReceived, "cat >>$OUT/told")
@@ -126,11 +126,11 @@ struct HookTests {
         }
     }
 
-    @Test("a hook gets each event of its name as JSON, in order, and one at a time; what was before it was there is not told")
+    @Test("a hook gets the events of its name as JSON, in order and one at a time; events before its creation are skipped")
     func order() async throws {
         try await stage { stage in
             try await stage.happens(.peerGhost)
-            // Two at a time would find the folder of the other.
+            // Two concurrent runs would find each other's folder.
             try stage.hook(.peerGhost, "mkdir $OUT/busy || echo twice >>$OUT/log; cat >>$OUT/log; rmdir $OUT/busy")
             await stage.read()
             for index in 1...20 {
@@ -153,7 +153,7 @@ struct HookTests {
         }
     }
 
-    @Test("a run of hexes in one row of the log is told one by one")
+    @Test("hexes of one range row in the log are passed one at a time")
     func runs() async throws {
         try await stage { stage in
             try stage.hook(.hexReceived, "cat >>$OUT/log")
@@ -168,7 +168,7 @@ struct HookTests {
         }
     }
 
-    @Test("one that fails is tried again five times, then that is an event, and it goes on with the next")
+    @Test("a failing hook is retried five times, then reported as an event and skipped")
     func failing() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log; echo 'bad\u{1B}[31m luck' >&2; exit 3")
@@ -189,7 +189,7 @@ struct HookTests {
         }
     }
 
-    @Test("the hook that is told of failed hooks makes no endless chain")
+    @Test("a failing hook for hook failures makes no endless chain")
     func failedHookFails() async throws {
         try await stage { stage in
             try stage.hook(.hookFailed, "echo x >>$OUT/log; exit 1")
@@ -201,7 +201,7 @@ struct HookTests {
         }
     }
 
-    @Test("a hook inherits nothing: no descriptor, no secret, no blocked signal; its own session, and `/` to work in")
+    @Test("a hook inherits no descriptor, secret or blocked signal; it has its own session and the working directory `/`")
     func inheritance() async throws {
         try await stage { stage in
             try stage.hook(
@@ -215,12 +215,12 @@ struct HookTests {
                 echo done >$OUT/done
                 """)
             await stage.read()
-            // One that would be passed on, as every descriptor is that somebody forgot to mark.
+            // A descriptor without FD_CLOEXEC, which a child would inherit.
             let unmarked = open("/dev/null", O_RDONLY)
             defer { close(unmarked) }
             try await stage.happens(.peerUp)
             _ = try await stage.file("done")
-            // `ls` has its own for the folder it lists.
+            // `ls` opens a descriptor for the folder it lists.
             #expect(stage.lines("fds") == ["0", "1", "2", "3"])
             let names = Set(stage.lines("env").map { String($0.prefix { $0 != "=" }) })
             #expect(
@@ -230,12 +230,12 @@ struct HookTests {
             #expect(stage.lines("pwd") == ["/"])
             let session = try #require(stage.lines("session").first).split(separator: " ")
             #expect(session[0] == session[1] && session[1] == session[2])
-            // 32 and 33 are of the C library.
+            // Signals 32 and 33 belong to the C library.
             #expect(stage.lines("signals") == ["SigBlk:\t0000000000000000", "SigIgn:\t0000000180000000"])
         }
     }
 
-    @Test("one that takes too long is ended with all it started, also where it does not want to")
+    @Test("a hook that exceeds its time is killed with its children, even if it ignores SIGTERM")
     func timeLimit() async throws {
         try await stage { stage in
             try stage.hook(
@@ -257,7 +257,7 @@ struct HookTests {
         }
     }
 
-    @Test("what a hook leaves running is ended with it")
+    @Test("processes that a hook leaves behind are killed with it")
     func leftovers() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "sleep 1000 & echo $! >$OUT/pid")
@@ -270,7 +270,7 @@ struct HookTests {
     }
 
     @Test(
-        "output without end, input unread, standard streams closed: nobody waits",
+        "endless output, unread input and closed standard streams block nothing",
         arguments: [
             (script: "exec yes", succeeds: false), (script: "exec cat /dev/zero >&2", succeeds: false), (script: "exit 0", succeeds: true),
             (script: "exec <&- >&- 2>&-; exit 0", succeeds: true), (script: "head -c 65000 /dev/zero; exit 0", succeeds: true),
@@ -279,7 +279,7 @@ struct HookTests {
         try await stage { stage in
             try stage.hook(.peerUp, script)
             await stage.read()
-            // More than a pipe takes.
+            // Larger than a pipe's buffer.
             let number = try await stage.happens(.peerUp, #"{"long":"\#(String(repeating: "x", count: 200_000))"}"#)
             try await untilPassed(stage, .peerUp, number)
             #expect(try await stage.store.read { try $0.eventPage(since: number, limit: 1).items.isEmpty } == succeeds)
@@ -287,7 +287,7 @@ struct HookTests {
         }
     }
 
-    @Test("what is no program is not run by a shell, and is a failure")
+    @Test("a file that is not a program is not run by a shell, and counts as a failure")
     func noShell() async throws {
         try await stage { stage in
             try stage.folder.write("echo run >\(stage.folder.path)/run\n", to: "hooks/peer.up")
@@ -301,14 +301,14 @@ struct HookTests {
     }
 
     @Test(
-        "what others could have written is not run, and the log says why",
+        "a hook that others can write to is not run, and the log says why",
         arguments: [(mode: mode_t(0o720), word: "others may write"), (0o702, "others may write"), (0o600, "not executable")])
     func refused(mode: mode_t, word: String) async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log", mode: mode)
             await stage.read()
             try await notRun(stage, because: word)
-            // Put right: the next event shows it, and what came since it was seen is told.
+            // After a fix, the next event shows it, and events since the failure are passed.
             chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
             let number = try await stage.happens(.peerUp)
             try await untilPassed(stage, .peerUp, number)
@@ -316,7 +316,7 @@ struct HookTests {
         }
     }
 
-    @Test("nor is anything in a folder others may write to")
+    @Test("a hook in a folder that others can write to is not run")
     func refusedFolder() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log")
@@ -331,7 +331,7 @@ struct HookTests {
     }
 
     @Test(
-        "nor is anything in a folder inside one that others may write to, wherever that is above; the sticky bit keeps what is one's own",
+        "a hook below a folder that others can write to is not run, at any level; a sticky bit protects own entries",
         arguments: [(mode: mode_t(0o777), isRun: false), (0o1777, true), (0o770, false), (0o755, true)])
     func folderAbove(mode: mode_t, isRun: Bool) async throws {
         try await TemporaryFolder.with { folder in
@@ -350,7 +350,7 @@ struct HookTests {
         }
     }
 
-    @Test("nor what belongs to another user", .enabled(if: geteuid() == 0, "only root can give a file away"))
+    @Test("a hook of another user is not run", .enabled(if: geteuid() == 0, "only root can give a file away"))
     func foreign() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log")
@@ -360,7 +360,7 @@ struct HookTests {
         }
     }
 
-    @Test("permissions that change later are seen before the next run; the events since are told once they are put right")
+    @Test("permissions that change later are noticed before the next run; events since then are passed once they are fixed")
     func refusedLater() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log")
@@ -371,14 +371,14 @@ struct HookTests {
             try await stage.happens(.peerUp)
             try await eventually("the refusal is logged") { stage.log.text.contains("others may write") }
             chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
-            // Nothing has to be read again: the next event shows it.
+            // No reload is needed: the next event shows the fix.
             try await stage.happens(.peerUp)
             try await untilPassed(stage, .peerUp, first + 2)
             #expect(stage.lines("log").count == 3)
         }
     }
 
-    @Test("one that is missing when its event comes misses that, and is tried again at the next")
+    @Test("a hook that is missing at an event misses it, and runs at the next one")
     func missing() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log")
@@ -394,10 +394,10 @@ struct HookTests {
         }
     }
 
-    @Test("one that is missing for an instant, as while an editor writes it, misses nothing")
+    @Test("a hook that is missing briefly, as while an editor saves it, misses nothing")
     func replaced() async throws {
         let folder = Mutex<String?>(nil)
-        // The file is back as soon as anybody waits for it.
+        // The file is back before the retry.
         try await stage(pause: { _ in
             folder.withLock { path in
                 if let path { rename("\(path)/away", "\(path)/hooks/peer.up") }
@@ -414,7 +414,7 @@ struct HookTests {
         }
     }
 
-    @Test("one that is gone begins anew when it comes back; names of no event are said")
+    @Test("a removed hook starts afresh when it returns; names that are not events are reported")
     func gone() async throws {
         try await stage { stage in
             try stage.hook(.peerUp, "cat >>$OUT/log")
@@ -433,7 +433,7 @@ struct HookTests {
         }
     }
 
-    @Test("a stop ends what runs, which is no failure; the next start runs it again")
+    @Test("a stop kills a running hook without counting a failure; the next start repeats the run")
     func stopping() async throws {
         try await stage { stage in
             try stage.hook(
@@ -451,7 +451,7 @@ struct HookTests {
         }
     }
 
-    /// Waits until a hook is done with an event.
+    /// Waits until a hook has finished an event.
     private func untilPassed(_ stage: Stage, _ hook: EventType, _ number: Int64) async throws {
         try await stage.until { try $0.meta("hook \(hook.rawValue)") == "\(number) 0" }
     }
@@ -459,7 +459,7 @@ struct HookTests {
     private func notRun(_ stage: Stage, because word: String) async throws {
         #expect(stage.log.text.contains(word))
         try await stage.happens(.peerUp)
-        // Said when the folder was read, and when the event came.
+        // Logged when the folder was read and again at the event.
         try await eventually("\(word), twice") { stage.log.text.ranges(of: word).count >= 2 }
         #expect(stage.lines("log").isEmpty)
     }
@@ -470,9 +470,9 @@ struct HookTests {
     }
 }
 
-@Suite("How far a hook is")
+@Suite("A hook's position in the log")
 struct HookCursorTests {
-    @Test("five more tries, each after twice the time, then the next event")
+    @Test("five retries, each after twice the pause, then the next event")
     func tries() {
         var cursor = HookCursor(number: 7)
         for seconds in [1, 2, 4, 8, 16] {
@@ -489,6 +489,6 @@ struct HookCursorTests {
         #expect(cursor.number == 9)
     }
 
-    @Test("what is no place is none", arguments: ["", "7", "7 ", "7 6", "-1 0", "7 -1", "x 0", "7 0 0", "99999999999999999999 0"])
+    @Test("invalid positions are refused", arguments: ["", "7", "7 ", "7 6", "-1 0", "7 -1", "x 0", "7 0 0", "99999999999999999999 0"])
     func damaged(text: String) { #expect(HookCursor(text: text) == nil) }
 }

@@ -11,9 +11,9 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("The own identity", .timeLimit(.minutes(5)))
+@Suite("This machine's identity", .timeLimit(.minutes(5)))
 struct IdentityTests {
-    @Test("rotated: another UUID, and all else stays")
+    @Test("rotation changes the UUID and nothing else")
     func rotation() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -29,35 +29,35 @@ struct IdentityTests {
             #expect(after.uuid != before.uuid && after.fingerprint != before.fingerprint && after.name == before.name)
             #expect(after.identity?.state == .own)
             #expect(try await ada.client.status().uuid == after.uuid)
-            // The store is used with the new one from now on.
+            // The store uses the new identity from now on.
             #expect(try await ada.node.store.read { try $0.meta("identity") } == ada.uuid)
 
-            // What was there is there, and the trust in others too.
+            // Hexes and trust in others remain.
             #expect(try await ada.client.hexes(.init(location: "inbox"), limit: 10).items.map(\.description) == ["first"])
             try await ada.awaitPeers(1)
             let peer = try await ada.client.peer("b")
             #expect(peer.uuid == bob.uuid && peer.trust == "trusted" && peer.state == .verified)
-            // To the other it is a stranger, which it can receive from and send to.
+            // To the other peer this machine is a stranger: it can still send and receive.
             try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
             #expect(try await bob.client.peer(after.uuid.description).trust == "stranger")
             #expect(try await bob.client.peer(before.uuid.description).trust == "trusted")
             #expect(try await ada.send(["https://example.org/3"], to: ["b"]).map(\.state) == [.held])
             #expect(try await bob.send(["https://example.org/4"], to: [after.uuid.description]).map(\.state) == [.stored])
-            // A key stands for one hex of one identity.
+            // An idempotency key belongs to one hex of one identity.
             #expect(try await ada.send(["https://example.org/2"], to: ["b"], key: "k").map(\.state) == [.held])
-            // And again, as it may be needed again.
+            // A second rotation works too.
             #expect(try await ada.client.rotateIdentity().uuid != after.uuid)
         }
     }
 
-    @Test("streams go on with the node that a new identity brings")
+    @Test("streams continue with the node of a new identity")
     func streams() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
             try await ada.awaitPeers(1)
             let isRotated = Mutex(false)
             let (told, telling) = AsyncStream.makeStream(of: String.self)
-            /// Whether to go on: until something is told after the rotation.
+            /// Whether to continue: until an event after the rotation arrives.
             let hear = { @Sendable (stream: String) -> Bool in
                 telling.yield(stream)
                 return isRotated.withLock { !$0 }
@@ -74,7 +74,7 @@ struct IdentityTests {
                 let after = try await ada.client.rotateIdentity()
                 try await ada.awaitPeers(1)
                 isRotated.withLock { $0 = true }
-                // Something for each of them.
+                // One event for each stream.
                 _ = try await ada.client.rename(bob.uuid, alias: "b")
                 _ = try await ada.client.openPairing()
                 try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
@@ -84,7 +84,7 @@ struct IdentityTests {
         }
     }
 
-    @Test("what waits in the outbox goes out under the new identity, with the message id it had")
+    @Test("queued hexes go out under the new identity, with their message ids unchanged")
     func outbox() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
@@ -97,7 +97,7 @@ struct IdentityTests {
             #expect(sent.map(\.state) == [.queued])
             let row = try #require(sent.first)
             let after = try await ada.client.rotateIdentity()
-            // Not before: it says Hello again, and what was refused is sent again at once.
+            // A new Hello makes the peer accept again, and refused hexes are resent at once.
             configuration.receiveFrom = .held
             await bob.node.reconfigure(configuration)
             try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
@@ -124,13 +124,13 @@ struct IdentityTests {
             let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
             let here = try mark(file, environment)
             #expect((here.present != nil) == isMarked)
-            #expect(here.present?.contains("3d1219c7") != true)  // the id itself is kept nowhere
+            #expect(here.present?.contains("3d1219c7") != true)  // the id itself is stored nowhere
             #expect(try await !here.isForeign(store))
             #expect(try await !here.isForeign(store))
             let elsewhere = try mark("00000000000000000000000000000001\n")
             #expect(try await elsewhere.isForeign(store) == isMarked)
             guard isMarked else { return try store.close() }
-            #expect(try await elsewhere.isForeign(store))  // until somebody says what it is
+            #expect(try await elsewhere.isForeign(store))  // until a person confirms
             #expect(try await !here.isForeign(store))
             try await elsewhere.keep(store)
             #expect(try await !elsewhere.isForeign(store))

@@ -23,7 +23,7 @@ struct LogTests {
         }
     }
 
-    @Test("text: one line, values behind the message, cleaned and quoted where they need it")
+    @Test("text: one line, values after the message, cleaned and quoted if needed")
     func text() {
         let lines = Lines()
         var logger = logger(.text, lines)
@@ -35,7 +35,7 @@ struct LogTests {
                 == "1970-01-01T00:00:00.009Z info frame received a=\"\" frame.bytes=7 peer.name=\"Ada \u{FFFD}[31m \\\"x\\\"\" z=1\n")
     }
 
-    @Test("json: one object a line")
+    @Test("json: one object per line")
     func json() {
         let lines = Lines()
         logger(.json, lines).warning("stopping", metadata: ["error": "a\u{202E}b"])
@@ -51,7 +51,7 @@ struct LogTests {
         #expect(lines.text.utf8.count < 2_200)
     }
 
-    @Test("whatever a value holds, a record is one line of what can be printed", arguments: [Settings.Log.Format.text, .json])
+    @Test("a record is one printable line, whatever its values contain", arguments: [Settings.Log.Format.text, .json])
     func hostile(format: Settings.Log.Format) throws {
         for text in HostileTexts.inContext {
             let lines = Lines()
@@ -72,7 +72,7 @@ struct LogTests {
         }
     }
 
-    @Test("a message and a name of any length are bounded too")
+    @Test("messages and names are bounded too")
     func longMessage() {
         let lines = Lines()
         logger(.text, lines).error(

@@ -6,11 +6,11 @@ import Testing
 @testable import HexlistDNS
 @testable import HexlistDaemon
 
-@Suite("What a machine has to find others with", .timeLimit(.minutes(5)))
+@Suite("Discovery on a machine", .timeLimit(.minutes(5)))
 struct MachineDiscoveryTests {
     private static let announcement = ServiceAnnouncement(instanceName: "ada", port: 24_391, txt: [])
 
-    /// Without multicast, and with a domain in which nobody is listed.
+    /// Without multicast, with a domain that lists no peer.
     private static func discovery() -> (discovery: MachineDiscovery, questions: AsyncStream<String>) {
         let (questions, continuation) = AsyncStream.makeStream(of: String.self)
         let unicast = DNSDiscovery(domains: ["corp.example"]) { name, type in
@@ -20,7 +20,7 @@ struct MachineDiscoveryTests {
         return (MachineDiscovery(multicast: nil, unicast: unicast), questions)
     }
 
-    @Test("the addresses are told first, and that nothing is announced")
+    @Test("addresses are reported first, with the note that nothing is announced")
     func start() async {
         let (discovery, _) = Self.discovery()
         let events = Mutex<[DiscoveryEvent]>([])
@@ -39,7 +39,7 @@ struct MachineDiscoveryTests {
     }
 
     @Test(
-        "waking, and another network, are told, and every domain is asked anew at once",
+        "waking and network changes are reported, and each domain is queried again at once",
         arguments: [.woke, .interfaces([])] as [DiscoveryEvent])
     func askedAnew(event: DiscoveryEvent) async {
         let (discovery, questions) = Self.discovery()
@@ -47,7 +47,7 @@ struct MachineDiscoveryTests {
         discovery.start(publishing: Self.announcement) { continuation.yield($0) }
         var asked = questions.makeAsyncIterator()
         #expect(await asked.next() == "_hexlist._tcp.corp.example. pointer")
-        // Nobody is listed: by itself it is not asked again before a minute is over.
+        // The domain lists no peer, so the next regular query is a minute later.
         for await event in events { if case .domain = event { break } }
         discovery.tell(event)
         #expect(await asked.next() == "_hexlist._tcp.corp.example. pointer")

@@ -9,15 +9,15 @@ import Testing
 @testable import HexlistDaemon
 
 @Suite("Metrics", .timeLimit(.minutes(5))) struct MetricsTests {
-    @Test("a counter, a gauge and a histogram as Prometheus reads them") func text() {
+    @Test("a counter, a gauge and a histogram in Prometheus format") func text() {
         let registry = MetricsRegistry()
         Counter(label: "hexlist_hexes_received_total", dimensions: [("result", "stored")], factory: registry).increment(by: 3)
-        // The same instrument, made again.
+        // The same instrument, created again.
         Counter(label: "hexlist_hexes_received_total", dimensions: [("result", "stored")], factory: registry).increment()
         Meter(label: "hexlist_build_info", dimensions: [("version", "1\"\n\\")], factory: registry).set(1)
         let timer = Timer(label: "hexlist_store_commit_seconds", factory: registry)
         for nanoseconds: Int64 in [100_000, 200_000, 1_500_000, 90_000_000_000] { timer.recordNanoseconds(nanoseconds) }
-        // Names that are no metric, and kinds that are another's.
+        // Invalid metric names, and names registered with another kind.
         Counter(label: "hexlist_nothing_total", factory: registry).increment()
         Meter(label: "hexlist_hexes_received_total", factory: registry).set(7)
         let lines = registry.text().split(separator: "\n").map(String.init)
@@ -32,7 +32,7 @@ import Testing
         #expect(lines.suffix(2) == ["hexlist_store_commit_seconds_sum 90.0018", "hexlist_store_commit_seconds_count 4"])
     }
 
-    @Test("every metric of the table is there from the start") func families() async throws {
+    @Test("each metric of the table exists from the start") func families() async throws {
         try await TestDaemon.with("ada") { daemons in
             let text = String(decoding: try await daemons[0].client.metrics(), as: UTF8.self)
             for family in MetricFamily.all { #expect(text.contains("\n# TYPE \(family.name) \(family.kind.rawValue)\n")) }
@@ -41,13 +41,13 @@ import Testing
         }
     }
 
-    @Test("what two daemons did is counted by both") func exchange() async throws {
+    @Test("both daemons count an exchange") func exchange() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
             try await ada.awaitPeers(1)
             try await bob.awaitPeers(1)
             _ = try await ada.send(["https://example.org"], to: [bob.uuid])
-            // The receipt goes before its row is settled, and where both dialled one session is about to end.
+            // A receipt is sent before its row is settled; after a simultaneous dial, one session is about to end.
             try await eventually { try await ada.values()["hexlist_outbox_rows{state=\"held\"}"] == 1 }
             try await eventually { try await bob.values()["hexlist_sessions{trust=\"stranger\"}"] == 1 }
             let (sent, received) = (try await ada.values(), try await bob.values())
@@ -61,13 +61,13 @@ import Testing
             #expect((received["hexlist_store_commit_seconds_count"] ?? 0) >= 1)
             #expect((received["hexlist_events_total"] ?? 0) >= 1)
             #expect((received["process_resident_memory_bytes"] ?? 0) > 1_000_000)
-            // Asking twice counts nothing twice.
+            // A second scrape counts nothing twice.
             let again = try await bob.values()
             #expect(again["hexlist_events_total"] == received["hexlist_events_total"])
         }
     }
 
-    @Test("what is refused is counted with its code") func refused() async throws {
+    @Test("refusals are counted by code") func refused() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0], daemons[1])
             try await ada.awaitPeers(1)
@@ -85,7 +85,7 @@ import Testing
 }
 
 extension TestDaemon {
-    /// Every series with its value.
+    /// Each series with its value.
     fileprivate func values() async throws -> [String: Double] {
         let text = String(decoding: try await client.metrics(), as: UTF8.self)
         let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ") }

@@ -5,10 +5,10 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("The page: its keys and its end", .timeLimit(.minutes(5))) struct PageKeysTests {
+@Suite("The page: secrets and lifetime", .timeLimit(.minutes(5))) struct PageKeysTests {
     private let start = ContinuousClock.now
 
-    /// The keys, as something that is shared: an expectation changes no value.
+    /// The keys in a class, because expectations cannot mutate a value.
     private final class Keys {
         private var keys: PageKeys
 
@@ -33,7 +33,7 @@ import Testing
         func pass(_ seconds: Int64) { time.withLock { $0 += .seconds(seconds) } }
     }
 
-    @Test("a secret is good once, and for 30 s") func secret() {
+    @Test("a secret works once, within 30 s") func secret() {
         let keys = Keys(now: start)
         keys.add("one", start)
         #expect(!keys.exchange("other", token: "t0", reload: "r0", now: start))
@@ -45,7 +45,7 @@ import Testing
             keys.admit("t1", now: start) && !keys.admit("t0", now: start) && !keys.admit("t2", now: start) && !keys.admit("t3", now: start))
     }
 
-    @Test("a reload secret is good once, while its page is there and a minute longer") func reload() {
+    @Test("a reload secret works once, until a minute after its page is gone") func reload() {
         let keys = Keys(now: start)
         for name in ["a", "b", "c"] {
             keys.add(name, start)
@@ -59,7 +59,7 @@ import Testing
         keys.streamEnded(stream, now: start + .seconds(3_600))
     }
 
-    @Test("secrets, pages and streams are bounded: the oldest goes") func bounds() {
+    @Test("secrets, pages and streams are bounded: the oldest is dropped") func bounds() {
         let keys = Keys(now: start)
         for number in 0...PageKeys.secretsAtMost { keys.add("\(number)", start) }
         #expect(!keys.exchange("0", token: "", reload: "", now: start))
@@ -73,7 +73,7 @@ import Testing
         #expect(!keys.isOpen(stream: streams[0]) && streams.dropFirst().allSatisfy { keys.isOpen(stream: $0) })
     }
 
-    @Test("the listener ends 15 minutes after the last page, and never while a page follows events") func end() async {
+    @Test("the listener ends 15 minutes after the last page, but never while a page follows events") func end() async {
         let time = Time(start)
         let loop = NIOAsyncTestingEventLoop()
         let desk = PageServer(loop: loop, now: { time.now })
@@ -103,7 +103,7 @@ import Testing
         await loop.shutdownGracefully()
     }
 
-    @Test("a page that listens stays, however many others come") func room() {
+    @Test("a page that follows events stays, however many others open") func room() {
         let keys = Keys(now: start)
         func open(_ name: String, _ seconds: Int64) -> Bool {
             keys.add(name, start + .seconds(seconds))

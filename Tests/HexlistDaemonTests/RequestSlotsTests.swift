@@ -7,12 +7,12 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RequestSlotsTests {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
 
-    /// Waits until so many requests wait.
+    /// Waits until the given number of requests wait.
     private func awaitWaiting(_ count: Int, _ slots: RequestSlots) async throws {
         try await eventually { slots.waiting == count }
     }
 
-    @Test("slots go to those that wait, in their order")
+    @Test("slots are granted in order of request")
     func order() async throws {
         let slots = RequestSlots(2)
         var held = [try await slots.acquire(within: .hours(1), on: loop), try await slots.acquire(within: .hours(1), on: loop)]
@@ -26,7 +26,7 @@ import Testing
             var next = order.makeAsyncIterator()
             held.removeFirst()
             for number in 0..<3 {
-                // The slot that came last goes at once, to the next.
+                // The released slot is granted at once to the next request.
                 let taken = await next.next()
                 #expect(taken?.0 == number && taken?.1 != nil)
             }
@@ -36,7 +36,7 @@ import Testing
         #expect(try await slots.acquire(within: .hours(1), on: loop) != nil, "all were given back")
     }
 
-    @Test("a wait ends without a slot after its time, and when its task is cancelled")
+    @Test("a wait ends without a slot after its timeout, and when its task is cancelled")
     func ends() async throws {
         let slots = RequestSlots(1)
         let held = try await slots.acquire(within: .hours(1), on: loop)

@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Starting", .timeLimit(.minutes(5)))
 struct StartupTests {
-    @Test("the state folder is made with those above it, for this user alone, and locked")
+    @Test("the state folder is created with its parents, private to this user, and locked")
     func stateFolder() async throws {
         try await TemporaryFolder.with { folder in
             let path = "\(folder.path)/a/b/state"
@@ -29,14 +29,14 @@ struct StartupTests {
         }
     }
 
-    @Test("a lock ends with its holder")
+    @Test("a lock ends with its process")
     func lock() async throws {
         try await TemporaryFolder.with { folder in
             for _ in 0..<2 { _ = try StateFolder(path: folder.path) }
         }
     }
 
-    @Test("what is left of a backup goes when the next daemon has the folder, and not while another one has it")
+    @Test("an interrupted backup's files are removed by the next daemon that locks the folder")
     func leftBackup() async throws {
         try await TemporaryFolder.with { folder in
             let backup = StateFolder.backupPath(folder.path)
@@ -54,7 +54,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a folder others may look into is closed to them")
+    @Test("a folder readable by others is made private")
     func openFolder() async throws {
         try await TemporaryFolder.with { folder in
             chmod(folder.path, 0o755)
@@ -63,7 +63,7 @@ struct StartupTests {
         }
     }
 
-    @Test("what cannot be a state folder is named, and so is what to do", arguments: ["file", "file/state"])
+    @Test("a path that cannot be a state folder is reported with advice", arguments: ["file", "file/state"])
     func badStateFolder(name: String) async throws {
         try await TemporaryFolder.with { folder in
             try folder.write("x", to: "file")
@@ -83,7 +83,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a socket left over is replaced, one that answers is not")
+    @Test("a stale socket is replaced, a live one is not")
     func socketInUse() async throws {
         try await TemporaryFolder.with { folder in
             let path = "\(folder.path)/control.sock"
@@ -96,11 +96,11 @@ struct StartupTests {
 
             close(listener)
             #expect(throws: Never.self) { try ControlSocket(path: path, isNamed: true) }
-            #expect(TemporaryFolder.mode(path) != nil)  // whoever binds removes it
+            #expect(TemporaryFolder.mode(path) != nil)  // the new owner removes it when binding
         }
     }
 
-    @Test("of two daemons that look at once only one goes on")
+    @Test("of two daemons that start at once, one wins")
     func socketLock() async throws {
         try await TemporaryFolder.with { folder in
             let path = "\(folder.path)/new/control.sock"
@@ -111,7 +111,7 @@ struct StartupTests {
         }
     }
 
-    @Test("the current socket is the spare one once there is one")
+    @Test("the current socket is the fallback one once that exists")
     func currentSocket() async throws {
         try await TemporaryFolder.with { folder in
             let state = try StateFolder(path: "\(folder.path)/state")
@@ -123,7 +123,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a place that cannot hold a socket is refused")
+    @Test("a path where no socket can be created is refused")
     func badSocket() async throws {
         try await TemporaryFolder.with { folder in
             try folder.write("keep me", to: "file")
@@ -146,10 +146,10 @@ struct StartupTests {
         }
     }
 
-    /// A sign that a store was used, although its identity is missing.
+    /// A trace of earlier use in a store whose identity is missing.
     enum Use: String, CaseIterable { case identity, trust, hex, value }
 
-    @Test("an identity is made once; beside a store that was used a missing one is an error", arguments: Use.allCases)
+    @Test("an identity is created once; a missing one beside a used store is an error", arguments: Use.allCases)
     func identity(_ use: Use) async throws {
         try await TemporaryFolder.with { folder in
             let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
@@ -174,7 +174,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a store refuses the identity of another one, and accepts its own again")
+    @Test("a store refuses another store's identity, and accepts its own")
     func otherIdentity() async throws {
         try await TemporaryFolder.with { folder in
             let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
@@ -193,7 +193,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a store without the UUID of its identity accepts the one that is there, and from then on no other", arguments: [nil, "made"])
+    @Test("a store without a recorded UUID adopts the present identity, and from then on refuses others", arguments: [nil, "made"])
     func adoptedIdentity(_ kept: String?) async throws {
         try await TemporaryFolder.with { folder in
             let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
@@ -207,7 +207,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a backup whose store was copied after a rotation is restored with its own identity")
+    @Test("a backup copied after a rotation is restored with its own identity")
     func restoredIdentity() async throws {
         try await TemporaryFolder.with { folder in
             let old = try Identity.ephemeral()
@@ -221,13 +221,13 @@ struct StartupTests {
         }
     }
 
-    /// A part of a state folder that is missing, or in the way.
+    /// A part of a state folder that is missing, or an entry that is in the way.
     enum Missing: String, CaseIterable {
         case store, storeButLog, deadLink, storeAndIdentityButFiles, storeAndIdentityButOffers, storeAndIdentityInARestore
         case storeAndIdentityButFilesMovedAside
         case identityInARestore, storeAndIdentityMovedAside, storeIsFolder, storeIsEmpty, identityIsDeadLink, identityIsFolder
 
-        /// Takes it away, or puts it in the way, in a folder with a whole state.
+        /// Removes the part, or creates the obstacle, in a complete state folder.
         func make(in folder: String) throws {
             let (store, identity) = ("\(folder)/hexlist.sqlite", "\(folder)/identity.pem")
             func gone(_ paths: String...) { for path in paths { unlink(path) } }
@@ -274,7 +274,7 @@ struct StartupTests {
         }
     }
 
-    /// The part of a start that looks at the state folder.
+    /// Runs the part of a start that checks the state folder.
     private func start(_ folder: String) async throws {
         try StateFolderContents.check(folder)
         let store = try HexStore(path: StateFolder.storePath(folder))
@@ -282,7 +282,7 @@ struct StartupTests {
         _ = try await OwnIdentity.open(folder: folder, store: store)
     }
 
-    @Test("a state of which a part is missing is no first start: it is refused and left as it is", arguments: Missing.allCases)
+    @Test("a state folder with a missing part is not a first start: it is refused and left unchanged", arguments: Missing.allCases)
     func missing(_ missing: Missing) async throws {
         try await TemporaryFolder.with { folder in
             try await start(folder.path)
@@ -301,7 +301,7 @@ struct StartupTests {
     }
 
     @Test(
-        "a first start that was interrupted goes on by itself",
+        "an interrupted first start is completed",
         arguments: [[], ["hexlist.sqlite"], ["hexlist.sqlite.new"], ["identity.pem.new"]])
     func interrupted(_ left: [String]) async throws {
         try await TemporaryFolder.with { folder in
@@ -317,7 +317,7 @@ struct StartupTests {
         }
     }
 
-    @Test("--begin-anew makes what is missing, and nothing else")
+    @Test("--begin-anew creates the missing part, and nothing else")
     func beginAnew() async throws {
         try await TemporaryFolder.with { folder in
             let first = try MissingPartsRecreation.run(in: folder.path)
@@ -346,7 +346,7 @@ struct StartupTests {
         }
     }
 
-    @Test("--begin-anew moves the files of a lost store aside; they stay where they are if it makes none")
+    @Test("--begin-anew moves a lost store's files aside, but leaves them if it creates no store")
     func beginAnewBesideFiles() async throws {
         try await TemporaryFolder.with { folder in
             try await start(folder.path)
@@ -378,7 +378,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a restore that is interrupted while it moves a state aside is refused, wherever it was", arguments: 1..<7)
+    @Test("a restore interrupted while it moves a state aside is refused at each point", arguments: 1..<7)
     func interruptedRestore(_ moved: Int) async throws {
         try await TemporaryFolder.with { folder in
             try await start(folder.path)
@@ -394,7 +394,7 @@ struct StartupTests {
         }
     }
 
-    @Test("a state folder that is a link to nothing is refused, and says where it leads")
+    @Test("a dangling symbolic link as state folder is refused with its target")
     func deadStateFolder() async throws {
         try await TemporaryFolder.with { folder in
             symlink("\(folder.path)/unmounted", "\(folder.path)/state")
@@ -408,7 +408,7 @@ struct StartupTests {
         }
     }
 
-    @Test("systemd is shown twice within its time that the loop turns, and not at all when it does not")
+    @Test("systemd gets two watchdog signals per interval while the loop runs, and none when it hangs")
     func watchdog() async throws {
         try await TemporaryFolder.with { folder in
             let path = "\(folder.path)/notify"
@@ -435,7 +435,7 @@ struct StartupTests {
             #expect(signs() == 1)
             loop.advanceTime(by: .seconds(25))
             #expect(signs() == 5)
-            // Nobody lets this loop turn: no other thread speaks for it.
+            // The loop is blocked: no other thread may send the signal for it.
             #expect(signs() == 0)
             for other in [[:], ["WATCHDOG_USEC": "x"], ["WATCHDOG_USEC": "0"], ["WATCHDOG_USEC": "9", "WATCHDOG_PID": "1"]] {
                 #expect(Watchdog(environment: other, notifier: notifier) == nil)
@@ -443,7 +443,7 @@ struct StartupTests {
         }
     }
 
-    @Test("systemd is told, by path and in the abstract space; nobody is told without it")
+    @Test("systemd is notified by path and by abstract socket; without NOTIFY_SOCKET nothing is sent")
     func systemd() async throws {
         try await TemporaryFolder.with { folder in
             for path in ["\(folder.path)/notify", "@hexlist-test-\(getpid())"] {

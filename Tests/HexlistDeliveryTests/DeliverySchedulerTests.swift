@@ -3,12 +3,12 @@ import Testing
 
 @testable import HexlistDelivery
 
-@Suite("The scheduler of deliveries", .timeLimit(.minutes(5)))
+@Suite("Delivery scheduler", .timeLimit(.minutes(5)))
 struct DeliverySchedulerTests {
     private static let peers = (1...2).map { PeerID(UUIDBytes(high: $0, low: 0)) }
     private static let row = PeerDeliveryTests.row(1)
 
-    @Test("what a row waits for, and whether that is worth waiting for", arguments: ["conflict", "draining", "away", "here"])
+    @Test("the reason why a row waits, and whether waiting can help", arguments: ["conflict", "draining", "away", "here"])
     func waiting(situation: String) async throws {
         try await TestHost.with { host in
             let (reason, isWorthIt) = await host.run { host in
@@ -29,7 +29,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("a peer is reached once for all its rows; after a failure not before the pause is over, unless a person asks")
+    @Test("a peer is dialled once for all its rows; after a failure not before the pause ends, unless a person asks")
     func failures() async throws {
         try await TestHost.with { host in
             let peer = Self.peers[0]
@@ -38,7 +38,7 @@ struct DeliverySchedulerTests {
                 for _ in 0..<3 { host.deliveries.queued([peer: [Self.row]], again: [], isDurable: true, host) }
             }
             #expect(await host.reached == [peer])
-            // In one turn of the loop, which no pause ends.
+            // One loop tick, without a pause.
             let (wait, dialled) = await host.run { host in
                 host.failAttempts()
                 host.deliveries.queued([peer: [Self.row]], again: [peer], isDurable: true, host)
@@ -51,7 +51,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("while it drains nobody is dialled; afterwards everyone rows wait for is")
+    @Test("while draining no peer is dialled; afterwards each peer with rows is")
     func draining() async throws {
         try await TestHost.with { host in
             let isDrained = await host.run { host in
@@ -61,7 +61,7 @@ struct DeliverySchedulerTests {
                 host.deliveries.queued([Self.peers[0]: [Self.row], Self.peers[1]: [Self.row]], again: [], isDurable: true, host)
                 return isDrained
             }
-            #expect(isDrained)  // nothing was on its way
+            #expect(isDrained)  // nothing was in flight
             #expect(await host.reached.isEmpty)
             await host.run { $0.deliveries.resume($0) }
             #expect(await Set(host.reached) == Set(Self.peers))
@@ -83,7 +83,7 @@ struct DeliverySchedulerTests {
         host.deliveries.settled(rows.map { RowResult(id: $0, result) }, by: courier, to: peer, host)
     }
 
-    @Test("a courier is handed batches within its capacity, in order, each row once, and its results are recorded")
+    @Test("a courier gets batches within its capacity, in order, each row once; its results are recorded")
     func capacity() async throws {
         try await TestHost.with { host in
             let (peer, courier) = (Self.peers[0], InMemoryCourier())
@@ -102,7 +102,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("a courier that ends leaves its rows without a result to the next one; what it answered is not sent again")
+    @Test("a courier's end passes its rows without result to the next courier; answered rows are not resent")
     func endedCourier() async throws {
         try await TestHost.with { host in
             let (peer, first, second) = (Self.peers[0], InMemoryCourier(), InMemoryCourier())
@@ -128,7 +128,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("while an older courier and a newer one are there, the newer one is used; its end falls back to the older one")
+    @Test("of two couriers the newer one is used; its end falls back to the older one")
     func fallback() async throws {
         try await TestHost.with { host in
             let (peer, older, newer) = (Self.peers[0], InMemoryCourier(), InMemoryCourier())
@@ -149,7 +149,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("no more peers than slots are sent to; the next one follows when a slot is given back")
+    @Test("at most as many peers as slots are served; a released slot goes to the next peer")
     func slots() async throws {
         try await TestHost.with(peers: 1) { host in
             let couriers = [InMemoryCourier(), InMemoryCourier()]
@@ -167,7 +167,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("the rows of a peer that blocked this machine are rejected, all of them")
+    @Test("all rows of a peer that blocked this machine are rejected")
     func blocked() async throws {
         try await TestHost.with { host in
             let (peer, courier) = (Self.peers[0], InMemoryCourier())
@@ -179,7 +179,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("a courier that ends before it is connected leaves rows that wait to the next one, and nothing else")
+    @Test("a courier that ends before it is connected affects no rows")
     func endedBeforeConnected() async throws {
         try await TestHost.with { host in
             let (peer, other) = (Self.peers[0], Self.peers[1])
@@ -193,7 +193,7 @@ struct DeliverySchedulerTests {
         }
     }
 
-    @Test("a peer without a courier, rows and pause is forgotten")
+    @Test("a peer without courier, rows and pause is forgotten")
     func forgotten() async throws {
         try await TestHost.with { host in
             let (peer, courier) = (Self.peers[0], InMemoryCourier())

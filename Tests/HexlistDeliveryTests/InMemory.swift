@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An outbox in memory, which answers at once.
+/// An in-memory outbox that answers immediately.
 final class InMemoryOutbox: OutboxStore {
     struct Content: Sendable {
         var rows: [PeerID: [OutgoingHex]] = [:]
@@ -63,9 +63,9 @@ final class InMemoryOutbox: OutboxStore {
     }
 }
 
-/// A courier that keeps what it is handed until a test gives the results.
+/// A courier that stores its rows until a test supplies the results.
 ///
-/// `@unchecked`: used on the loop of its host only.
+/// `@unchecked`: used on its host's loop only.
 final class InMemoryCourier: Courier, @unchecked Sendable {
     let promise: DeliveryGuarantee
     var isOpen = true
@@ -94,7 +94,7 @@ final class InMemoryCourier: Courier, @unchecked Sendable {
     func answered(_ rows: [Int64]) { inFlight.subtract(rows) }
 }
 
-/// A host that reaches nobody: it remembers the peers it was asked to reach.
+/// A host that dials nothing. It records the peers it was asked to dial.
 actor TestHost: DeliveryHost {
     nonisolated let eventLoop: any EventLoop
     nonisolated let clocks = Clocks.system
@@ -141,7 +141,7 @@ actor TestHost: DeliveryHost {
 
     func run<Value: Sendable>(_ body: @Sendable (isolated TestHost) -> Value) -> Value { body(self) }
 
-    /// Lets the loop carry out what was submitted before.
+    /// Lets the loop run all tasks submitted so far.
     func settle() async { for _ in 0..<4 { try? await eventLoop.submit {}.get() } }
 
     static func with(

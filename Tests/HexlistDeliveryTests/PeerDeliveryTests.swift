@@ -11,7 +11,7 @@ struct PeerDeliveryTests {
         OutgoingHex(id: id, messageID: MessageID(UUIDBytes(high: UInt64(id), low: 1)), body: ArraySlice(repeating: 0x20, count: bytes))
     }
 
-    /// Carries out steps until `wait`, loading from `outbox`.
+    /// Performs steps until `wait`, loading rows from `outbox`.
     static func drain(_ delivery: inout PeerDelivery, outbox: [OutgoingHex], now: ContinuousClock.Instant, room: Int = .max)
         -> [PeerDelivery.Step]
     {
@@ -40,7 +40,7 @@ struct PeerDeliveryTests {
         return delivery
     }
 
-    @Test("rows go out in order, as the window allows, and once")
+    @Test("rows are sent in order, within the window, once each")
     func order() {
         let rows = (1...5).map { Self.row($0) }
         var delivery = Self.connected()
@@ -56,25 +56,25 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: rows + [Self.row(6)], now: start) == [.send(Self.row(6))])
     }
 
-    @Test("rows queued while it has caught up are sent as they are handed over; others are read from the store")
+    @Test("new rows are sent from memory while delivery has caught up; others are read from the store")
     func handedOver() {
         var delivery = Self.connected()
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start) == [.send(Self.row(1))])
         delivery.appended([Self.row(2), Self.row(3)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2)), .send(Self.row(3))])
-        // Rows 4 to 6 are in the store when it says so; the load that is under way may have seen some of them.
+        // Rows 4 to 6 are committed when the store reports it; the running load may already contain some of them.
         delivery.rowsAdded()
         guard case .load(3, let epoch) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
         delivery.appended([Self.row(5), Self.row(6)], isDurable: true)
         delivery.loaded([Self.row(4), Self.row(5)], hasMore: false, epoch: epoch)
         let all = (1...6).map { Self.row($0) }
         #expect(Self.drain(&delivery, outbox: all, now: start) == all[3...].map { .send($0) })
-        // What a load brought already is not taken twice.
+        // Rows that a load already contains are not sent twice.
         delivery.appended([Self.row(6), Self.row(7)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(7))])
     }
 
-    @Test("rows that went ahead are handed over once more when they can be read, and taken once")
+    @Test("rows sent before their commit are offered again once committed, and not sent twice")
     func handedOverTwice() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
@@ -85,7 +85,7 @@ struct PeerDeliveryTests {
         delivery.written()
         delivery.appended([Self.row(1)], isDurable: true)
         #expect(!delivery.knowsOfRows && !delivery.hasWork)
-        // Where the order became doubtful meanwhile, it is looked for in the store; a look that came too early for it is no harm.
+        // If the order became uncertain meanwhile, the store is queried. A query that ran too early does no harm.
         delivery.appended([Self.row(2)], isDurable: false)
         delivery.rowsChanged()
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
@@ -93,7 +93,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2))])
     }
 
-    @Test("a row that went ahead while the order was doubtful is not passed over by the next one", arguments: [false, true])
+    @Test("a row sent before its commit while the order was uncertain is not skipped by the next one", arguments: [false, true])
     func missedAhead(wasTaken: Bool) {
         var delivery = Self.connected()
         if wasTaken {
@@ -109,12 +109,12 @@ struct PeerDeliveryTests {
         delivery.appended([Self.row(1)], isDurable: true)
         delivery.appended([Self.row(2)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [Self.row(1), Self.row(2)], now: start) == [.send(Self.row(1)), .send(Self.row(2))])
-        // From then on rows go ahead again.
+        // From then on rows are sent before their commit again.
         delivery.appended([Self.row(3)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(3))])
     }
 
-    @Test("a row does not go ahead of those that are on their way into the store before it")
+    @Test("a row is not sent before earlier rows whose commit is pending")
     func comingBefore() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
@@ -128,7 +128,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [], now: start) == (1...3).map { .send(Self.row($0)) })
     }
 
-    @Test("a row that went ahead and came to nothing is forgotten; a delivery that was told of none stays as it is")
+    @Test("an early row whose commit failed is forgotten; a delivery that never saw it is unchanged")
     func lostAhead() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
@@ -143,7 +143,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2))])
     }
 
-    @Test("a row that came to nothing takes no later one with it that went ahead")
+    @Test("a failed commit does not drop later early rows")
     func lostBeforeAnother() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
@@ -159,7 +159,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2)), .send(Self.row(3))])
     }
 
-    @Test("a look for rows that began before some were queued says nothing")
+    @Test("an empty load that began before rows were queued proves nothing")
     func staleLook() {
         var delivery = PeerDelivery()
         delivery.rowsAdded()
@@ -171,7 +171,7 @@ struct PeerDeliveryTests {
         #expect(isNone && !delivery.knowsOfRows)
     }
 
-    @Test("no more is handed over than a load or two: the rest stays in the store")
+    @Test("at most about two loads are kept in memory: the rest is read from the store")
     func handedOverBound() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
@@ -188,12 +188,12 @@ struct PeerDeliveryTests {
         #expect(after == taken.last)
     }
 
-    @Test("a stream is ahead of it while more than half a load waits in memory, and not once it has to read")
+    @Test("a stream is throttled while more than half a load is in memory, but not once rows must be read")
     func behind() {
         var delivery = PeerDelivery()
         let half = Self.row(1, bytes: PeerDelivery.loadBytes / 2)
         delivery.appended([half, Self.row(2)], isDurable: true)
-        #expect(!delivery.isBehind)  // there is no session
+        #expect(!delivery.isBehind)  // no session
         delivery.connected(frameLimit: 16 << 20)
         _ = Self.drain(&delivery, outbox: [], now: start)
         delivery.appended([half], isDurable: true)
@@ -201,25 +201,25 @@ struct PeerDeliveryTests {
         delivery.appended([Self.row(2)], isDurable: true)
         #expect(delivery.isBehind)
         delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)], isDurable: true)
-        delivery.appended([Self.row(4)], isDurable: true)  // not taken
+        delivery.appended([Self.row(4)], isDurable: true)  // not accepted
         #expect(!delivery.isBehind)
         delivery.disconnected()
         #expect(!delivery.isBehind)
     }
 
-    @Test("a newer session goes on from the lowest row that still waits, once what was answered is written down")
+    @Test("a newer session continues at the lowest pending row, once all receipts are written")
     func anotherSession() {
         let rows = (1...4).map { Self.row($0) }
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: rows, now: start)
         _ = delivery.settled(Self.kept([1, 2]), isCurrent: true, now: start)
         delivery.connected(frameLimit: 1 << 20)
-        #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start).isEmpty)  // rows 1 and 2 are on their way into the store
+        #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start).isEmpty)  // the receipts of rows 1 and 2 are being written
         delivery.written()
         #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start) == rows[2...].map { .send($0) })
     }
 
-    @Test("a load asked for before the rewind is not mixed in")
+    @Test("a load requested before the rewind is discarded")
     func staleLoad() {
         var delivery = Self.connected()
         guard case .load(_, let epoch) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
@@ -231,7 +231,7 @@ struct PeerDeliveryTests {
         #expect(step == .wait)
     }
 
-    @Test("after a temporary refusal it waits, then leads with a row that was refused")
+    @Test("after a temporary refusal it pauses, then sends one refused row first")
     func refusedForNow() {
         let rows = (1...3).map { Self.row($0) }
         var delivery = Self.connected()
@@ -240,14 +240,14 @@ struct PeerDeliveryTests {
         _ = delivery.settled(Self.kept([1]) + refusals, isCurrent: true, now: start)
         delivery.written()
         #expect(Self.drain(&delivery, outbox: Array(rows[1...]), now: start + .seconds(59)).isEmpty)
-        // One hex asks for all.
+        // One row stands for all.
         #expect(Self.drain(&delivery, outbox: Array(rows[1...]), now: start + .seconds(61)) == [.send(rows[1])])
         _ = delivery.settled(Self.kept([2]), isCurrent: true, now: start + .seconds(61))
         delivery.written()
         #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start + .seconds(61)) == [.send(rows[2])])
     }
 
-    @Test("a peer that was away and is back is sent to at once, unless it asked for the pause itself")
+    @Test("a returning peer is served at once unless it asked for the pause")
     func back() {
         var delivery = Self.connected()
         delivery.pause(until: start + .seconds(200))
@@ -261,7 +261,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(61)) == [.send(Self.row(1))])
     }
 
-    @Test("after a failure rows go out one by one, and twice as many with each receipt")
+    @Test("after a failure one row is in flight, and twice as many with each receipt")
     func allowance() {
         let rows = (1...3_000).map { Self.row($0) }
         var delivery = Self.connected()
@@ -282,7 +282,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: more, now: start) == [.send(more[0])])
     }
 
-    @Test("where no refused row is left to lead with, the session is ended first")
+    @Test("without a refused row to probe with, the session is ended first")
     func refusedAndCancelled() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
@@ -291,7 +291,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(2)], now: start + .seconds(61)) == [.end])
     }
 
-    @Test("retryAfter is taken as 5 … 3600 s and outlives the session", arguments: [(0, 5), (7, 7), (1_000_000, 3_600)])
+    @Test("retryAfter is clamped to 5 … 3600 s and outlives the session", arguments: [(0, 5), (7, 7), (1_000_000, 3_600)])
     func retryAfter(told: Int, taken: Int) {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
@@ -303,7 +303,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(taken)) == [.send(Self.row(1))])
     }
 
-    /// One row that the peer refused for an hour.
+    /// A delivery with one row that the peer refused for an hour.
     private func refusedForAnHour() -> PeerDelivery {
         var delivery = Self.connected()
         delivery.greeted(boot: BootNonce(1), frameLimit: 64 << 10, now: start)
@@ -317,25 +317,25 @@ struct PeerDeliveryTests {
         delivery.written()
     }
 
-    @Test("a later Hello ends the wait a peer asked for, and no other, and no more often than every 5 s")
+    @Test("a later Hello ends only a pause that the peer asked for, at most every 5 s")
     func laterHello() {
         var delivery = refusedForAnHour()
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)).isEmpty)
         delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(1))
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == [.send(Self.row(1))])
-        // A peer that refuses and says Hello in turns is asked as seldom as one that says 5 s.
+        // A peer that alternates refusals and Hellos is retried no more often than with a retryAfter of 5 s.
         refuse(&delivery, at: start + .seconds(2))
         for _ in 0..<3 { delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(3)) }
         #expect(delivery.pausedUntil == start + .seconds(6))
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(6)) == [.send(Self.row(1))])
-        // What failed is no refusal.
+        // A failure is not a refusal.
         refuse(&delivery, at: start + .seconds(60))
         delivery.pause(until: start + .seconds(70))
         delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(61))
         #expect(delivery.pausedUntil == start + .seconds(70))
     }
 
-    @Test("a later Hello counts on whichever session it comes; the room it tells is that of its own")
+    @Test("a later Hello counts on any session; its capacity applies to its own session")
     func laterHelloElsewhere() {
         var delivery = refusedForAnHour()
         let limit = delivery.frameLimit
@@ -345,7 +345,7 @@ struct PeerDeliveryTests {
     }
 
     @Test(
-        "a refusal outlives the session, unless the peer started anew or takes longer frames than before",
+        "a refusal outlives the session unless the peer restarted or accepts longer frames",
         arguments: [(1, 64 << 10, false), (1, 32 << 10, false), (1, 1 << 20, true), (2, 64 << 10, true)])
     func laterSession(boot: UInt64, frameLimit: Int, isOver: Bool) {
         var delivery = refusedForAnHour()
@@ -355,14 +355,14 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == (isOver ? [.send(Self.row(1))] : []))
     }
 
-    @Test("the own person's trust in the peer ends the wait it asked for")
+    @Test("trusting the peer ends the pause it asked for")
     func ownTrust() {
         var delivery = refusedForAnHour()
         delivery.trustBegan()
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == [.send(Self.row(1))])
     }
 
-    @Test("a row refused when it came again begins anew: those refused before it count no more")
+    @Test("a refusal of a retried row starts a new round: earlier refusals no longer count")
     func refusedAgain() {
         let rows = (1...2).map { Self.row($0) }
         var delivery = Self.connected()
@@ -373,11 +373,11 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
         _ = delivery.settled([RowResult(id: 1, refusal)], isCurrent: true, now: start + .seconds(6))
         delivery.written()
-        // Row 1 was cancelled: row 2 was refused before, and not since.
+        // Row 1 was cancelled. Row 2 was refused before, but not since.
         #expect(Self.drain(&delivery, outbox: [rows[1]], now: start + .seconds(12)) == [.end])
     }
 
-    @Test("a refusal without retryAfter is one of 60 s; a duplicate that says no more is stored")
+    @Test("a refusal without retryAfter pauses for 60 s; a duplicate without details counts as stored")
     func defaults() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1), Self.row(2)], now: start)
@@ -390,7 +390,7 @@ struct PeerDeliveryTests {
         #expect(delivery.pausedUntil == start + .seconds(60))
     }
 
-    @Test("a row too long for a stranger's limit waits for trust and is passed; for the most there is, it is rejected")
+    @Test("a row over a stranger's frame limit waits for trust and is passed over; over the maximum it is rejected")
     func tooLong() {
         let rows = [Self.row(1, bytes: 70_000), Self.row(2)]
         var delivery = Self.connected(limit: 64 << 10)
@@ -405,7 +405,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&trusted, outbox: [Self.row(1, bytes: 2 << 20), Self.row(2)], now: start) == [.reject(1), .send(Self.row(2))])
     }
 
-    @Test("receipts of an older session count for the rows, not for the window of the newer")
+    @Test("receipts of an older session settle rows but do not open the newer session's window")
     func olderReceipts() {
         let rows = (1...2).map { Self.row($0) }
         var delivery = Self.connected()
@@ -418,7 +418,7 @@ struct PeerDeliveryTests {
         #expect(delivery.inFlight == 2)
     }
 
-    @Test("only the first refused since something was sent leads; those behind it were refused because it was")
+    @Test("only the first row refused since the last send is retried first; later ones were refused as a consequence")
     func leading() {
         let rows = (1...3).map { Self.row($0) }
         var delivery = Self.connected()
@@ -426,7 +426,7 @@ struct PeerDeliveryTests {
         func refuse(_ id: Int64) -> [RowResult] {
             [RowResult(id: id, .refused(.internal, message: "", retryAfter: 5))]
         }
-        // In one receipt and in one after the other.
+        // In one receipt, then in several.
         let first = delivery.settled(refuse(1) + refuse(2), isCurrent: true, now: start)
         let second = delivery.settled(refuse(3), isCurrent: true, now: start)
         #expect((first + second).map(\.isFirstRefused) == [true, false, false])
@@ -437,7 +437,7 @@ struct PeerDeliveryTests {
         #expect(again.map(\.isFirstRefused) == [true])
     }
 
-    @Test("what a session that is not sent on refuses counts against no hex")
+    @Test("refusals on a session that is not used for sending count against no row")
     func olderRefusals() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
@@ -446,7 +446,7 @@ struct PeerDeliveryTests {
         #expect(results.map(\.isFirstRefused) == [false])
     }
 
-    @Test("a refusal of what was on its way when the peer said that it may take more starts no long wait")
+    @Test("refusals of rows in flight during a later Hello start no long pause")
     func refusedOnItsWay() {
         func refuse(_ row: Int64, at now: ContinuousClock.Instant) {
             let refusal = RowResult(id: row, .refused(.quotaExceeded, message: "", retryAfter: 3_600))
@@ -460,18 +460,18 @@ struct PeerDeliveryTests {
         #expect(delivery.pausedUntil == start + .seconds(3_600))
         delivery.greetedAgain(frameLimit: 1 << 20, now: start + .seconds(1))
         #expect(!delivery.isPaused(now: start + .seconds(1)))
-        // As soon as it may be asked again, however many there were.
+        // Retried after the minimum pause, however many were refused.
         for row in 2...80 as ClosedRange<Int64> {
             refuse(row, at: start + .seconds(2))
             #expect(delivery.pausedUntil == start + .seconds(7))
         }
         #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(7)) == [.send(rows[0])])
-        // What was sent since is refused for as long as the peer says.
+        // Rows sent since then are refused for the peer's full retryAfter.
         refuse(1, at: start + .seconds(8))
         #expect(delivery.pausedUntil == start + .seconds(3_608))
     }
 
-    @Test("a peer that answers each hex by a Hello and a refusal is asked every 5 s at most")
+    @Test("a peer that answers each hex with a Hello and a refusal is retried at most every 5 s")
     func helloBeforeEachRefusal() {
         var delivery = refusedForAnHour()
         delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(1))
@@ -485,7 +485,7 @@ struct PeerDeliveryTests {
         }
     }
 
-    @Test("what is refused on another session was sent before this one began: it is asked again on this one soon")
+    @Test("refusals on another session were sent before this one began: retried on this one soon")
     func refusedElsewhere() {
         var delivery = Self.connected()
         let refusals = (1...80).map { RowResult(id: $0, .refused(.quotaExceeded, message: "", retryAfter: 3_600)) }
@@ -494,7 +494,7 @@ struct PeerDeliveryTests {
         #expect(delivery.pausedUntil == start + .seconds(5))
     }
 
-    @Test("a pause is never shortened by a later one, and a person ends it")
+    @Test("a later pause never shortens an earlier one; a person can end it")
     func pauses() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
@@ -509,12 +509,12 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(3)) == [.send(Self.row(1))])
     }
 
-    @Test("on the older session that is fallen back to, what is in flight is still waited for before anything is sent again")
+    @Test("on a fallback to the older session, rows in flight are awaited before others are sent")
     func fallingBack() {
         let rows = (1...4).map { Self.row($0) }
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: rows, now: start, room: 2)
-        // A newer session came and went; the older one still owes two receipts.
+        // A newer session came and went. The older one still owes two receipts.
         delivery.connected(frameLimit: 1 << 20)
         delivery.connected(frameLimit: 1 << 20, inFlight: 2)
         #expect(Self.drain(&delivery, outbox: rows, now: start).isEmpty)
@@ -526,12 +526,12 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start) == rows[2...].map { .send($0) })
     }
 
-    @Test("it is quiet once nothing is in flight, being written or loaded")
+    @Test("it is quiet once nothing is in flight, being written or being loaded")
     func quiet() {
         var delivery = Self.connected()
         #expect(delivery.isQuiet)
         _ = delivery.next(now: start) { _ in true }
-        #expect(!delivery.isQuiet)  // loads
+        #expect(!delivery.isQuiet)  // loading
         delivery.disconnected()
         delivery.connected(frameLimit: 1 << 20)
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
@@ -542,7 +542,7 @@ struct PeerDeliveryTests {
         #expect(delivery.isQuiet)
     }
 
-    @Test("rows that came back stand before those that were loaded")
+    @Test("returned rows come before loaded ones")
     func requeued() {
         let rows = (1...3).map { Self.row($0) }
         var delivery = Self.connected()
@@ -555,7 +555,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [rows[0], rows[2]], now: start) == [.send(rows[0]), .send(rows[2])])
     }
 
-    @Test("bytes of a turn count from its beginning")
+    @Test("bytes of a slot count from its grant")
     func bytesOfATurn() {
         var delivery = Self.connected()
         delivery.slotBegan()
@@ -570,7 +570,7 @@ struct PeerDeliveryTests {
 struct SlotTests {
     static let peers = (1...6).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
-    @Test("four have a turn, the rest stand in line in order")
+    @Test("four peers hold slots, the others queue in order")
     func turns() {
         var turns = SendSlots(limit: 4)
         let asked = Self.peers.map { turns.request($0, now: .now) }
@@ -578,7 +578,7 @@ struct SlotTests {
         let next = turns.release(Self.peers[1])
         #expect(next == Self.peers[4])
         let last = turns.request(Self.peers[5], now: .now)
-        #expect(!last)  // not before the one in front
+        #expect(!last)  // not before the first in line
         let front = turns.request(Self.peers[4], now: .now)
         let again = turns.request(Self.peers[1], now: .now)
         #expect(front && !again)

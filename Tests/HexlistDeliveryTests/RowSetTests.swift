@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A set of rows")
 struct RowSetTests {
-    @Test("against a set, over random rows in any order")
+    @Test("agrees with a Set over random rows in any order")
     func model() {
         var random = SystemRandomNumberGenerator()
         for around in [60, 65_536, 1 << 40] as [Int64] {

@@ -3,24 +3,24 @@ import Testing
 
 @testable import HexlistDelivery
 
-@Suite("Turns of transfers")
+@Suite("Fair sharing of send slots")
 struct SendSlotsTests {
     static let peers = (1...8).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
     static let start = ContinuousClock.Instant.now
 
-    /// Four have a turn, the others ask in vain, in order.
+    /// Four peers get slots; the others are queued in order.
     static func full() -> SendSlots {
         var turns = SendSlots(limit: 4)
         for peer in peers { _ = turns.request(peer, now: Self.start) }
         return turns
     }
 
-    @Test("who has had its share goes to the end of the line, and turns go round")
+    @Test("a peer that has used its share goes to the end of the queue, so slots rotate")
     func round() {
         var turns = Self.full()
         var served: [PeerID] = []
-        // Each gives its turn back and asks again at once, as after 8 MiB.
+        // Each peer releases its slot and requests again at once, as after 8 MiB.
         for step in 0..<16 {
             let peer = Self.peers[step % 8]
             guard let next = turns.release(peer) else { return #expect(Bool(false), "nobody is next") }
@@ -34,7 +34,7 @@ struct SendSlotsTests {
         #expect(turns.active.count == 4)
     }
 
-    @Test("nobody passes the first in line, also where a turn is free")
+    @Test("no peer overtakes the first in the queue, even if a slot is free")
     func noPassing() {
         var turns = Self.full()
         #expect(turns.release(Self.peers[0]) == Self.peers[4])
@@ -46,18 +46,18 @@ struct SendSlotsTests {
         #expect(first)
     }
 
-    @Test("who leaves the line is no longer next; who asks twice stands in it once")
+    @Test("a peer that leaves the queue is not granted a slot; repeated requests are queued once")
     func leaving() {
         var turns = Self.full()
         _ = turns.request(Self.peers[4], now: Self.start)
-        #expect(turns.release(Self.peers[4]) == nil)  // all four are busy
+        #expect(turns.release(Self.peers[4]) == nil)  // all four slots are in use
         #expect(turns.release(Self.peers[1]) == Self.peers[5])
         #expect(!turns.isWaiting(Self.peers[4]))
         for peer in Self.peers { _ = turns.release(peer) }
         #expect(turns.active.isEmpty && !turns.othersWait)
     }
 
-    @Test("alone, one keeps its turn however often it asks")
+    @Test("a lone peer keeps its slot however often it asks")
     func alone() {
         var turns = SendSlots(limit: 1)
         for _ in 0..<3 {
@@ -67,7 +67,7 @@ struct SendSlotsTests {
         #expect(!turns.othersWait)
     }
 
-    @Test("two turns that come free at once go to the first two in line")
+    @Test("two slots released at once go to the first two in the queue")
     func twoAtOnce() {
         var turns = Self.full()
         #expect(turns.release(Self.peers[0]) == Self.peers[4])
@@ -78,16 +78,16 @@ struct SendSlotsTests {
         #expect(second && turns.next == nil)
     }
 
-    @Test("who has not come forward for 30 s while others wait is overdue, and nobody else")
+    @Test("a peer without progress for 30 s while others wait is overdue, and only then")
     func overdue() {
         var turns = SendSlots(limit: 2)
         for peer in Self.peers.prefix(2) { _ = turns.request(peer, now: Self.start) }
         #expect(turns.deadline == nil)
-        #expect(turns.overdue(now: Self.start + .seconds(100)).isEmpty)  // nobody waits
+        #expect(turns.overdue(now: Self.start + .seconds(100)).isEmpty)  // no peer waits
         _ = turns.request(Self.peers[2], now: Self.start + .seconds(1))
         #expect(turns.deadline == Self.start + .seconds(30))
         turns.progressed(Self.peers[1], now: Self.start + .seconds(20))
-        turns.progressed(Self.peers[2], now: Self.start + .seconds(20))  // it has no turn to lose
+        turns.progressed(Self.peers[2], now: Self.start + .seconds(20))  // it has no slot to lose
         #expect(turns.overdue(now: Self.start + .seconds(29)).isEmpty)
         #expect(turns.overdue(now: Self.start + .seconds(30)) == [Self.peers[0]])
         _ = turns.release(Self.peers[0])
@@ -99,11 +99,11 @@ struct SendSlotsTests {
         #expect(Set(turns.overdue(now: Self.start + .seconds(60))) == [Self.peers[1], Self.peers[2]])
     }
 
-    @Test("a turn ends after 60 s however its peer answers, while others wait, and no earlier")
+    @Test("while others wait a slot ends after 60 s, regardless of progress, and no earlier")
     func answeringForEver() {
         var turns = Self.full()
         var now = Self.start
-        // Each of the four answers for something every 25 s.
+        // Each of the four makes progress every 25 s.
         while turns.overdue(now: now).isEmpty, now < Self.start + .seconds(600) {
             let deadline = turns.deadline ?? now
             let answer = now + .seconds(25)
@@ -117,11 +117,11 @@ struct SendSlotsTests {
             let granted = turns.request(peer, now: now)
             #expect(granted)
         }
-        // Where nobody waits a turn may last.
+        // A slot is held indefinitely if no peer waits.
         #expect(turns.overdue(now: now + .seconds(600)).isEmpty && turns.deadline == nil)
     }
 
-    @Test("a limit of none is one")
+    @Test("a limit of 0 counts as 1")
     func atLeastOne() {
         var turns = SendSlots(limit: 0)
         let granted = turns.request(Self.peers[0], now: Self.start)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistDelivery
 
-@Suite("Who waits for rows")
+@Suite("Send progress")
 struct SendTrackerTests {
     static let peers = (1...3).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
@@ -12,7 +12,7 @@ struct SendTrackerTests {
         TrackedSend(to: peers, kind, .system, onChange: onChange)
     }
 
-    /// Rows 1, 2 and 3, one a peer, of line 7.
+    /// Rows 1, 2 and 3, one per peer, of line 7.
     static func followed(_ kind: TrackedSend.Kind, by tracker: inout SendTracker, onChange: @escaping @Sendable () -> Void = {})
         -> TrackedSend
     {
@@ -28,7 +28,7 @@ struct SendTrackerTests {
         OutboxMove(id: row, peer: peers[Int(row) - 1], from: from, to: state)
     }
 
-    @Test("a single hex's rows end with their receipts, and once")
+    @Test("rows of a single hex end with their receipts, once")
     func single() {
         var tracker = SendTracker()
         let looks = Mutex(0)
@@ -38,7 +38,7 @@ struct SendTrackerTests {
         #expect(send.delivered == [1: .stored, 2: .held])
         #expect(send.pending == [Self.peers[2]: 1])
         #expect(looks.withLock { $0 } == 1)
-        // In the store a moment later; of others it is not heard.
+        // The commit that follows changes nothing, and other sends' rows are ignored.
         tracker.moved([Self.move(1, to: .stored), Self.move(2, to: .held)])
         tracker.moved([OutboxMove(id: 9, peer: Self.peers[0], from: .queued, to: .failed)])
         #expect(looks.withLock { $0 } == 1)
@@ -47,7 +47,7 @@ struct SendTrackerTests {
         #expect(send.counts.stored == 1 && send.counts.held == 1 && send.counts.rejected == 1 && send.counts.queued == 0)
     }
 
-    @Test("a stream's rows end in the store; bad ends are told with their lines, and a row queued again is waited for again")
+    @Test("rows of a stream end with the commit; failures are reported by line, and a row queued again is pending again")
     func stream() {
         var tracker = SendTracker()
         let send = Self.followed(.stream(tellsAll: false), by: &tracker)
@@ -83,7 +83,7 @@ struct SendTrackerTests {
         #expect(stream.takeUnread() == [69, 70])
     }
 
-    @Test("a stream that tells all tells each row once, in the order of its lines")
+    @Test("a stream that reports all rows reports each once, in line order")
     func telling() {
         var tracker = SendTracker()
         let send = Self.followed(.stream(tellsAll: true), by: &tracker)
@@ -98,7 +98,7 @@ struct SendTrackerTests {
         #expect(send.told(2) == [8, 8] && send.nextUntold(4).isEmpty)
     }
 
-    @Test("room is made by an end, and by no row that is queued again")
+    @Test("capacity is freed by the end of a row, not by its return to the queue")
     func room() {
         var tracker = SendTracker()
         tracker.moved([Self.move(1, .failed, to: .queued)])
