@@ -13,7 +13,7 @@ import Testing
     ])
 
     @Test(
-        "only own networks and link-local addresses",
+        "own networks and link-local addresses only",
         arguments: [
             ("10.1.2.3", false), ("172.16.0.1", false), ("192.168.0.9", false), ("100.64.0.1", false), ("169.254.3.4", true),
             ("169.253.3.4", false), ("8.8.8.8", false), ("9.9.9.9", false),
@@ -34,7 +34,7 @@ import Testing
         #expect((Self.policy.refusal(address: address, port: port, interface: 2) == nil) == isAllowed)
     }
 
-    @Test("a loopback address is meant only where the announcement was heard on the loopback", arguments: [(Int32(1), true), (2, false)])
+    @Test("a loopback address counts only if the announcement was received on loopback", arguments: [(Int32(1), true), (2, false)])
     func loopback(_ interface: Int32, isAllowed: Bool) {
         let address: IPAddress = "127.0.0.1"
         #expect((Self.policy.refusal(address: address, port: 24391, interface: interface) == nil) == isAllowed)

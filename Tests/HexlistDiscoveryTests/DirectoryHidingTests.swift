@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// `announce: false`: strangers' announcements are seen and not dialled; trusted peers and configured addresses are.
+/// `announce: false`: strangers' announcements are listed but not dialled. Trusted peers and configured addresses are dialled.
 @Suite struct DirectoryHidingTests {
     let peer = Stage.peer(1)
 
@@ -13,7 +13,7 @@ import Testing
         return stage
     }
 
-    @Test("a stranger's announcement is shown as unverified, says why, and is not dialled, whatever it announces and however long")
+    @Test("a stranger's announcement is listed as unverified with the reason, and never dialled")
     func strangerIsNotAsked() {
         var stage = hiding()
         let record = stage.announce(peer)
@@ -25,11 +25,11 @@ import Testing
         #expect(stage.begun.isEmpty)
         #expect(stage.ghosts(peer).map(\.reason) == [.unverified])
         #expect(stage.ghosts(peer).first?.why.contains("announce: false") == true)
-        // A person may still ask for it: pairing and doctor dial these.
+        // A person may still ask for a dial: pairing and doctor do.
         #expect(stage.directory.endpoints(of: peer).map(\.host) == ["192.168.7.21"])
     }
 
-    @Test("a trusted peer's announcement is dialled; so is one that becomes trusted; one that is no longer is left alone")
+    @Test("announcements of trusted peers are dialled, also after a change of trust; others are not")
     func trustedIsAsked() {
         var stage = hiding()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
@@ -49,7 +49,7 @@ import Testing
         #expect(stage.row(peer)?.state == .away)
     }
 
-    @Test("a configured address is dialled, and only that: not what its peer announces elsewhere") func configured() throws {
+    @Test("a configured address is dialled, but not other addresses that its peer announces") func configured() throws {
         var stage = hiding()
         let address = StaticAddress(host: "192.168.7.40", port: 24391)
         stage.tell(.staticPeers([address]))
@@ -64,7 +64,7 @@ import Testing
         #expect(stage.row(peer)?.state == .verified)
     }
 
-    @Test("hiding later leaves strangers alone at once; showing again asks them") func live() {
+    @Test("hiding takes effect on strangers at once; showing again probes them") func live() {
         var stage = Stage(remembers: [peer])
         let stranger = Stage.peer(2)
         _ = stage.verified(peer)
@@ -80,7 +80,8 @@ import Testing
         #expect(Set(stage.probes.compactMap(\.expecting)) == [peer, stranger])
     }
 
-    @Test("a domain's entries of strangers are not dialled either, nor another start of the own UUID") func othersAnnouncements() {
+    @Test("a domain's entries of strangers, or of another start with this machine's UUID, are not dialled either")
+    func othersAnnouncements() {
         var stage = hiding()
         let record = Record(
             key: InstanceKey(name: "d", type: "_hexlist._tcp", domain: "corp.example"), interface: 0, ipv6: false, unicast: 0)
@@ -93,11 +94,11 @@ import Testing
     }
 }
 
-/// The addresses that an announcement may make this machine dial.
+/// The addresses that an announcement can make this machine dial.
 @Suite struct DirectoryForeignNetworkTests {
     let peer = Stage.peer(1)
 
-    @Test("a private address of no own network is dialled for a trusted peer only, and its port has to be one from 1024 all the same")
+    @Test("a private address outside own networks is dialled for a trusted peer only, at a port from 1024")
     func trustedOnly() {
         var stage = Stage()
         stage.announce(peer, address: "10.2.0.20")
@@ -114,7 +115,7 @@ import Testing
         #expect(stage.directory.endpoints(of: peer).isEmpty)
     }
 
-    @Test("an address of the Internet is dialled for nobody", arguments: ["198.51.100.7", "2001:db8::7"])
+    @Test("a public address is never dialled", arguments: ["198.51.100.7", "2001:db8::7"])
     func publicAddress(_ address: String) {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
@@ -123,7 +124,7 @@ import Testing
         #expect(stage.begun.isEmpty && stage.directory.endpoints(of: peer).isEmpty)
     }
 
-    @Test("however much is announced in a trusted peer's name, it costs 3 dials of 8 places at once, and one in 5 s beyond its schedule")
+    @Test("announcements in a trusted peer's name cost at most 3 dials of 8 endpoints at once, then one per 5 s beyond the schedule")
     func bounds() {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
@@ -137,12 +138,12 @@ import Testing
             }
             stage.pass(.seconds(1))
         }
-        // 3, one each 5 s, and the schedule's own: 5, 10, 20, 40 s after failures.
+        // 3 at once, one per 5 s, and the schedule's own: 5, 10, 20, 40 s after failures.
         #expect(3...20 ~= stage.begun.count)
     }
 }
 
-/// A peer is shown where it is now.
+/// The endpoint that the list shows for a peer.
 @Suite struct DirectoryPlaceTests {
     let peer = Stage.peer(1)
     private func inbound(_ boot: BootNonce, _ port: UInt16 = 50_001) -> SessionInfo {
@@ -150,7 +151,7 @@ import Testing
     }
     private func ports(_ stage: Stage) -> [UInt16]? { stage.row(peer)?.endpoints.map(\.endpoint.port) }
 
-    @Test("started again on another port it is shown there, also where it dials first, before and after its announcement")
+    @Test("a peer restarted on another port is listed there, even if it dials first, before and after its announcement")
     func newPort() {
         var stage = Stage()
         let record = stage.announce(peer)
@@ -158,16 +159,16 @@ import Testing
         #expect(ports(stage) == [24_391])
         stage.tell(.sessionDown(session, .lost))
         stage.probes = []
-        // Killed, and there again: it dials before it is announced.
+        // Killed and restarted: it dials before it is announced.
         stage.tell(.sessionUp(inbound(BootNonce(2))))
         #expect(stage.row(peer)?.endpoints.first?.endpoint.host == "192.168.7.20")
-        // The record changes, with no goodbye.
+        // The record changes without a goodbye.
         stage.resolve(record, Stage.txt(peer, boot: BootNonce(2)), port: 45_777)
         #expect(ports(stage) == [45_777])
         #expect(stage.row(peer)?.endpoints.first?.endpoint.via == .mdns)
     }
 
-    @Test("what was remembered from an earlier run gives way to what this start announces, and is dialled last") func remembered() {
+    @Test("remembered endpoints of an earlier run are replaced by this start's announcement, and dialled last") func remembered() {
         var stage = Stage()
         let old = Endpoint(host: "192.168.7.20", port: 24_391, via: .lastKnown)
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted, endpoints: [old])))
@@ -175,14 +176,14 @@ import Testing
         stage.announce(peer, boot: BootNonce(2), port: 45_777)
         #expect(ports(stage) == [45_777])
         #expect(stage.directory.endpoints(of: peer).map(\.port) == [45_777, 24_391])
-        // After its key was proved there, nothing of the old place is left.
+        // Once its key is proved there, the old endpoint is dropped.
         #expect(stage.probes.last?.isCheck == true)
         stage.probes = stage.probes.suffix(1)
         stage.end(.reached(Endpoint(host: "192.168.7.20", port: 45_777, interface: "eth0", via: .mdns)))
         #expect(stage.directory.endpoints(of: peer).map(\.port) == [45_777])
     }
 
-    @Test("a forged announcement of an old start takes no remembered place away") func forged() {
+    @Test("a forged announcement of an old start removes no remembered endpoint") func forged() {
         var stage = Stage()
         stage.announce(peer)
         stage.prove(peer)
@@ -190,7 +191,7 @@ import Testing
         #expect(stage.directory.endpoints(of: peer).first == Endpoint(host: "192.168.7.20", port: 24_391, interface: "eth0", via: .mdns))
     }
 
-    @Test("a goodbye and any number of dead places, all forged, do not keep the place where it answered from being asked")
+    @Test("a forged goodbye and many dead endpoints do not prevent a probe of the last good endpoint")
     func forgedAway() {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
@@ -200,7 +201,7 @@ import Testing
         stage.tell(.discovery(.withdrawn(record)))
         for number in 100..<120 { stage.announce(peer, name: "dead \(number)", boot: BootNonce(9), address: "192.168.7.\(number)") }
         stage.probes = []
-        // Each ends by its own deadline, without an answer.
+        // Each probe ends by its own deadline, without an answer.
         stage.pass(.seconds(3_600))
         let asked = stage.probes.filter { $0.expecting == peer }
         #expect(asked.count >= 8)
@@ -209,7 +210,7 @@ import Testing
         }
     }
 
-    @Test("what mDNS withdrew is shown no more beside what stands; announced again it is") func withdrawn() {
+    @Test("a withdrawn announcement is no longer listed beside a live one; announced again it is") func withdrawn() {
         var stage = Stage()
         let first = stage.announce(peer)
         stage.prove(peer)
@@ -225,7 +226,7 @@ import Testing
         #expect(stage.row(peer)?.endpoints.map(\.endpoint.host) == ["192.168.7.21", "192.168.7.20"])
     }
 
-    @Test("the address of a session that came in is the first, with the port its host is announced with") func sessionFirst() {
+    @Test("the address of an incoming session comes first, with the port its host announces") func sessionFirst() {
         var stage = Stage()
         stage.announce(peer, name: "P", address: "192.168.7.19", port: 24_391)
         stage.announce(peer, name: "P2", address: "192.168.7.20", port: 24_391)

@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistDiscovery
 
 @Suite struct DirectoryHistoryTests {
-    @Test("long random histories keep the promises", .offPool, arguments: 1...6) func histories(_ seed: Int) {
+    @Test("long random histories keep all invariants", .offPool, arguments: 1...6) func histories(_ seed: Int) {
         var limits = DirectoryLimits()
         limits.instances = 48
         limits.resolvers = 12
@@ -94,7 +94,7 @@ import Testing
                 } else {
                     stage.tell(.trustChanged(peer, trust))
                 }
-                if peer != Stage.own { proven.insert(peer) }  // the store's word: shown as away
+                if peer != Stage.own { proven.insert(peer) }  // known from the store: listed as away
             case 82..<83:
                 let peer = somebody()
                 model.conflicts[peer] = nil
@@ -122,14 +122,14 @@ import Testing
             }
         }
 
-        // Never more than the burst and two a second, in whatever stretch one looks.
+        // At most the burst and two a second, in any interval.
         for (index, first) in stage.begun.enumerated() {
             for last in [index + 10, index + 40, index + 200] where last < stage.begun.count {
                 let seconds = (stage.begun[last] - first) / .seconds(1)
                 #expect(Double(last - index) <= 8 + 2 * seconds + 0.1)
             }
         }
-        // Everything is told exactly once.
+        // Each change is reported exactly once.
         var up: Set<PeerID> = []
         for event in stage.events {
             switch event {
@@ -143,7 +143,7 @@ import Testing
         #expect(up.isSubset(of: verified) && verified.intersection(remembered).isSubset(of: up))
     }
 
-    /// The invariant that does not hold after a step, whatever happened; `nil` if all hold.
+    /// Name of an invariant that is violated after a step; `nil` if all hold.
     private func brokenPromise(_ stage: Stage, proven: Set<PeerID>, sessions: [SessionInfo], limits: DirectoryLimits) -> String? {
         let rows = stage.rows
         let listed = rows.filter { $0.state != .ghost }
@@ -191,7 +191,7 @@ import Testing
         _ = stage.rows
     }
 
-    @Test("strangers that prove a key and leave do not pile up, and cost no peer of the store its place") func passersBy() {
+    @Test("strangers that prove a key and leave do not accumulate, and displace no known peer") func passersBy() {
         var limits = DirectoryLimits()
         limits.instances = 200
         var stage = Stage(limits: limits)
@@ -207,7 +207,7 @@ import Testing
         #expect(stage.row(friend)?.state == .verified)
     }
 
-    @Test("however many peers the store knows, as many others have a place") func moreKnownThanTracked() {
+    @Test("however many peers the store knows, the same number of others fits") func moreKnownThanTracked() {
         var limits = DirectoryLimits()
         limits.instances = 50
         var stage = Stage(limits: limits)
@@ -227,7 +227,7 @@ import Testing
         #expect(stage.directory.peers.count <= 50)
     }
 
-    @Test("what was one claim too many of a UUID stays out, however often it is resolved") func surplusClaims() {
+    @Test("a claim over the limit of a UUID is ignored, however often it is resolved") func surplusClaims() {
         var stage = Stage()
         let friend = Stage.peer(1)
         let txt = Stage.txt(friend)
@@ -239,7 +239,7 @@ import Testing
         #expect(stage.ghosts().contains { $0.why.contains("too many announcements") })
     }
 
-    @Test("as many peers fit as are tracked, each announced over IPv4 and IPv6") func bothVersions() {
+    @Test("the full number of tracked peers fits, each announced over IPv4 and IPv6") func bothVersions() {
         var limits = DirectoryLimits()
         limits.instances = 50
         var stage = Stage(limits: limits)
@@ -270,7 +270,7 @@ import Testing
     }
 }
 
-/// The rule which endpoints may be dialled, checked when a probe begins.
+/// Checks the dial policy when a probe begins.
 private struct DialModel {
     private var seen: Set<ProbeID> = []
     private var trustedOnce: Set<PeerID> = []
@@ -282,7 +282,7 @@ private struct DialModel {
             let isTrusted = probe.expecting.map { peers[$0]?.trust == .trusted } ?? false
             for endpoint in probe.endpoints where endpoint.via != .static {
                 let isNear = ["192.168.7.", "192.168.8.", "fe80::"].contains { endpoint.host.hasPrefix($0) }
-                // A place that proved itself while the peer was trusted stays one of its places.
+                // An endpoint proved while the peer was trusted stays one of its endpoints.
                 let isRemembered = endpoint.via == .lastKnown && probe.expecting.map(trustedOnce.contains) ?? false
                 guard endpoint.port >= 1_024, endpoint.host != "127.0.0.1", isNear || isTrusted || isRemembered else {
                     return "\(endpoint) is dialled"
@@ -294,13 +294,13 @@ private struct DialModel {
     }
 }
 
-/// The result of the checks of a peer, derived from the outside only: which probes began, how they ended, who proved itself.
+/// A peer's expected state, derived from outputs only: probes begun, their results, proved keys.
 private struct PeerModel {
-    /// The instants at which two starts of a peer last proved themselves.
+    /// Instants at which the two starts of a peer last proved themselves.
     var conflicts: [PeerID: ContinuousClock.Instant] = [:]
-    /// Failed checks in a row since it last proved itself.
+    /// Failed checks in a row since the last proof.
     private var failures: [PeerID: Int] = [:]
-    /// Probes of a peer that had no session and no conflict when they were begun: its checks.
+    /// Probes of a peer begun without a session or a conflict: its checks.
     private var checks: [ProbeID: PeerID] = [:]
     private var seen: Set<ProbeID> = []
 
@@ -326,7 +326,7 @@ private struct PeerModel {
     func brokenPromise(_ stage: Stage) -> String? {
         for row in stage.rows where row.state == .verified {
             guard let peer = row.peer else { continue }
-            // Two, and as many more as announcements may ask for a repetition of.
+            // Two, plus one for each repetition that an announcement may trigger.
             if !row.hasSession, failures[peer, default: 0] > 5 { return "\(peer) failed its checks and is listed" }
             if let told = conflicts[peer], stage.now - told < DirectoryTimes.conflict { return "\(peer) is two machines and is listed" }
         }

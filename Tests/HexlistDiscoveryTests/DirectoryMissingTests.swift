@@ -4,12 +4,12 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// Networks that fall apart without a word, and are whole again without one.
+/// Networks that partition and heal without any notification.
 @Suite struct DirectoryMissingTests {
     let peer = Stage.peer(1)
     let other = Stage.peer(2)
 
-    /// Announced and proved, then silent: its session is lost and two probes are not answered.
+    /// Announced and proved, then silent: its session is lost and two probes fail.
     private func silent(_ peers: [PeerID], trust: Trust = .trusted, boot: BootNonce = Stage.boot) -> Stage {
         var stage = Stage(boot: boot)
         var sessions: [SessionInfo] = []
@@ -24,12 +24,12 @@ import Testing
         return stage
     }
 
-    /// When each probe was begun, in seconds since `start`.
+    /// Start times of each probe, in seconds since `start`.
     private func asked(_ stage: Stage, since start: ContinuousClock.Instant) -> [Double] {
         stage.begun.filter { $0 > start }.map { ($0 - start) / .seconds(1) }
     }
 
-    @Test("a trusted peer that fell silent is asked every 5 to 15 s, later after a 60th of its silence, and in its turn as before")
+    @Test("a silent trusted peer is probed every 5 to 15 s, later after a 60th of its silence, besides its regular schedule")
     func trusted() throws {
         var stage = silent([peer])
         let gone = try #require(stage.directory.peers[peer]?.lastSeen)
@@ -39,19 +39,19 @@ import Testing
             #expect(next - one <= 15.1 + one / 60, "after \(one) s of silence")
             #expect(next - one <= 300.1)
         }
-        // The regular turns stay the same: 5 s after the first failure and the second, then twice as long each time.
+        // The regular schedule is unchanged: 5 s after each of the first two failures, then doubling.
         var turn = 5.0
         for pause in [5.0, 10, 20, 40, 80, 160, 300, 300] {
             turn += pause
             #expect(asked.contains { abs($0 - turn) < 1.1 }, "\(turn) is no turn: \(asked.prefix(60))")
         }
-        // In the end there are only its regular turns.
+        // In the end only the regular probes remain.
         let last = asked.suffix(20)
         #expect(zip(last, last.dropFirst()).allSatisfy { $1 - $0 >= 299 })
         #expect(asked.count < 700)
     }
 
-    @Test("who is no trusted peer, refuses, said that it stops, or was never here is asked in its turn only", arguments: 0..<4)
+    @Test("a stranger, and a peer that refuses, said goodbye or never answered, is probed on the regular schedule only", arguments: 0..<4)
     func turnsOnly(_ kind: Int) {
         var stage = silent([peer], trust: kind == 0 ? .stranger : .trusted)
         switch kind {
@@ -70,7 +70,7 @@ import Testing
         #expect(asked(stage, since: before).count <= 6 + 3_600 / 300)
     }
 
-    @Test("one that is heard again has all who fell silent asked at once, trusted ones first", arguments: [true, false])
+    @Test("one returning peer makes all silent peers be probed at once, trusted ones first", arguments: [true, false])
     func heard(_ isBack: Bool) throws {
         let numbers: Range<UInt64> = 10..<14
         let strangers = numbers.map { Stage.peer($0) }
@@ -90,14 +90,14 @@ import Testing
         stage.pass(.seconds(4))
         #expect(Set(stage.probes.compactMap(\.expecting)).subtracting([peer]) == Set(strangers + [other]))
         #expect(stage.now - before <= .seconds(5))
-        // A peer that was not missing is no sign of anything.
+        // A peer that was not missing is no sign of a healed network.
         while !stage.probes.isEmpty { stage.end(.noAnswer) }
         let count = stage.begun.count
         stage.tell(.sessionUp(SessionInfo(peer: Stage.peer(20), boot: BootNonce(1), name: "N")))
         #expect(stage.begun.count == count)
     }
 
-    @Test("one that is being asked when another is heard again is asked once more: the question may have come too early")
+    @Test("a peer being probed when another returns is probed once more, because the first probe may have been too early")
     func askedTooEarly() {
         var stage = silent([peer, other])
         stage.wait(.seconds(1_200), answer: .noAnswer)
@@ -110,7 +110,7 @@ import Testing
         #expect(stage.probes.map(\.expecting) == [peer])
     }
 
-    @Test("one whose turn has come and who waits behind others is brought to the front, and holds up nobody")
+    @Test("a waiting probe that becomes due moves to the front and delays no other")
     func inLine() {
         var stage = silent([peer, other])
         stage.wait(.seconds(1_200), answer: .noAnswer)
@@ -122,13 +122,13 @@ import Testing
         stage.directory.now = stage.now
         stage.directory.lookOut()
         #expect(stage.directory.schedules[target]?.turnAt == nil)
-        // Trusted peers get every second turn.
+        // Trusted peers get every second slot.
         var queue = stage.directory.queue
         let next = [queue.next(now: stage.now + .seconds(60)), queue.next(now: stage.now + .seconds(60))]
         #expect(next.contains(target))
     }
 
-    @Test("one that nobody could ask when it fell silent is looked for once it has an address")
+    @Test("a peer that had no address when it fell silent is probed once it has one")
     func unreachedBefore() {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "P", trust: .trusted)))
@@ -142,13 +142,13 @@ import Testing
         #expect(asked(stage, since: before).count > 30)
     }
 
-    @Test("an announcement that was lost and is found again is a reason to ask, as far as the peer's allowance goes")
+    @Test("an announcement that is lost and found again triggers a probe within the peer's allowance")
     func foundAgain() {
         var stage = silent([peer], trust: .stranger)
         stage.wait(.seconds(700), answer: .noAnswer)
         guard let record = stage.directory.records.keys.first else { return }
         let count = stage.begun.count
-        stage.resolve(record, Stage.txt(peer), port: 2_000)  // said already, and never lost
+        stage.resolve(record, Stage.txt(peer), port: 2_000)  // reported before, and never lost
         #expect(stage.begun.count == count)
         stage.tell(.discovery(.resolveFailed(record, "Timeout reached")))
         stage.resolve(record, Stage.txt(peer), port: 2_000)
@@ -163,7 +163,7 @@ import Testing
         #expect(asked(stage, since: before).count <= 2 + 60 / 5 + 4)
     }
 
-    @Test("machines that lost one network together look at moments of their own") func spread() {
+    @Test("machines that lost one network together probe at different moments") func spread() {
         let firsts = (1...40).map { (boot: UInt64) in
             var stage = silent([peer], boot: BootNonce(boot &* 0x9E37_79B9_7F4A_7C15))
             stage.wait(.seconds(120), answer: .noAnswer)
@@ -175,7 +175,7 @@ import Testing
         #expect(early >= 8 && early <= 32, "\(firsts.sorted())")
     }
 
-    @Test("60 missing peers: beside their turns no more than one probe in five seconds") func many() {
+    @Test("60 missing peers: besides the regular schedule at most one probe per five seconds") func many() {
         let peers = (1...60).map { Stage.peer($0) }
         var stage = silent(peers)
         stage.wait(.seconds(3_600), answer: .noAnswer)
@@ -188,7 +188,7 @@ import Testing
 
     // MARK: A network of machines
 
-    @Test("cut off for minutes, machines meet again within 30 s of the network's return", .offPool, arguments: [1, 8, 30], [2, 3])
+    @Test("machines partitioned for minutes meet again within 30 s of the network's return", .offPool, arguments: [1, 8, 30], [2, 3])
     func partition(minutes: Int, machines: Int) {
         for seed in 1...5 {
             var network = Network(machines, seed: UInt64(seed))
@@ -205,7 +205,7 @@ import Testing
 }
 
 extension Stage {
-    /// Time passes, and each probe ends so.
+    /// Advances time. Each probe ends with the given result.
     mutating func wait(_ duration: Duration, answer: ProbeResult) {
         let end = now + duration
         while now < end {
@@ -215,8 +215,8 @@ extension Stage {
     }
 }
 
-/// Directories that know and trust each other, and the network between them. A dial to a machine that cannot be reached takes 3 s, a
-/// session there is found to be silent within 45 s.
+/// Directories that trust each other, and the network between them. A dial to an unreachable machine takes 3 s; a session to it is found
+/// silent within 45 s.
 private struct Network {
     private struct Session {
         var ends: (one: Int, other: Int)

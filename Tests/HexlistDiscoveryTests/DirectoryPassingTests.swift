@@ -3,14 +3,15 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// Strangers that come, leave nothing and go: nobody is told, and nothing stays.
+/// Strangers that come and go without leaving a hex: no event, no state.
 @Suite("Directory: passing strangers")
 struct DirectoryPassingTests {
     private let peer = Stage.peer(1)
     private let inbound = SessionInfo(
         peer: Stage.peer(1), boot: BootNonce(1), name: "P", endpoint: Endpoint(host: "192.168.7.20", port: 51_000, via: .inbound))
 
-    @Test("one that came in and left is forgotten at once, however it ended", arguments: [SessionEnd.idle, .lost, .other, .shutdown])
+    @Test(
+        "a stranger without a hex is forgotten at once, however its session ended", arguments: [SessionEnd.idle, .lost, .other, .shutdown])
     func cameIn(_ end: SessionEnd) {
         var stage = Stage()
         stage.tell(.sessionUp(inbound))
@@ -20,7 +21,7 @@ struct DirectoryPassingTests {
         #expect(stage.directory.nextDeadline == nil && stage.directory.schedules.isEmpty)
     }
 
-    @Test("nine thousand of them leave nothing")
+    @Test("nine thousand of them leave no state")
     func many() {
         var stage = Stage()
         for number in 1...9_000 {
@@ -33,13 +34,13 @@ struct DirectoryPassingTests {
         #expect(stage.directory.told.isEmpty && stage.directory.listed.isEmpty && stage.directory.unattended.isEmpty)
     }
 
-    @Test("one that is announced stays as long as it is, and then as long as it answers")
+    @Test("an announced stranger stays while announced, then as long as it answers")
     func announced() {
         var stage = Stage()
         let record = stage.verified(peer)
         #expect(stage.row(peer)?.state == .verified && stage.events.isEmpty)
         stage.tell(.discovery(.withdrawn(record)))
-        #expect(stage.row(peer) != nil && stage.probes.count == 1)  // asked whether that is so
+        #expect(stage.row(peer) != nil && stage.probes.count == 1)  // a probe checks that
         let session = stage.prove(peer)
         stage.tell(.sessionDown(session, .idle))
         #expect(stage.row(peer)?.state == .verified)
@@ -49,7 +50,7 @@ struct DirectoryPassingTests {
         #expect(stage.rows.isEmpty && stage.events.isEmpty)
     }
 
-    @Test("one that is away and announced is forgotten with the announcement")
+    @Test("an absent, announced stranger is forgotten with the announcement")
     func away() {
         var stage = Stage()
         let record = stage.announce(peer)
@@ -60,7 +61,7 @@ struct DirectoryPassingTests {
         #expect(stage.rows.isEmpty && !stage.directory.holds(peer))
     }
 
-    @Test("one that left a hex is told of from then on, and stays; a peer that goes on to be there is not told to be gone")
+    @Test("a stranger that left a hex is reported and stays; one that remains is not reported as gone")
     func remembered() {
         var stage = Stage()
         stage.tell(.sessionUp(inbound))
@@ -76,7 +77,7 @@ struct DirectoryPassingTests {
         #expect(stage.rows.isEmpty && stage.events.count == 2)
     }
 
-    @Test("one that asked to be paired with stays, and so does a configured one")
+    @Test("a stranger that asked for pairing stays, and so does a configured one")
     func ofNote() {
         var stage = Stage()
         stage.tell(.sessionUp(inbound))
@@ -91,7 +92,7 @@ struct DirectoryPassingTests {
         #expect(Array(stage.events.suffix(2)) == [.up(other), .down(other)] && stage.row(other)?.state == .away)
     }
 
-    @Test("two machines of one stranger are a conflict for its time, and then nothing")
+    @Test("two machines of one stranger are a conflict for its duration, then forgotten")
     func conflict() {
         var stage = Stage()
         var second = inbound
@@ -106,7 +107,7 @@ struct DirectoryPassingTests {
         #expect(stage.rows.isEmpty && !stage.directory.holds(peer))
     }
 
-    @Test("strangers in conflict take nobody's place, and are no more than there are places")
+    @Test("strangers in conflict displace no other peer and are bounded")
     func conflictsThatFill() {
         var limits = DirectoryLimits()
         limits.instances = 32

@@ -7,7 +7,7 @@ import Testing
     let peer = Stage.peer(1)
     let place = Endpoint(host: "192.168.7.20", port: 24391, interface: "eth0", via: .mdns)
 
-    /// A trusted peer that dialled itself.
+    /// A trusted peer that opened the session.
     private func visited(_ trust: Trust = .trusted) -> (stage: Stage, session: SessionInfo) {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: trust)))
@@ -17,7 +17,7 @@ import Testing
         return (stage, session)
     }
 
-    @Test("a trusted peer that dialled is looked for where it is announced, and the place is remembered once its key was proved there")
+    @Test("a trusted peer that dialled in is probed at its announced endpoint, which is remembered once its key is proved there")
     func learnsThePlace() throws {
         var (stage, session) = visited()
         #expect(stage.probes.isEmpty)
@@ -26,16 +26,16 @@ import Testing
         #expect(check.isCheck && check.endpoints == [place] && check.expecting == peer)
         stage.end(.reached(place))
         #expect(stage.directory.answeredEndpoints(of: peer).map(\.host) == ["192.168.7.20"])
-        // Once is enough, whatever is announced.
+        // One probe is enough, even if more is announced.
         stage.announce(peer, name: "again", address: "192.168.7.21")
         stage.pass(.seconds(600))
         #expect(stage.begun.count == 1)
-        // The session ends: it is dialled there.
+        // After the session ends, that endpoint is dialled.
         stage.tell(.sessionDown(session, .lost))
         #expect(stage.probes.first?.endpoints.first?.host == "192.168.7.20" && stage.probes.first?.isCheck == false)
     }
 
-    @Test("what another start announces, and what proves another key, is not remembered") func forged() {
+    @Test("endpoints of another start, or with another key, are not remembered") func forged() {
         var (stage, _) = visited()
         stage.announce(peer, name: "other start", boot: BootNonce(9), address: "192.168.7.66")
         #expect(!stage.probes.contains { $0.isCheck })
@@ -48,7 +48,7 @@ import Testing
         #expect(stage.directory.answeredEndpoints(of: peer).isEmpty)
     }
 
-    @Test("strangers are not looked for; who becomes trusted is") func trust() {
+    @Test("strangers are not probed; a peer that becomes trusted is") func trust() {
         var (stage, _) = visited(.stranger)
         stage.announce(peer)
         #expect(stage.probes.isEmpty)
@@ -56,7 +56,7 @@ import Testing
         #expect(stage.probes.map(\.isCheck) == [true])
     }
 
-    @Test("at the start every trusted peer's remembered place is dialled, as far as the budget goes") func start() {
+    @Test("at start, remembered endpoints of trusted peers are dialled within the budget") func start() {
         var stage = Stage()
         for number in 1...8 {
             let endpoint = Endpoint(host: "192.168.7.\(100 + number)", port: 24391, via: .lastKnown)

@@ -24,11 +24,11 @@ import Testing
         #expect(row.boot == BootNonce(1) && row.version == "1.0.0" && row.lastSeen == Stage.start)
         #expect(row.endpoints.map(\.lastOK) == [Stage.start])
         #expect(stage.events == [.up(peer)])
-        #expect(stage.open.isEmpty)  // the session follows it now
+        #expect(stage.open.isEmpty)  // the session watches it now
         #expect(stage.ghosts().isEmpty)
     }
 
-    @Test("one row, whatever interfaces, IP versions and instance names") func folding() throws {
+    @Test("one row for all interfaces, IP versions and instance names") func folding() throws {
         var stage = Stage(remembers: [peer])
         stage.announce(peer)
         stage.announce(peer, address: "fe80::20")
@@ -51,7 +51,7 @@ import Testing
         #expect(stage.events == [.up(peer)])
     }
 
-    @Test("the own announcement is one ghost and is never dialled") func ownAnnouncement() {
+    @Test("the own announcement is a ghost and never dialled") func ownAnnouncement() {
         var stage = Stage()
         stage.announce(Stage.own, boot: Stage.boot, address: "192.168.7.1")
         stage.announce(Stage.own, boot: Stage.boot, address: "fe80::1")
@@ -61,7 +61,7 @@ import Testing
         #expect(stage.probes.isEmpty && stage.open.isEmpty && stage.events.isEmpty)
     }
 
-    @Test("the own UUID from another start: self until a Hello proves the clone") func clone() {
+    @Test("another start with this machine's UUID: a ghost until a Hello proves the clone") func clone() {
         var stage = Stage()
         let other = BootNonce(77)
         stage.announce(Stage.own, name: "clone", boot: other, address: "192.168.7.66")
@@ -70,7 +70,7 @@ import Testing
         stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
         #expect(stage.rows.map(\.reason) == [.conflict])
         #expect(stage.events.contains(.conflict(Stage.own)) && stage.directory.isInConflict(Stage.own))
-        // Both starts are asked every half minute; one is dropped when it has been silent for three times as long.
+        // Both starts are probed every half minute; a start is dropped after three missed rounds.
         for _ in 0..<6 {
             stage.pass(DirectoryTimes.conflictCheck)
             #expect(stage.rows.map(\.reason) == [.conflict])
@@ -91,7 +91,7 @@ import Testing
         stage.end(.refused)
         #expect(stage.rows.map(\.reason) == [.self])
         stage.pass(.seconds(600))
-        #expect(stage.probes.isEmpty)  // asked once
+        #expect(stage.probes.isEmpty)  // probed once
     }
 
     @Test func cloneThatCallsIn() {
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(
-        "nobody answers: stale, and the words say how",
+        "no answer: stale, with the reason in words",
         arguments: [
             (ProbeResult.refused, "announced on eth0 over IPv4, but the connection is refused (192.168.7.20:24391)"),
             (.noAnswer, "announced on eth0 over IPv4, but nobody answers (192.168.7.20:24391)"),
@@ -124,18 +124,18 @@ import Testing
         #expect(event.reason == .stale && event.peer == peer)
     }
 
-    @Test("an announcement whose address is not found is stale") func unresolvable() {
+    @Test("an announcement that does not resolve is stale") func unresolvable() {
         var stage = Stage()
         let record = Stage.record("gone")
         stage.tell(.discovery(.appeared(record, interfaceName: "eth0")))
         #expect(stage.rows.map(\.reason) == [.unverified])
         stage.tell(.discovery(.resolveFailed(record, "Timeout reached")))
         #expect(stage.rows.map(\.reason) == [.stale])
-        #expect(stage.open == [record])  // it may be found yet
+        #expect(stage.open == [record])  // it may still resolve
         stage.resolve(record, Stage.txt(peer))
         #expect(stage.rows.map(\.reason) == [.unverified])
         stage.tell(.discovery(.resolveFailed(record, "Timeout reached")))
-        #expect(stage.rows.map(\.peer) == [peer])  // what it said stands
+        #expect(stage.rows.map(\.peer) == [peer])  // the verified row is unchanged
     }
 
     @Test(
@@ -156,12 +156,12 @@ import Testing
         #expect(stage.rows.map(\.reason) == [.invalid])
         #expect(stage.rows.first?.why == "its announcement is not usable: \(why)")
         #expect(stage.probes.isEmpty)
-        // Odd other keys do no harm, and a good announcement is taken from the same instance.
+        // Unknown keys do no harm, and a valid announcement of the same instance is accepted.
         stage.resolve(record, Stage.txt(peer) + [Array("odd".utf8), Array("x=\u{7}".utf8)])
         #expect(stage.rows.map(\.reason) == [.unverified] && stage.probes.count == 1)
     }
 
-    @Test("another identity answers: impostor, and the peer it claims is untouched") func impostor() throws {
+    @Test("another identity answers: impostor; the claimed peer is untouched") func impostor() throws {
         var stage = Stage()
         let record = stage.verified(peer)
         let before = try #require(stage.row(peer))
@@ -176,7 +176,7 @@ import Testing
         #expect(stage.row(peer)?.state == .verified)
         #expect(stage.ghosts(peer).map(\.reason) == [.impostor])
         #expect(stage.ghosts(peer).first?.why == "announced with this UUID, but 192.168.7.66:24391 answers as \(other)")
-        // The peer is asked again at once, without the impostor.
+        // The peer is probed again at once, without the impostor's endpoint.
         #expect(stage.probes.map(\.endpoints.count) == [1])
         stage.prove(peer)
         #expect(stage.row(peer)?.state == .verified)
@@ -192,7 +192,7 @@ import Testing
         #expect(stage.rows.map(\.reason) == [.impostor])
         #expect(stage.probes.isEmpty)
         stage.pass(.seconds(5))
-        #expect(stage.probes.count == 1)  // it may be another's by now
+        #expect(stage.probes.count == 1)  // the endpoint may belong to another peer by now
         stage.prove(peer)
         #expect(stage.row(peer)?.state == .verified && stage.ghosts().isEmpty)
     }
@@ -209,7 +209,7 @@ import Testing
         #expect(stage.ghosts(peer).map(\.name) == ["old"])
     }
 
-    @Test("a new start announced while a session lives is dialled once") func restartDuringSession() {
+    @Test("a new start announced during a session is dialled once") func restartDuringSession() {
         var stage = Stage()
         let record = stage.announce(peer)
         stage.prove(peer)
@@ -226,7 +226,7 @@ import Testing
         #expect(stage.probes.isEmpty)
     }
 
-    @Test("two machines with one UUID, told by the session, or by a start that comes back", arguments: [true, false])
+    @Test("two machines with one UUID, detected by a session, or by a start that reappears", arguments: [true, false])
     func conflict(_ isToldBySession: Bool) {
         var stage = Stage(remembers: [peer])
         stage.announce(peer, name: "a", boot: BootNonce(1), address: "192.168.7.20")
@@ -234,7 +234,7 @@ import Testing
         stage.announce(peer, name: "b", boot: BootNonce(2), address: "192.168.7.21")
         #expect(stage.probes.count == 1)
         let second = stage.prove(peer, boot: BootNonce(2))
-        #expect(stage.rows.filter { $0.state == .verified }.count == 1)  // a restart, as far as one can tell
+        #expect(stage.rows.filter { $0.state == .verified }.count == 1)  // indistinguishable from a restart
         if isToldBySession {
             stage.tell(.identityConflict(peer, BootNonce(1), BootNonce(2)))
             stage.tell(.sessionDown(first, .other))
@@ -252,7 +252,7 @@ import Testing
             stage.tell(.sessionDown(second, .other))
             stage.tell(.sessionDown(first, .other))
         }
-        // The conflict stays as long as both prove themselves; each is asked every half minute, also where it is announced.
+        // The conflict lasts while both prove themselves. Each is probed every half minute, also at its announcement.
         var asked: Set<String> = []
         func ask(_ answer: (Endpoint) -> BootNonce?) {
             stage.pass(DirectoryTimes.conflictCheck + .seconds(1))
@@ -276,10 +276,10 @@ import Testing
         #expect(asked == ["192.168.7.20", "192.168.7.21"])
         for _ in 0..<5 { ask { $0.host == "192.168.7.21" ? nil : BootNonce(1) } }
         #expect(stage.events.contains(.conflictEnded(peer)) && !stage.directory.isInConflict(peer))
-        #expect(stage.row(peer)?.state == .verified)  // only one of them left
+        #expect(stage.row(peer)?.state == .verified)  // one of them remains
     }
 
-    @Test("a trusted peer installed anew is pointed at, and nothing more") func installedAnew() throws {
+    @Test("a reinstalled trusted peer is suggested, and nothing else changes") func installedAnew() throws {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "Desk", trust: .trusted)))
         stage.announce(peer)
@@ -292,7 +292,7 @@ import Testing
         #expect(row.state == .away && row.why.hasSuffix("\(new.shortID), of the same name and address, may be its new installation"))
         #expect(stage.row(new)?.why.hasSuffix("perhaps installed anew") == true)
         #expect(stage.directory.peers[new]?.trust == .stranger)
-        // The same name at another address, or another name at that address, says nothing.
+        // The same name at another address, or another name at that address, suggests nothing.
         for (name, host) in [("Desk", "192.168.7.21"), ("Other", "192.168.7.20")] {
             var stage = Stage()
             stage.tell(.knownPeer(KnownPeer(id: peer, name: "Desk", trust: .trusted)))
@@ -304,7 +304,7 @@ import Testing
         }
     }
 
-    @Test("another daemon on the same host is a peer") func sameHost() {
+    @Test("another daemon on the same host is a separate peer") func sameHost() {
         var stage = Stage()
         stage.announce(Stage.own, boot: Stage.boot, address: "192.168.7.1", port: 24391)
         stage.announce(peer, address: "192.168.7.1", port: 24392)
@@ -313,7 +313,7 @@ import Testing
         #expect(stage.ghosts().map(\.reason) == [.self])
     }
 
-    @Test("rename: the name is Hello's, the new instance is folded") func rename() {
+    @Test("rename: Hello's name counts, and the new instance is merged") func rename() {
         var stage = Stage(remembers: [peer])
         let old = stage.announce(peer, name: "Old [ABCD0001]")
         stage.prove(peer, name: "Old")
@@ -326,7 +326,7 @@ import Testing
         #expect(stage.ghosts().isEmpty && stage.events == [.up(peer)])
     }
 
-    @Test("a peer that dialled us is verified, with no endpoint") func inbound() {
+    @Test("a peer that dialled in is verified, without an endpoint") func inbound() {
         var stage = Stage(remembers: [peer])
         let session = SessionInfo(
             peer: peer, boot: BootNonce(1), name: "P", endpoint: Endpoint(host: "192.168.7.20", port: 51_000, via: .inbound))
@@ -337,7 +337,7 @@ import Testing
         stage.tell(.sessionDown(session, .idle))
         #expect(stage.row(peer)?.state == .verified && stage.row(peer)?.endpoints.isEmpty == true)
         stage.pass(.seconds(90))
-        #expect(stage.row(peer)?.state == .away)  // nobody to ask
+        #expect(stage.row(peer)?.state == .away)  // no endpoint to probe
         #expect(stage.begun.isEmpty)
         #expect(stage.events == [.up(peer), .down(peer)])
     }
@@ -357,7 +357,7 @@ import Testing
         #expect(stage.row(peer)?.state == .verified)
     }
 
-    @Test("configured addresses: asked who they are, then an endpoint of that peer") func staticAddresses() throws {
+    @Test("configured addresses are probed for their identity, then become endpoints of that peer") func staticAddresses() throws {
         var stage = Stage()
         let address = StaticAddress(host: "peer.example", port: 443)
         stage.tell(.staticPeers([address, StaticAddress(host: "10.9.9.9", port: 2_000)]))
@@ -370,12 +370,12 @@ import Testing
         #expect(stage.row(peer)?.endpoints.map(\.endpoint.via) == [.static])
         stage.end(.ownIdentity(sameBoot: true, Endpoint(host: "10.9.9.9", port: 2_000, via: .static)))
         #expect(stage.ghosts().map(\.reason) == [.self])
-        // Another machine at that address: asked anew.
+        // Another machine at that address: probed again.
         stage.tell(.sessionDown(SessionInfo(peer: peer, boot: BootNonce(4), name: "S"), .lost))
         stage.end(.otherIdentity(Stage.peer(2), probe.endpoints[0]))
         stage.pass(.seconds(2))
         #expect(stage.probes.contains { $0.expecting == nil && $0.endpoints.first?.host == "peer.example" })
-        // Configured no longer.
+        // No longer configured.
         stage.tell(.staticPeers([]))
         #expect(stage.ghosts().isEmpty)
     }
@@ -386,10 +386,10 @@ import Testing
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted, endpoints: [endpoint])))
         let row = try #require(stage.row(peer))
         #expect(row.state == .away && row.name == "K" && row.why == "not seen since this daemon started")
-        #expect(stage.probes.map(\.endpoints) == [[endpoint]])  // a remembered address is dialled wherever it is
+        #expect(stage.probes.map(\.endpoints) == [[endpoint]])  // remembered addresses are exempt from the dial policy
         stage.prove(peer, name: "K2")
         #expect(stage.row(peer)?.state == .verified && stage.row(peer)?.name == "K2")
-        // Announced as well: the same row.
+        // Also announced: the same row.
         stage.announce(peer)
         #expect(stage.rows.count == 1)
     }
@@ -401,7 +401,7 @@ import Testing
         #expect(stage.rows.isEmpty)
         let record = stage.verified(peer)
         stage.tell(.forget(peer))
-        #expect(stage.ghosts(peer).map(\.reason) == [.unverified])  // announced still: a newcomer
+        #expect(stage.ghosts(peer).map(\.reason) == [.unverified])  // still announced: treated as new
         #expect(stage.events == [.up(peer), .down(peer)])
         #expect(stage.probes.count == 1)
         stage.tell(.discovery(.withdrawn(record)))

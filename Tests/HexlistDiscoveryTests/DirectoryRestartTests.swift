@@ -4,15 +4,15 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// A peer that restarts: what a cache of mDNS records answers meanwhile, in every order, and what the list says in the end.
+/// A peer restarts: mDNS caches report old and new records in every order, and the list must end up right.
 @Suite struct DirectoryRestartTests {
     static let peer = Stage.peer(1)
     static let (former, current) = (BootNonce(1), BootNonce(2))
 
-    /// One thing that becomes known of the restart. The first three are records of mDNS, which are cached and replaced one by one.
+    /// One fact of the restart that becomes known. The first three are mDNS records, which are cached and replaced one at a time.
     enum Step: CaseIterable { case port, start, address, sessionLost, session }
 
-    /// The facts that change with the restart.
+    /// The values that change with the restart.
     enum Move: CaseIterable {
         case port, address, both, rename
 
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// The way in which the new start's session comes about; `none`: the peer has no session before the restart, and dials nobody.
+    /// How the new start's session is opened. `none`: the peer has no session before the restart, and dials no peer.
     enum Opening: CaseIterable { case inbound, dialled, none }
 
     struct Case: CustomTestStringConvertible {
@@ -39,7 +39,7 @@ import Testing
         Opening.allCases.flatMap { opening in [Trust.stranger, .trusted].map { Case(move: move, opening: opening, trust: $0) } }
     }
 
-    /// avahi-daemon's answers for one record: those of a resolver are told while it is open, the first when it opens.
+    /// avahi-daemon's answers for one record. An open resolver reports them; the first comes when it opens.
     struct Cache {
         var record: Record
         var resolution: Resolution
@@ -51,7 +51,7 @@ import Testing
             self.resolution = resolution
         }
 
-        /// - Returns: whether something was told.
+        /// - Returns: whether anything was reported.
         mutating func tell(_ stage: inout Stage) -> Bool {
             guard stage.open.contains(record) else {
                 told = nil
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// The peer's machine and the network, as they are.
+    /// The actual state of the peer's machine and the network.
     struct World {
         var stage = Stage(remembers: [peer])
         var caches: [Cache] = []
@@ -95,8 +95,8 @@ import Testing
             settle(isUp: false)
         }
 
-        /// Tells what resolvers find and how probes end until nothing more happens.
-        /// - Parameter isUp: whether the new start listens already; nobody does otherwise.
+        /// Reports resolver results and probe results until nothing changes.
+        /// - Parameter isUp: whether the new start already listens; otherwise the port is closed.
         mutating func settle(isUp: Bool) {
             repeat {
                 while let probe = stage.probes.first {
@@ -119,7 +119,7 @@ import Testing
         mutating func take(_ step: Step, _ opening: Opening) {
             switch step {
             case .port where move == .rename:
-                // avahi-daemon holds the old name, so the new start is announced under the next one.
+                // avahi-daemon still has the old name, so the new start is announced under the next one.
                 for index in caches.indices {
                     let old = caches[index]
                     stage.tell(.discovery(.withdrawn(old.record)))
@@ -155,13 +155,13 @@ import Testing
         }
     }
 
-    @Test("whatever order a restart becomes known in, only the new place is listed 5 s later", .offPool, arguments: cases)
+    @Test("in every order of facts, only the new endpoint is listed 5 s later", .offPool, arguments: cases)
     func everyOrder(_ test: Case) throws {
         for order in Self.orders(test.move.steps) {
             var world = World(test)
             #expect(Set(try #require(world.stage.row(Self.peer)).endpoints.map(\.endpoint.port)) == [24391])
             for step in order { world.take(step, test.opening) }
-            // Seconds pass one by one: probes end in between.
+            // Seconds pass one at a time, because probes end in between.
             for _ in 0..<5 {
                 world.stage.pass(.seconds(1))
                 world.settle(isUp: true)
@@ -170,7 +170,7 @@ import Testing
             #expect(row.state == .verified && row.boot == Self.current, "\(order): \(row)")
             let listed = Set(row.endpoints.map(\.endpoint.place))
             #expect(!listed.isEmpty && listed.isSubset(of: world.places), "\(order): \(listed)")
-            // Nor is anything announced of it listed elsewhere.
+            // Its ghosts do not list another endpoint either.
             for ghost in world.stage.ghosts(Self.peer) {
                 #expect(ghost.reason == .duplicate, "\(order): \(ghost)")
                 #expect(Set(ghost.endpoints.map(\.endpoint.place)).isSubset(of: world.places), "\(order): \(ghost)")
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test("an announcement of an earlier start that stays is not listed beside the new one's, and the session's source is no place to dial")
+    @Test("a stale announcement is not listed beside the new start's, and the session's source port is not dialled")
     func leftOver() throws {
         var stage = Stage(remembers: [Self.peer])
         stage.announce(Self.peer, boot: Self.former)
@@ -191,7 +191,7 @@ import Testing
         #expect(stage.row(Self.peer)?.endpoints.map(\.endpoint.port) == [40_000])
     }
 
-    @Test("a check that began before another start proved itself proves no place of that one")
+    @Test("a probe that began before another start proved itself proves no endpoint of that start")
     func lateCheck() throws {
         var stage = Stage()
         let old = Endpoint(host: "192.168.7.20", port: 24391, interface: "eth0", via: .mdns)
@@ -213,7 +213,7 @@ import Testing
         #expect(stage.directory.answeredEndpoints(of: Self.peer).map(\.port) == [40_000])
     }
 
-    @Test("a start that was dialled at a place of another one is asked again where it is announced next, and not called disproved")
+    @Test("a start dialled at another start's endpoint is probed again at its next announcement, not marked as disproved")
     func correctedStart() throws {
         var stage = Stage(remembers: [Self.peer])
         let record = stage.announce(Self.peer, boot: Self.former)
@@ -227,7 +227,7 @@ import Testing
         #expect(stage.directory.records[record] != nil)
     }
 
-    @Test("the failure of an old place is not told of a new one")
+    @Test("the failure of an old endpoint is not attributed to a new one")
     func failureOfAnotherPlace() {
         var stage = Stage()
         let record = stage.announce(Self.peer, boot: Self.former)
@@ -237,7 +237,7 @@ import Testing
         #expect(stage.ghosts(Self.peer).map(\.why) == ["announced on eth0 over IPv4, being asked who it is"])
     }
 
-    @Test("resolvers of places that are not proven give way to others after a turn, and no sooner")
+    @Test("resolvers of unproven endpoints give way after one rotation, and no sooner")
     func turns() {
         var limits = DirectoryLimits()
         limits.resolvers = 1
@@ -253,7 +253,7 @@ import Testing
         #expect(stage.open == [other])
         stage.pass(.seconds(600))
         #expect(stage.open == [other] && stage.directory.nextDeadline.map { $0 > stage.now + .seconds(20) } ?? true)
-        // Without its session it has to be found again, in turn with the other.
+        // Without its session it must be found again, alternating with the other.
         stage.tell(.sessionDown(session, .lost))
         #expect(stage.open == [record])
         stage.pass(ResolverSlots.turn)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct DirectoryTimerTests {
     let peer = Stage.peer(1)
 
-    @Test("an announced endpoint that does not answer: 5, 10, 20 … 300 s") func backoff() {
+    @Test("an announced endpoint that does not answer is probed after 5, 10, 20 … 300 s") func backoff() {
         var stage = Stage()
         stage.announce(peer)
         var waits: [Duration] = []
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(
-        "a session lost is probed at once; away after the second failure, or the first refusal",
+        "a lost session is probed at once; the peer is away after the second failure or the first refusal",
         arguments: [
             (ProbeResult.noAnswer, false), (.failed("no"), false), (.refused, true),
         ]) func lostSession(_ result: ProbeResult, atOnce: Bool)
@@ -30,7 +30,7 @@ import Testing
         let session = stage.prove(peer)
         stage.tell(.sessionDown(session, .lost))
         #expect(stage.probes.count == 1)
-        #expect(stage.row(peer)?.state == .verified)  // not before it was asked
+        #expect(stage.row(peer)?.state == .verified)  // not before it was probed
         stage.end(result)
         guard !atOnce else {
             #expect(stage.row(peer)?.state == .away && stage.row(peer)?.why == "refuses the connection")
@@ -46,7 +46,7 @@ import Testing
         #expect(stage.events == [.up(peer), .down(peer)])
     }
 
-    @Test("a withdrawn announcement is checked by a probe, and its failure believed at once") func withdrawn() {
+    @Test("a withdrawn announcement triggers a probe, whose failure counts at once") func withdrawn() {
         var stage = Stage(remembers: [peer])
         let record = stage.verified(peer)
         stage.tell(.discovery(.withdrawn(record)))
@@ -76,10 +76,10 @@ import Testing
         #expect(stage.row(peer)?.state == .verified && stage.row(Stage.peer(2))?.state == .verified)
         #expect(stage.probes.isEmpty)
         stage.pass(.seconds(66))
-        #expect(stage.probes.count == 1)  // the remembered endpoint, in the routine
+        #expect(stage.probes.count == 1)  // the remembered endpoint, on the regular schedule
         stage.pass(.seconds(24))
         #expect(stage.ghosts().isEmpty)  // never verified, 90 s unannounced
-        // Back again.
+        // Announced again.
         stage.tell(.discovery(.backend(.running)))
         stage.end(.noAnswer)
         stage.announce(peer)
@@ -94,7 +94,7 @@ import Testing
         #expect(stage.row(peer)?.state == .away && stage.row(peer)?.why == "said that it is shutting down")
         #expect(stage.events == [.up(peer), .down(peer)])
         #expect(stage.probes.isEmpty)
-        // It restarts on another port before its goodbye was noticed: the resolver, open again, says so, and it is asked at once.
+        // It restarts on another port before its goodbye was seen: the reopened resolver reports the port, and it is probed at once.
         #expect(stage.open == [record])
         stage.resolve(record, Stage.txt(peer, boot: BootNonce(2)), port: 30_000)
         #expect(stage.probes.count == 1)
@@ -115,11 +115,11 @@ import Testing
         #expect(stage.row(peer)?.state == .verified && stage.row(peer)?.hasSession == true)
         stage.tell(.sessionDown(first, .shutdown))
         #expect(stage.row(peer)?.state == .away)
-        stage.tell(.sessionDown(first, .lost))  // one too many is nothing
+        stage.tell(.sessionDown(first, .lost))  // a duplicate is ignored
         #expect(stage.probes.isEmpty)
     }
 
-    @Test("a verified peer without a session is asked every 60 s, or half a second for each of them", arguments: [1, 400])
+    @Test("a verified peer without session is probed every 60 s, or half a second times their number", arguments: [1, 400])
     func routine(_ count: Int) {
         var stage = Stage()
         for number in 1...count {
@@ -149,7 +149,7 @@ import Testing
         let record = stage.announce(peer)
         stage.end(.noAnswer)
         stage.tell(.discovery(.withdrawn(record)))
-        #expect(stage.ghosts(peer).isEmpty)  // not announced: nothing to show
+        #expect(stage.ghosts(peer).isEmpty)  // not announced, so nothing to list
         stage.pass(.seconds(89))
         #expect(stage.directory.peers[peer] != nil)
         stage.pass(.seconds(1))
@@ -169,7 +169,7 @@ import Testing
         #expect(stage.row(peer)?.state == .away)
         #expect(stage.begun.count < 12)
         #expect(stage.directory.nextDeadline == nil)
-        // A trusted one is looked for as long as it takes.
+        // A trusted peer is probed for good.
         stage.tell(.trustChanged(peer, .trusted))
         stage.tell(.discovery(.woke))
         for _ in 0..<3_600 {
@@ -179,7 +179,7 @@ import Testing
         #expect(stage.directory.nextDeadline != nil)
     }
 
-    @Test("waking and other networks ask at once", arguments: [true, false]) func waking(_ isWake: Bool) {
+    @Test("waking and network changes probe at once", arguments: [true, false]) func waking(_ isWake: Bool) {
         var stage = Stage()
         _ = stage.verified(peer)
         stage.announce(Stage.peer(2), address: "192.168.7.30")
@@ -197,7 +197,7 @@ import Testing
         #expect(stage.begun.count == before + 2)
     }
 
-    @Test("an address of another network is dialled once that network is there") func interfacesDecide() {
+    @Test("an address of another network is dialled once this machine joins it") func interfacesDecide() {
         var stage = Stage()
         stage.announce(peer, address: "203.0.113.9")
         #expect(stage.rows.map(\.reason) == [.invalid] && stage.probes.isEmpty)
@@ -206,7 +206,7 @@ import Testing
         #expect(stage.rows.map(\.reason) == [.unverified])
     }
 
-    @Test("what was announced while a probe ran is tried as soon as it failed") func secondRecord() {
+    @Test("announcements received during a probe are tried as soon as it fails") func secondRecord() {
         var stage = Stage()
         stage.announce(peer, address: "fe80::20")
         stage.announce(peer, address: "192.168.7.20")
@@ -216,7 +216,7 @@ import Testing
         #expect(stage.probes.first?.endpoints.map(\.host) == ["192.168.7.20", "fe80::20%eth0"])  // the silent one last
     }
 
-    @Test("announcements that flap cost a peer a probe in 5 s") func flapping() {
+    @Test("flapping announcements cost a peer one probe per 5 s") func flapping() {
         var stage = Stage()
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
         for number in 0..<600 {
@@ -225,7 +225,7 @@ import Testing
             stage.pass(.milliseconds(100))
             stage.tell(.discovery(.withdrawn(record)))
         }
-        #expect(stage.begun.count <= 3 + 60 / 5 + 2 + 7)  // the allowance, and the backoff's own
+        #expect(stage.begun.count <= 3 + 60 / 5 + 2 + 7)  // the allowance, and the back-off's own
     }
 
     @Test func probesThatNobodyEndsEnd() {

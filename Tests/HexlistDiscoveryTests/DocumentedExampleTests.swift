@@ -3,7 +3,7 @@ import HexlistModel
 import Testing
 
 @Suite struct DocumentedExampleTests {
-    @Test("the example of the page of HexlistDiscovery dials a peer that is announced") func probe() throws {
+    @Test("the example in HexlistDiscovery's page dials an announced peer") func probe() throws {
         let now = ContinuousClock.Instant.now
         let peer = PeerID(UUIDBytes(high: 1, low: 2).with(version: 8))
         var directory = PeerDirectory(own: PeerID(UUIDBytes(high: 3, low: 4).with(version: 8)), boot: BootNonce(7), now: now)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// Records that unicast DNS reports in domains the user configured.
+/// Unicast DNS records of configured domains.
 @Suite("Records of DNS domains")
 struct DomainRecordTests {
     private static func record(_ number: Int = 0) -> Record {
@@ -14,7 +14,7 @@ struct DomainRecordTests {
         .resolved(record(), Resolution(host: "ada.corp.example.", address: address, port: port, txt: Stage.txt(peer, boot: nil)))
     }
 
-    @Test("any address and port is dialled, where a link's announcement would be refused; what is no host is not")
+    @Test("any address and port is dialled, unlike announcements on a link; invalid hosts are not")
     func anyAddress() throws {
         for (address, isDialled) in [
             ("8.8.8.8", true), ("2001:db8::1", true), ("127.0.0.1", true), ("224.0.0.1", false), ("0.0.0.0", false),
@@ -31,7 +31,7 @@ struct DomainRecordTests {
         }
     }
 
-    @Test("avahi-daemon going away takes what links announce, and nothing of a domain")
+    @Test("an end of avahi-daemon removes announcements on links, but not those of domains")
     func backend() throws {
         var stage = Stage()
         let (far, near) = (Stage.peer(1), Stage.peer(2))
@@ -44,7 +44,7 @@ struct DomainRecordTests {
         #expect(stage.directory.endpoints(of: near).isEmpty)
     }
 
-    @Test("one peer announced on a link and in a domain is one row, and its place is said")
+    @Test("a peer announced on a link and in a domain is one row with its place")
     func both() throws {
         var stage = Stage()
         let peer = Stage.peer(1)
@@ -57,7 +57,7 @@ struct DomainRecordTests {
         #expect(stage.ghosts(peer).first?.why.contains("DNS in corp.example") == true)
     }
 
-    @Test("a peer dialled by name keeps the address behind it, for when the name cannot be looked up")
+    @Test("a peer dialled by name keeps the resolved address, for when the name cannot be resolved")
     func addressBehindName() throws {
         var stage = Stage()
         let peer = Stage.peer(1)
@@ -71,7 +71,7 @@ struct DomainRecordTests {
                 Endpoint(host: "ada.corp.example", port: 24_391, via: .static), Endpoint(host: "10.1.0.2", port: 24_391, via: .lastKnown),
             ])
         #expect(stage.directory.configuredAddresses.map(\.state) == [.answered(peer)])
-        // Away or blocked, it is known who it was.
+        // Away or blocked, its identity stays known.
         stage.tell(.sessionDown(session, .shutdown))
         #expect(
             stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada \(peer.shortID) is away: said that it is shutting down")])
@@ -82,7 +82,7 @@ struct DomainRecordTests {
             ])
     }
 
-    @Test("what doctor asks: where the own announcement is seen, and what configured addresses came to")
+    @Test("doctor's queries: interfaces that show the own announcement, and results of configured addresses")
     func examination() throws {
         var stage = Stage()
         #expect(stage.directory.ownAnnouncements.isEmpty)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// Hostile announcements of anyone on the link: arbitrary bytes, no trap, nothing long kept, and a listing that can be shown.
+/// Hostile announcements from any machine on the link: arbitrary bytes cause no trap, bounded memory, and a printable list.
 @Suite("Hostile announcements")
 struct HostileAnnouncementTests {
     private static let own = PeerID(UUIDBytes(high: 1, low: 1))
@@ -23,7 +23,7 @@ struct HostileAnnouncementTests {
             for _ in 0..<Int.random(in: 0...6, using: &generator) {
                 strings.append((keys.randomElement(using: &generator) ?? []) + Self.bytes(40, &generator))
             }
-            if round % 3 == 0 {  // nearly right
+            if round % 3 == 0 {  // nearly valid
                 var id = Array("id=\(own)".utf8)
                 id[Int.random(in: id.indices, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
                 strings.append(id)
@@ -38,7 +38,7 @@ struct HostileAnnouncementTests {
     }
 
     @Test(
-        "a UUID with anything before, behind or inside it is none",
+        "a UUID with extra characters is invalid",
         arguments: [
             "5E3C0000-0000-8000-8000-000000000000\u{0}", "5E3C0000-0000-8000-8000-000000000000\u{0}evil",
             " 5E3C0000-0000-8000-8000-000000000000",
@@ -50,7 +50,7 @@ struct HostileAnnouncementTests {
         #expect(TXTRecord(strings: [Array("id=\(text)".utf8)]).peer == nil)
     }
 
-    @Test("a version of other bytes is another announcement, though `String` takes both for equal") func version() {
+    @Test("versions compare by bytes, though `String` calls them equal") func version() {
         let endpoint = Endpoint(host: "192.0.2.1", port: 24391, via: .mdns)
         let claims = ["\u{E9}", "e\u{301}", nil].map {
             DirectoryRecord.Claim(endpoint: endpoint, refusal: nil, peer: Self.own, version: $0, boot: nil)
@@ -58,18 +58,18 @@ struct HostileAnnouncementTests {
         #expect(claims[0] == claims[0] && claims[0] != claims[1] && claims[0] != claims[2] && claims[2] == claims[2])
     }
 
-    @Test("60 kB of TXT: the first 400 bytes are read and no more is kept") func long() {
+    @Test("60 kB of TXT: the first 400 bytes are read and the rest is dropped") func long() {
         let strings = [Array("id=5E3C0000-0000-8000-8000-000000000000".utf8)] + (0..<300).map { _ in [UInt8](repeating: 0x61, count: 200) }
         #expect(TXTRecord(strings: strings).peer != nil)
         #expect(TXTRecord.readable(strings).reduce(0) { $0 + $1.count + 1 } <= 400)
         #expect(TXTRecord(strings: Array(strings.reversed())).peer == nil)
     }
 
-    @Test("every hostile text as name, host, version and failure: the listing is bounded and can be shown") func listing() throws {
+    @Test("hostile text as name, host, version and failure: the list is bounded and printable") func listing() throws {
         var directory = PeerDirectory(own: Self.own, boot: BootNonce(1), now: .now)
         var shown = 0
         for (index, text) in HostileTexts.inContext.enumerated() {
-            let name = PeerName.cut(text, bytes: 63)  // what fits into a DNS label
+            let name = PeerName.cut(text, bytes: 63)  // the longest text that fits a DNS label
             let record = Record(
                 key: InstanceKey(name: name, type: "_hexlist._tcp", domain: "local"), interface: Int32(index % 3), ipv6: index % 2 == 0)
             _ = directory.handle(.discovery(.appeared(record, interfaceName: text)), now: .now)
@@ -92,7 +92,7 @@ struct HostileAnnouncementTests {
         #expect(shown > 1_000)
     }
 
-    @Test("64 announcements in a peer's name push its own out; once one of them is gone, or it is resolved again, it counts again")
+    @Test("64 announcements in a peer's name displace its own; once one is withdrawn or it resolves again, it counts again")
     func surplus() throws {
         var stage = Stage()
         let peer = Stage.peer(1)

@@ -6,7 +6,7 @@ import Testing
 @testable import HexlistDiscovery
 
 @Suite(.timeLimit(.minutes(5))) struct InMemoryDiscoveryTests {
-    /// A directory fed by an in-memory discovery; probes are answered by whoever listens at the port.
+    /// A directory fed by an in-memory discovery. The listener at the port answers probes.
     final class Node: Sendable {
         let id: PeerID
         let discovery: InMemoryDiscovery

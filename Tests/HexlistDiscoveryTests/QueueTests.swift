@@ -84,14 +84,14 @@ import Testing
             #expect(next >= now)
             now = max(next, now)
             act(turns.advance(now: now))
-            #expect(open.isSuperset(of: trusted))  // they do not give their place up to the rest
+            #expect(open.isSuperset(of: trusted))  // they are not displaced by the others
         }
         #expect(everOpen.isSuperset(of: records))
         for record in records + trusted where turns.dismiss(record) { open.remove(record) }
         #expect(turns.openCount == 0 && open.isEmpty && turns.nextTurn == nil)
     }
 
-    @Test("forged trust does not shut the rest out") func resolversKeepPlacesForTheRest() {
+    @Test("forged trust does not starve the others") func resolversKeepPlacesForTheRest() {
         let base = ContinuousClock.now
         var turns = ResolverSlots(limit: 8)
         for number in 0..<50 { turns.want(Stage.record("t\(number)"), isTrusted: true) }

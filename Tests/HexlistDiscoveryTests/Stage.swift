@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-// Addresses as texts, in tests alone: what is no address ends them.
+// Addresses as texts, for tests: an invalid address traps.
 extension IPAddress: ExpressibleByStringLiteral {
     public init(stringLiteral text: String) {
         guard let address = IPAddress(text) else { fatalError("\(text) is no address") }
@@ -11,7 +11,7 @@ extension IPAddress: ExpressibleByStringLiteral {
     }
 }
 
-/// A directory on a stage: a clock that stands still until it is moved, and what the directory asked for.
+/// A directory with a manual clock and a record of its outputs.
 struct Stage {
     static let start = ContinuousClock.Instant.now
     static let own = PeerID(UUIDBytes(high: 0x0, low: 0x1).with(version: 8))
@@ -24,13 +24,13 @@ struct Stage {
 
     var directory: PeerDirectory
     var now = Stage.start
-    /// A check asks only for the handshake.
+    /// A check asks for the handshake only.
     var probes: [(id: ProbeID, endpoints: [Endpoint], expecting: PeerID?, isCheck: Bool)] = []
     var begun: [ContinuousClock.Instant] = []
     var open: Set<Record> = []
     var events: [PeerEvent] = []
 
-    /// - Parameter remembers: whom the store has something of, so that they are of note.
+    /// - Parameter remembers: peers with data in the store.
     init(
         limits: DirectoryLimits = .init(), boot: BootNonce = Self.boot, own: PeerID = Self.own, remembers: Set<PeerID> = []
     ) {
@@ -61,7 +61,7 @@ struct Stage {
         return outputs
     }
 
-    /// Moves the clock, stopping at every deadline on the way.
+    /// Advances the clock, stopping at each deadline.
     mutating func pass(_ duration: Duration) {
         let end = now + duration
         while let deadline = directory.nextDeadline, deadline <= end {
@@ -89,7 +89,7 @@ struct Stage {
         return strings.map { Array($0.utf8) }
     }
 
-    /// Appeared and resolved.
+    /// Announces an instance and resolves it.
     @discardableResult
     mutating func announce(
         _ peer: PeerID, name: String? = nil, boot: BootNonce? = BootNonce(1), address: String = "192.168.7.20", port: UInt16 = 24391,
@@ -106,7 +106,7 @@ struct Stage {
         tell(.discovery(.resolved(record, Resolution(host: "p.local", address: address, port: port, txt: txt))))
     }
 
-    /// A session this side dialled, with its probe's end.
+    /// A session dialled by this side, with the end of its probe.
     @discardableResult
     mutating func prove(_ peer: PeerID, boot: BootNonce = BootNonce(1), name: String = "P") -> SessionInfo {
         let endpoint = probes.first?.endpoints.first
@@ -116,7 +116,7 @@ struct Stage {
         return session
     }
 
-    /// Announced, proved and left by its session: verified, without a session.
+    /// A peer that is announced, proved, and without a session: verified.
     mutating func verified(_ peer: PeerID) -> Record {
         let record = announce(peer)
         let session = prove(peer)
@@ -125,7 +125,7 @@ struct Stage {
     }
 
     var rows: [DirectoryRow] { directory.listing() }
-    /// The row of the listing, which is also the one that is found without the others.
+    /// The peer's row in the list, which must equal the row found alone.
     func row(_ peer: PeerID) -> DirectoryRow? {
         let row = rows.first { $0.peer == peer && $0.state != .ghost }
         let found = directory.row(of: peer, comparing: true).flatMap { $0.state == .ghost ? nil : $0 }

@@ -16,13 +16,13 @@ import Testing
     }
 
     @Test(
-        "reads what is there, whatever else is",
+        "reads the known keys, whatever else the record contains",
         arguments: [
             Case(
                 strings: ["txtvers=1", "id=\(peer)", "v=1.2", "p=1", "boot=00000000000000ff"], version: "1.2", protocolVersion: 1,
                 boot: BootNonce(255)),
             Case(strings: ["id=\(peer.description.lowercased())"]),
-            Case(strings: ["ID=\(peer)", "id=nonsense"]),  // the first counts, without regard to case
+            Case(strings: ["ID=\(peer)", "id=nonsense"]),  // the first one counts, without regard to case
             Case(strings: ["id=nonsense", "id=\(peer)"], peer: nil),
             Case(strings: ["", "=x", "id", "v", "x=\u{0}", "id=\(peer)"]),
             Case(strings: ["id=\(peer)", "p=one", "boot=12", "v="], version: ""),
@@ -36,7 +36,7 @@ import Testing
             Case(strings: Array(repeating: "a=1", count: 15) + ["id=\(peer)"]),
             Case(strings: Array(repeating: "a=1", count: 16) + ["id=\(peer)"], peer: nil),  // the 17th string
             Case(strings: [String(repeating: "x", count: 254), "id=\(peer)", String(repeating: "y", count: 200), "v=9"]),
-            // The id past 400 bytes:
+            // The id after the first 400 bytes:
             Case(strings: [String(repeating: "x", count: 254), String(repeating: "y", count: 144), "id=\(peer)"], peer: nil),
         ]) func reading(_ example: Case)
     {
