@@ -3,13 +3,13 @@ import Testing
 
 @testable import HexlistDoctor
 
-/// What the programs print, and what is said of it.
+/// The firewall programs' output, and doctor's conclusions from it.
 @Suite("The active firewall")
 struct FirewallTests {
     private static let tcp = IncomingPort(carrier: .tcp, number: 24_391)
     private static let both = [tcp, .multicast]
 
-    // MARK: Which chains filter
+    // MARK: Filtering chains
 
     private static let ruleset = """
         table inet filter {
@@ -61,7 +61,7 @@ struct FirewallTests {
         }
         """
 
-    @Test("chains that see what comes in, and have a rule or drop what no rule lets in")
+    @Test("an input chain filters if it has a rule or a dropping policy")
     func nft() {
         #expect(
             InputChain.nft(Self.ruleset) == [
@@ -73,16 +73,16 @@ struct FirewallTests {
     }
 
     @Test(
-        "iptables filters once it has a rule or drops",
+        "iptables filters if it has a rule or a dropping policy",
         arguments: [
             ("-P INPUT ACCEPT\n", false), ("", false), ("-P INPUT DROP\n", true),
             ("-P INPUT ACCEPT\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n", true),
         ])
     func iptables(text: String, filters: Bool) { #expect(InputChain.filters(iptables: text) == filters) }
 
-    // MARK: What is said
+    // MARK: Messages
 
-    @Test("a port somebody was seen to reach needs no line, and nothing is wrong where all were")
+    @Test("a port that a peer has reached needs no rule; nothing is wrong if all were reached")
     func seen() {
         let steps = [DoctorStep("reachable", .failed, "x"), DoctorStep("peer.dialBack", .ok, "x"), DoctorStep("multicast", .warning, "x")]
         #expect(Self.both.map { $0.isSeen(steps) } == [true, false])
@@ -100,19 +100,19 @@ struct FirewallTests {
         #expect(Firewall.ufw.step(needed: Self.both, unseen: Self.both).message.hasPrefix("ufw is active, and tcp port 24391, udp port"))
     }
 
-    @Test("no chain that filters is no firewall, whoever was seen")
+    @Test("without a filtering chain there is no firewall, whether or not peers reached the port")
     func none() {
         #expect(Firewall.rules([]).step(needed: Self.both, unseen: Self.both).message == "No firewall: nothing filters what comes in.")
         #expect(Firewall.rules([]).step(needed: Self.both, unseen: Self.both).state == .ok)
     }
 
-    @Test("multicast DNS is asked for only where multicast is used")
+    @Test("multicast DNS is checked only if multicast is used")
     func needed() {
         #expect(IncomingPort.needed(24_391, usesMulticast: true).map(\.text) == ["tcp port 24391", "udp port 5353"])
         #expect(IncomingPort.needed(24_391, usesMulticast: false).map(\.text) == ["tcp port 24391"])
     }
 
-    @Test("the lines to paste")
+    @Test("the suggested commands")
     func lines() {
         #expect(Firewall.ufw.lines(for: Self.both) == ["sudo ufw prepend allow 24391/tcp", "sudo ufw prepend allow 5353/udp"])
         let home = Firewall.firewalld(zones: ["home"]).lines(for: Self.both)
@@ -130,7 +130,7 @@ struct FirewallTests {
                 "sudo nft insert rule inet f in tcp dport 24391 accept", "sudo iptables -I INPUT -p tcp --dport 24391 -j ACCEPT",
                 "sudo nft insert rule inet f in udp dport 5353 accept", "sudo iptables -I INPUT -p udp --dport 5353 -j ACCEPT",
             ])
-        // By hand it is gone with the next restart.
+        // A rule added by hand is lost at the next restart.
         #expect(rules.last?.contains("restart") == true)
         #expect(Firewall.unreadable(hasNft: true).lines(for: [Self.tcp]).last?.hasSuffix("input tcp dport 24391 accept") == true)
         #expect(Firewall.unreadable(hasNft: false).lines(for: [Self.tcp]).last?.contains("sudo iptables -I INPUT -p tcp") == true)

@@ -5,14 +5,14 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Links to files, and what requests ask for") struct FileLinkTests {
+@Suite("Links to files, and request targets") struct FileLinkTests {
     private static let peer = "5E3C0000-0000-8000-8000-00000000000A"
     private static let digits = "00112233445566778899aabbccddeeff"
 
     private static func peerID() throws -> PeerID { try #require(PeerID(peer)) }
     private static func offer() throws -> OfferID { try #require(OfferID(digits)) }
 
-    @Test("an offer's name is 32 digits, in either letter case, written in lower case")
+    @Test("an offer's name is 32 hex digits; either case is read, lower case is written")
     func offers() throws {
         #expect(try Self.offer().description == Self.digits)
         #expect(OfferID(Self.digits.uppercased()) == OfferID(Self.digits))
@@ -25,7 +25,9 @@ import Testing
         #expect(OfferID(bytes: [1, 2]) == nil && OfferID(bytes: first.bytes) == first)
     }
 
-    @Test("both forms of a link are written and read", arguments: ["talk.pdf", "", "größe 中文 👩‍👩‍👧.txt", "a/b?c#d%e", "..", "\u{202E}gpj.exe"])
+    @Test(
+        "both forms of a link are unchanged by writing and reading",
+        arguments: ["talk.pdf", "", "größe 中文 👩‍👩‍👧.txt", "a/b?c#d%e", "..", "\u{202E}gpj.exe"])
     func links(name: String) throws {
         let link = FileLink(peer: try Self.peerID(), target: .offer(try Self.offer(), name: name))
         let read = try #require(FileLink(link.description))
@@ -50,7 +52,7 @@ import Testing
     }
 
     @Test(
-        "what is no such link",
+        "invalid links",
         arguments: [
             "", "hexlist:", "hexlist://", "hexlist://peer/AB", "http://5E3C0000-0000-8000-8000-00000000000A/share/x",
             "hexlist://5E3C0000-0000-8000-8000-00000000000A", "hexlist://5E3C0000-0000-8000-8000-00000000000A/",
@@ -66,7 +68,7 @@ import Testing
         ])
     func noLinks(text: String) { #expect(FileLink(text) == nil) }
 
-    @Test("a link is bounded, read and written")
+    @Test("the length of a link is bounded when reading and writing")
     func bounds() throws {
         let long = FileLink(peer: try Self.peerID(), target: .offer(try Self.offer(), name: String(repeating: "é", count: 9_000)))
         #expect(long.description.utf8.count <= FileLink.maximumBytes && FileLink(long.description) != nil)
@@ -76,7 +78,7 @@ import Testing
     // MARK: Requests
 
     @Test(
-        "a request's target is read and written",
+        "a request target is read and written",
         arguments: [
             "/offers/00112233445566778899aabbccddeeff", "/shares", "/shares/a", "/shares/a/b",
             "/shares/a/b/c%20d?after=x%2Fy".replacing("%2F", with: "%25"),
@@ -86,7 +88,7 @@ import Testing
     func targets(text: String) throws { #expect(try #require(FileRequestTarget(text)).description == text) }
 
     @Test(
-        "whatever is strange is a 404",
+        "an unusual target gets a 404",
         arguments: [
             "", "/", "*", "//", "/offers", "/offers/", "/offers/00112233445566778899AABBCCDDEEFF",
             "/Offers/00112233445566778899aabbccddeeff",
@@ -108,7 +110,7 @@ import Testing
         ])
     func strange(text: String) { #expect(FileRequestTarget(text) == nil) }
 
-    @Test("an escape is decoded once")
+    @Test("escapes are decoded once")
     func once() throws {
         guard case .entry(let share, let path, .content) = try #require(FileRequestTarget("/shares/%2561/%252e%252e")) else {
             throw TestFault()
@@ -116,7 +118,7 @@ import Testing
         #expect(share == "%61" && path.names == ["%2e%2e"])
     }
 
-    @Test("depth and length are bounded")
+    @Test("depth and length of a path are bounded")
     func deep() {
         let deepest = Array(repeating: "a", count: SharePath.maximumDepth)
         #expect(SharePath(deepest) != nil && SharePath(deepest + ["a"]) == nil)
@@ -130,7 +132,7 @@ import Testing
         #expect(FileRequestTarget("/shares/" + String(repeating: "a/", count: 100_000)) == nil)
     }
 
-    @Test("every hostile text can be a name in a path, or is refused; nothing else comes of it")
+    @Test("each hostile text is a valid path component, or refused")
     func hostile() throws {
         for text in HostileTexts.inContext {
             guard let path = SharePath([text]) else {

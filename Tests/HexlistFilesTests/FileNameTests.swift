@@ -16,11 +16,11 @@ import Testing
         ])
     func cleaned(raw: String, name: String) { #expect(FileName(raw).description.utf8.elementsEqual(name.utf8), "\(FileName(raw))") }
 
-    @Test("bytes that are no UTF-8") func bytes() {
+    @Test("invalid UTF-8") func bytes() {
         #expect(FileName(bytes: Array("a".utf8) + [0xFF, 0xC0] + Array("b.txt".utf8)).description == "a__b.txt")
     }
 
-    @Test("a number stands before the suffix")
+    @Test("a number goes before the suffix")
     func numbers() {
         for (name, second) in [
             ("a.txt", "a (2).txt"), ("a", "a (2)"), ("a.tar.gz", "a (2).tar.gz"), ("tar.gz", "tar (2).gz"), ("x.TAR.xz", "x (2).TAR.xz"),
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("255 bytes at most, cut on a character's edge, the suffix kept", arguments: ["a", "é", "中", "👩‍👩‍👧", "e\u{301}"])
+    @Test("a name has at most 255 bytes, is cut between characters, and keeps its suffix", arguments: ["a", "é", "中", "👩‍👩‍👧", "e\u{301}"])
     func cut(character: String) {
         for count in [10, 63, 84, 85, 127, 128, 254, 255, 256, 400, 3_000] {
             for suffix in ["", ".pdf", ".tar.gz"] {
@@ -49,14 +49,14 @@ import Testing
         #expect(FileName(String(repeating: "a", count: 600) + ".a b").description == String(repeating: "a", count: 255))
     }
 
-    @Test("one character that is longer than a name, and long hostile texts, cost no more than others", .timeLimit(.minutes(5)))
+    @Test("an overlong character and long hostile texts take linear time", .timeLimit(.minutes(5)))
     func long() {
         let marks = "a" + String(repeating: "\u{301}", count: 400_000)
         #expect((200...255).contains(FileName(marks).description.utf8.count))
         #expect(FileName(String(repeating: ".", count: 1_000_000)).description == "file")
     }
 
-    @Test("no hostile text gets through")
+    @Test("no control character or separator remains")
     func hostile() {
         for text in HostileTexts.inContext {
             for name in [FileName(text), FileName(text).numbered(2)].map(\.description) + [FileName(text).partName("0a")] {
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("a free number is found with few looks, however many names are taken")
+    @Test("a free number is found in few attempts, however many are taken")
     func free() throws {
         var taken: Set<String> = []
         var looks = 0
@@ -81,9 +81,9 @@ import Testing
             let found = try #require(name?.description)
             #expect(taken.insert(found).inserted && found == (number == 1 ? "a.txt" : "a (\(number)).txt"))
         }
-        // One look each at all numbers before were 12 millions.
+        // Trying each number in turn took 12 million attempts.
         #expect(looks < 5_000 * 30, "\(looks)")
-        // With gaps in the numbers a free one is found, too.
+        // A free number is found even if the taken ones have gaps.
         for name in ["a (3).txt", "a (77).txt"] { taken.remove(name) }
         let other = try FileName("a.txt").firstFree { taken.contains($0.description) }
         #expect(other.map { !taken.contains($0.description) } ?? false)
@@ -95,7 +95,7 @@ import Testing
         #expect(none == nil && all <= 40)
     }
 
-    @Test("the name of the partial file is hidden, has the id, and fits")
+    @Test("the partial file's name is hidden, contains the id, and fits")
     func parts() {
         #expect(FileName("a.txt").partName("00ff") == ".a.txt.00ff.part")
         #expect(FileName("a").partName("../x") == ".a.x.part")

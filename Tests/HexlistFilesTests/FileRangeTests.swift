@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "what is passed over",
+        "ignored ranges",
         arguments: [
             "", "bytes", "bytes=", "bytes=-", "bytes=a-", "bytes=1", "bytes=5-3", "bytes=1-2,4-5", "bytes=1-2-3", "bytes=--1", "lines=1-2",
             "bytes=1 -2",
@@ -31,7 +31,7 @@ import Testing
         ])
     func passedOver(field: String) { #expect(FileRange(field) == nil) }
 
-    @Test("what a server says it sends")
+    @Test("the Content-Range of a server")
     func contentRanges() {
         #expect(ContentRange("bytes 2-4/10") == .bytes(2..<5, of: 10) && ContentRange("bytes */0") == ContentRange.none(of: 0))
         #expect(ContentRange.bytes(0..<1, of: 1).description == "bytes 0-0/1" && ContentRange.none(of: 7).description == "bytes */7")
@@ -44,7 +44,7 @@ import Testing
 
     private static let identity = FileIdentity(device: 1, inode: 2, size: 3, modified: 4, changed: 5)
 
-    @Test("an entity tag differs with each part of the file's identity and with the key, and with nothing else")
+    @Test("an entity tag depends on each part of the file's identity and on the key, and on nothing else")
     func tags() throws {
         let key = SymmetricKey(data: [UInt8](repeating: 7, count: 32))
         let tag = EntityTag(of: Self.identity, key: key)
@@ -60,7 +60,7 @@ import Testing
         #expect(others.allSatisfy { !$0.isSame(as: Self.identity) })
     }
 
-    @Test("tags of others, and lists of them")
+    @Test("foreign tags and lists of tags")
     func fields() throws {
         for none in [
             "", "\"", "abc", "W/\"a\"", "\"a", "\"a\"b\"", "\"a b\"", "\"é\"", "Sun, 06 Nov 1994 08:49:37 GMT",
@@ -77,7 +77,7 @@ import Testing
         #expect(try #require(EntityTag("\"\"")).description == "\"\"")
     }
 
-    @Test("an identity is written for the store, and read")
+    @Test("an identity is unchanged by writing to the store and reading")
     func identities() {
         var identity = Self.identity
         (identity.modified, identity.changed, identity.inode) = (.min, -1, .max)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Files that are offered", .timeLimit(.minutes(5))) struct OfferedFileTests {
+@Suite("Offered files", .timeLimit(.minutes(5))) struct OfferedFileTests {
     private static func bytes(_ file: OfferedFile, at offset: Int64 = 0, count: Int = 100) throws(FileFault) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var read = 0
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("links, folders, pipes, sockets and what is not there are not opened")
+    @Test("links, folders, pipes, sockets and missing files are not opened")
     func kinds() async throws {
         try await TemporaryFolder.with { folder in
             try folder.write("x", to: "a")
@@ -47,14 +47,14 @@ import Testing
                 ("a\0b", .notFound),
             ] { #expect(throws: fault, "\(name)") { try OfferedFile(path: "\(folder.path)/\(name)") } }
             #expect(throws: FileFault.notRegular) { try OfferedFile(path: "/dev/null") }
-            // What replaces the file with a link afterwards is seen too.
+            // A link that replaces the file later is detected too.
             let file = try OfferedFile(path: "\(folder.path)/a")
             #expect(rename("\(folder.path)/link", "\(folder.path)/a") == 0)
             #expect(throws: FileFault.notRegular) { try OfferedFile(path: "\(folder.path)/a", remembered: file.identity) }
         }
     }
 
-    @Test("a file that changed is told: before the first byte, while it is read, and after the last")
+    @Test("a changed file is detected before the first byte, while reading, and after the last")
     func changes() async throws {
         try await TemporaryFolder.with { folder in
             let path = "\(folder.path)/a"
@@ -66,14 +66,14 @@ import Testing
             #expect(throws: FileFault.changed) { try file.check() }
             #expect(throws: FileFault.changed) { try OfferedFile(path: path, remembered: file.identity) }
             #expect(throws: FileFault.changed) { try FileDigest.sha256(of: file) }
-            // Replaced by another one with the same bytes.
+            // Replaced by a file with the same bytes.
             let before = try OfferedFile(path: path)
             try folder.write("0123", to: "b")
             #expect(rename("\(folder.path)/b", path) == 0)
             #expect(throws: FileFault.changed) { try OfferedFile(path: path, remembered: before.identity) }
-            // The one that is open was deleted by that, which its number of names tells (ctime).
+            // The replacement deleted the open file: its link count is 0 and its ctime changed.
             #expect(throws: FileFault.changed) { try before.check() }
-            // The time of the last change set back.
+            // The modification time is set back.
             let third = try OfferedFile(path: path)
             var times = [timespec(tv_sec: 1, tv_nsec: 0), timespec(tv_sec: 1, tv_nsec: 0)]
             #expect(utimensat(AT_FDCWD, path, &times, 0) == 0)

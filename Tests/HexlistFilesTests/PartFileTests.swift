@@ -5,9 +5,9 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Files on their way", .timeLimit(.minutes(5))) struct PartFileTests {
+@Suite("Partial files", .timeLimit(.minutes(5))) struct PartFileTests {
     private static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
-        // What is large repeats itself at a distance that no piece of a file is a multiple of.
+        // Large files repeat a pattern whose period divides no chunk size.
         var random = SeededGenerator(seed: seed)
         var block: [UInt8] = []
         while block.count < min(count, 1 << 18) { withUnsafeBytes(of: random.next()) { block.append(contentsOf: $0) } }
@@ -52,7 +52,7 @@ import Testing
         return names.filter { $0 != "." && $0 != ".." }.sorted()
     }
 
-    @Test("what another program wrote is taken over with its time, and what has another length is not") func takenOver() async throws {
+    @Test("a file written by another program keeps its time; one of another length is refused") func takenOver() async throws {
         try await TemporaryFolder.with { folder in
             var goal = Self.goal([1, 2, 3], digest: false)
             goal.hidesName = true
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("a file of any size arrives byte for byte, with its time and mode", arguments: [0, 1, 1_000, 4 << 20, (4 << 20) + 1, 9_000_000])
+    @Test("a file of any size arrives unchanged, with time and mode", arguments: [0, 1, 1_000, 4 << 20, (4 << 20) + 1, 9_000_000])
     func whole(size: Int) async throws {
         try await TemporaryFolder.with { folder in
             let bytes = Self.bytes(size)
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test("times before 1970 and without one; an umask")
+    @Test("times before 1970, and none; the umask")
     func times() async throws {
         try await TemporaryFolder.with { folder in
             var goal = Self.goal([])
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test("nothing is replaced: the next free number, even if the name is taken at the last moment")
+    @Test("no file is replaced: the next free number is used, even if the name is taken at the last moment")
     func names() async throws {
         try await TemporaryFolder.with { folder in
             try folder.write("mine", to: "a.bin")
@@ -129,8 +129,8 @@ import Testing
         }
     }
 
-    /// Takes the mark of the machine's present run off a partial file, or makes it that of another run.
-    /// - Returns: whether it had the mark.
+    /// Removes the boot id from a partial file, or replaces it by another boot's.
+    /// - Returns: whether it had a boot id.
     @discardableResult
     private static func mark(_ folder: TemporaryFolder, _ boot: String?) throws -> Bool {
         let file = try Descriptor.open("\(folder.path)/.a.bin.00ff.part", O_RDWR)
@@ -139,7 +139,7 @@ import Testing
         return wasMarked
     }
 
-    @Test("as long as the machine runs all that was written is gone on with; afterwards what is surely on the disk", .offPool)
+    @Test("within one boot all written bytes count; after a reboot only those known to be synced", .offPool)
     func marks() async throws {
         for (boot, there, good) in [
             ("now", 1, 1), ("now", 10_000_000, 10_000_000), ("another", 10_000_000, 0), ("another", (64 << 20) + 5, 64 << 20),
@@ -150,7 +150,7 @@ import Testing
                     let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
                     try Self.append(bytes.prefix(there), to: part)
                 }
-                // Some file systems keep no such attributes.
+                // Some file systems have no extended attributes.
                 if boot != "now", try !Self.mark(folder, boot) { return }
                 let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
                 let isMarked = try Self.mark(folder, nil)
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test("what the disk surely has is gone on with, and no more than the last 4 MiB are fetched twice")
+    @Test("synced bytes are kept, and at most the last 4 MiB are fetched twice")
     func resumes() async throws {
         let stride = Int(PartFile.stride)
         for (there, good) in [
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test("after a pause all of it is known to be good")
+    @Test("after a pause all bytes are synced")
     func suspends() async throws {
         try await TemporaryFolder.with { folder in
             let bytes = Self.bytes(5_000_000)
@@ -202,13 +202,13 @@ import Testing
                 #expect(part.length == 1_234)
                 try Self.append(bytes[1_234..<4_900_000], to: part)
             }
-            // What is known from before is less than what the file shows.
+            // The recorded length is shorter than the file.
             try Self.mark(folder, nil)
             let part = try PartFile(folder: folder.path, goal: Self.goal(bytes), knownGood: good)
             #expect(part.length == PartFile.stride)
             #expect(throws: FileFault.cancelled) {
                 try PartFile(folder: folder.path, goal: Self.goal(bytes, name: "b"), knownGood: 0) { _ in false }.suspend()
-                throw FileFault.cancelled  // there is nothing to be read of a new one
+                throw FileFault.cancelled  // a new file has no bytes to read
             }
             try Self.append(bytes[Int(PartFile.stride)...], to: part)
             _ = try part.finish()
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test("what differs from the announcement: more, fewer, or other bytes")
+    @Test("a file that differs from its announcement: longer, shorter, or other bytes")
     func announced() async throws {
         try await TemporaryFolder.with { folder in
             let bytes = Self.bytes(1_000)
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    @Test("a partial file that was lost, replaced, taken, or is no file of one's own")
+    @Test("a partial file that is lost, replaced, taken over, or not a regular file of this user")
     func partial() async throws {
         try await TemporaryFolder.with { folder in
             let (bytes, path) = (Self.bytes(100), "\(folder.path)/.a.bin.00ff.part")
@@ -247,7 +247,7 @@ import Testing
             try folder.write("another", to: ".a.bin.00ff.part")
             #expect(throws: FileFault.partLost) { try part.finish() }
             part.discard()
-            #expect(Self.content(path) == Array("another".utf8))  // not the one that was written
+            #expect(Self.content(path) == Array("another".utf8))  // not the file that was written
             PartFile.discard(folder: folder.path, goal: Self.goal(bytes))
             #expect(Self.names(folder).isEmpty)
             try folder.write("secret", to: "secret")
@@ -264,7 +264,7 @@ import Testing
         }
     }
 
-    @Test("a crash before and after the rename is told apart by the inode")
+    @Test("the inode shows whether a crash came before or after the rename")
     func adoption() async throws {
         try await TemporaryFolder.with { folder in
             let bytes = Self.bytes(100)
@@ -281,12 +281,12 @@ import Testing
             }
             let placement = try #require(noted)
             #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .partial)
-            // Somebody else's file under the name that was noted.
+            // Another program's file has the recorded name.
             try folder.write("mine", to: placement.name)
             #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .partial)
             #expect(try part.finish().name == "a (2).bin")
             #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .gone)
-            // Both names, as after the rename of a file system that only knows links.
+            // Both names exist, as after a rename on a file system that emulates it with links.
             let second = PartFile.Placement(name: "a (2).bin", device: placement.device, inode: placement.inode)
             #expect(link("\(folder.path)/a (2).bin", "\(folder.path)/.a.bin.00ff.part") == 0)
             #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: second) == .finished)
@@ -295,7 +295,7 @@ import Testing
         }
     }
 
-    @Test("no room: nothing is begun, and nothing is lost")
+    @Test("without space no file is begun, and nothing is lost")
     func reserve() async throws {
         try await TemporaryFolder.with { folder in
             var goal = Self.goal(Self.bytes(100))
@@ -309,7 +309,7 @@ import Testing
         }
     }
 
-    /// Calls `body` with a folder that is a file system of its own, of 6 MiB.
+    /// Calls `body` with a folder on its own file system of 6 MiB.
     private static func withSmallDisk(_ body: (String) async throws -> Void) async throws {
         try await TemporaryFolder.with { folder in
             let disk = "\(folder.path)/disk"
@@ -320,12 +320,12 @@ import Testing
         }
     }
 
-    @Test("a disk that fills up keeps what is there, and it goes on when there is room", .enabled(if: geteuid() == 0 && canMount))
+    @Test("a full disk keeps received bytes, and the transfer resumes once there is space", .enabled(if: geteuid() == 0 && canMount))
     func full() async throws {
         try await Self.withSmallDisk { disk in
             let bytes = Self.bytes(5 << 20)
             let part = try PartFile(folder: disk, goal: Self.goal(bytes))
-            // Another program takes the room.
+            // Another program uses the space.
             let other = open("\(disk)/other", O_WRONLY | O_CREAT, 0o600)
             #expect(bytes.withUnsafeBytes { write(other, $0.baseAddress, 3 << 20) } == 3 << 20)
             close(other)
@@ -349,7 +349,7 @@ import Testing
         return umount2(path, Int32(MNT_DETACH)) == 0
     }()
 
-    // MARK: Together
+    // MARK: Several files
 
     private static func whole(_ bytes: [UInt8], _ name: String, id: String, in folder: TemporaryFolder) throws -> WholeFile.Candidate {
         var goal = Self.goal(bytes, name: name)
@@ -358,7 +358,7 @@ import Testing
         return WholeFile.Candidate(folder: folder.path, file: try written[0].get())
     }
 
-    @Test("files that are whole get their names together: the first free ones, noted before; what is gone says so")
+    @Test("complete files get the first free names in one step, recorded in advance; missing ones are reported")
     func together() async throws {
         try await TemporaryFolder.with { folder in
             try folder.write("taken", to: "b")
@@ -377,7 +377,7 @@ import Testing
         }
     }
 
-    @Test("what is not noted gets no name; a name that is taken in the last moment is not replaced")
+    @Test("a file whose name is not recorded gets none; a name taken at the last moment is not replaced")
     func notNoted() async throws {
         try await TemporaryFolder.with { folder in
             let files = try [("a", "1"), ("b", "2")].map { try Self.whole([1], $0.0, id: $0.1, in: folder) }
@@ -386,13 +386,13 @@ import Testing
             let results = try WholeFile.place(files) { _ in try folder.write("other", to: "a") }
             #expect(try results[0] == .failure(.noFreeName) && results[1].get().name == "b")
             #expect(Self.content("\(folder.path)/a") == Array("other".utf8) && Self.names(folder) == [".a.1.part", "a", "b"])
-            // What a kill leaves between the note and the rename is begun anew.
+            // A file left by a kill between record and rename is fetched again.
             let placement = PartFile.Placement(name: "c", device: 1, inode: 1)
             #expect(try PartFile.adopt(folder: folder.path, goal: files[0].file.goal, placement: placement) == .partial)
         }
     }
 
-    @Test("of several small files each has its own fault, and nothing is left of those that have one")
+    @Test("of several small files each has its own error, and failed ones leave nothing behind")
     func written() async throws {
         try await TemporaryFolder.with { folder in
             let content = { (bytes: [UInt8], announced: [UInt8], id: String) in
@@ -411,7 +411,7 @@ import Testing
             ])
             #expect((try? results[0].get()) != nil && (try? results[7].get()) != nil)
             let faults = results.map { result in if case .failure(let fault) = result { fault } else { nil as FileFault? } }
-            // The fifth is being written by another.
+            // Another fetch is writing the fifth.
             #expect(faults == [nil, .tooShort(1), .tooLong, .otherBytes, .partTaken, .diskFull, .notFound, nil])
             left.discard()
             #expect(Self.names(folder).count == 2)
@@ -420,7 +420,7 @@ import Testing
         }
     }
 
-    @Test("two folders whose names look the same are two")
+    @Test("two folders whose names look the same are different")
     func twoForms() async throws {
         try await TemporaryFolder.with { folder in
             let paths = ["\(folder.path)/\u{E9}", "\(folder.path)/e\u{301}"]
@@ -434,7 +434,7 @@ import Testing
         }
     }
 
-    @Test("room that was not needed is there for the next file", .enabled(if: geteuid() == 0 && canMount))
+    @Test("reserved but unused space is available to the next file", .enabled(if: geteuid() == 0 && canMount))
     func roomTogether() async throws {
         try await Self.withSmallDisk { disk in
             let contents = (0..<3).map { number in
@@ -451,7 +451,7 @@ import Testing
 }
 
 @Suite struct DigestFolderTests {
-    @Test("a file is filled from another one, deleted only when nobody has it open, and moved")
+    @Test("a pool file is filled from another file, deleted only if unused, and moved")
     func life() async throws {
         try await TemporaryFolder.with { folder in
             let source = Array(repeating: UInt8(7), count: 5 << 20 | 3)
@@ -476,11 +476,11 @@ import Testing
             }
             try cache.move(digest, name: "x.txt", to: kept)
             #expect(cache.digests().isEmpty && kept.open(digest, name: "x.txt") != nil)
-            // A program that another test is starting just now has every open file for a moment.
+            // A child process that another test forks at this moment shares all open descriptors briefly.
             try await eventually { kept.removeUnused(digest, name: "x.txt") }
             #expect(kept.digests().isEmpty)
-            #expect(kept.removeUnused(digest, name: "x.txt"))  // gone already
-            // Another file than was announced.
+            #expect(kept.removeUnused(digest, name: "x.txt"))  // already removed
+            // The file differs from the announced one.
             try folder.write("short", to: "short")
             try cache.make(digest)
             let second = try PartFile(folder: cache.folder(of: digest), goal: goal)

@@ -4,8 +4,9 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Files of remotes, as transfers name them") struct RemoteLinkTests {
-    @Test("a link is written and read, whatever the names are", arguments: ["a.txt", "größe 中文.txt", "a?b#c%d.txt", "-x", "…‛／␀"])
+@Suite("Links to files on remotes") struct RemoteLinkTests {
+    @Test(
+        "a link is unchanged by writing and reading, whatever the names", arguments: ["a.txt", "größe 中文.txt", "a?b#c%d.txt", "-x", "…‛／␀"])
     func links(name: String) throws {
         let link = RemoteLink(remote: "my dav + 1", path: try #require(SharePath(["sub folder", name])))
         #expect(link.description.utf8.allSatisfy { (0x21...0x7E).contains($0) } && link.description.hasPrefix("rclone://my%20dav"))
@@ -15,14 +16,14 @@ import Testing
     }
 
     @Test(
-        "what is no such link is none",
+        "invalid links",
         arguments: [
             "", "rclone://", "rclone://dav", "rclone://dav/", "rclone:///a", "rclone://dav/..", "rclone://dav/a//b", "rclone://dav/%2e%2e",
             "hexlist://dav/a", "https://dav/a", "rclone://dav/a b", "rclone://%FF/a",
         ])
     func none(text: String) { #expect(RemoteLink(text) == nil) }
 
-    @Test("each remote has a lane of its own, the same each time") func lanes() throws {
+    @Test("each remote has its own lane, always the same") func lanes() throws {
         let path = try #require(SharePath(["a"]))
         let other = RemoteLink(remote: "a", path: try #require(SharePath(["b"])))
         let lanes = ["a", "b", "ä"].map { RemoteLink(remote: $0, path: path).lane }

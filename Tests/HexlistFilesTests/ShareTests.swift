@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Folders that are shared or sent", .timeLimit(.minutes(5))) struct ShareTests {
+@Suite("Shared and sent folders", .timeLimit(.minutes(5))) struct ShareTests {
     private static func path(_ names: String...) throws -> SharePath { try #require(SharePath(names)) }
 
     private static func content(_ opened: ShareRoot.Opened) throws -> String {
@@ -21,7 +21,7 @@ import Testing
         return try folder.page().listing.entries.map(\.name)
     }
 
-    /// A file beside the share, and in it a file, folders, links out of it and within it, a pipe and hidden ones.
+    /// A file outside the share; inside it a file, folders, links leading out and within, a pipe and hidden entries.
     private static func fill(_ folder: TemporaryFolder) throws -> String {
         let share = "\(folder.path)/share"
         try folder.write("secret", to: "secret")
@@ -35,7 +35,7 @@ import Testing
         return share
     }
 
-    @Test("regular files and folders, and nothing outside", arguments: [false, true])
+    @Test("regular files and folders are listed, nothing outside the share", arguments: [false, true])
     func beneath(byHand: Bool) async throws {
         try await TemporaryFolder.with { folder in
             var root = ShareRoot(path: try Self.fill(folder))
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test("a folder that is replaced by a link after the look is not followed", arguments: [false, true])
+    @Test("a folder replaced by a link after the listing is not followed", arguments: [false, true])
     func replaced(byHand: Bool) async throws {
         try await TemporaryFolder.with { folder in
             var root = ShareRoot(path: try Self.fill(folder))
@@ -71,7 +71,7 @@ import Testing
             #expect(rename("\(root.path)/sub", "\(folder.path)/moved") == 0 && symlink("../moved", "\(root.path)/sub") == 0)
             #expect(throws: FileFault.notFound) { try root.open(Self.path("sub", "b")) }
             #expect(throws: FileFault.notFound) { try root.open(Self.path("sub")) }
-            // Nor is a link in the place of a folder above the share.
+            // A link in place of a parent of the share is not followed either.
             for name in ["a", "a/s", "b", "b/s"] { #expect(mkdir("\(folder.path)/\(name)", 0o711) == 0) }
             try folder.write("x", to: "b/s/x")
             var above = ShareRoot(path: "\(folder.path)/a/s")
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("a long folder is read in steps, each of so many entries at most", arguments: FileOrder.allCases)
+    @Test("a long folder is read in steps of bounded size", arguments: FileOrder.allCases)
     func steps(order: FileOrder) async throws {
         try await TemporaryFolder.with { folder in
             let count = 2 * FolderReading.entriesAtOnce + 100
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("a list comes in pages, in the order of the names; what is added behind the last one is seen")
+    @Test("a list has pages in name order; entries added behind the last page are included")
     func pages() async throws {
         try await TemporaryFolder.with { folder in
             for index in 0..<25 { try folder.write("\(index)", to: "f\(index)") }
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test("of 100 000 names no more than two pages are kept")
+    @Test("of 100 000 names at most two pages are in memory")
     func memory() throws {
         var random = SeededGenerator(seed: 3)
         let all = (0..<100_000).map { Array("\($0)".utf8) }.shuffled(using: &random)
@@ -146,7 +146,7 @@ import Testing
         #expect(names.sorted().map { $0.cursor(.name) } == Array(expected))
     }
 
-    @Test("by size and by time: the largest and the newest first, equal ones by name, in pages", arguments: [1, 3, 100])
+    @Test("by size and time: largest and newest first, ties by name, in pages", arguments: [1, 3, 100])
     func orders(limit: Int) async throws {
         try await TemporaryFolder.with { folder in
             for index in 0..<10 {
@@ -162,7 +162,7 @@ import Testing
                 var (seen, after): ([String], String?) = ([], nil)
                 repeat {
                     let page = try list.page(by: order, after: after, limit: limit).listing
-                    // As the peer that asked reads it.
+                    // As the requesting peer reads it.
                     let read = try #require(FolderListing(jsonBytes: page.wireBytes, by: order, after: after))
                     seen += read.entries.map(\.name)
                     after = read.next
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test("a test's own folder is removed without what links in it lead to")
+    @Test("removing a test's folder does not follow links")
     func removal() async throws {
         try await TemporaryFolder.with { outside in
             try outside.write("kept", to: "file")
@@ -188,9 +188,9 @@ import Testing
         }
     }
 
-    // MARK: Listings
+    // MARK: Lists
 
-    @Test("a list is written and read") func listings() throws {
+    @Test("a list is unchanged by writing and reading") func listings() throws {
         let entries = [
             FolderListing.Entry(name: "a\"\\\u{1B}b", kind: .file, size: 0, modified: -5, mediaType: "text/plain; charset=utf-8"),
             FolderListing.Entry(name: "größe", kind: .folder, modified: 1_767_323_045_678),
@@ -210,7 +210,7 @@ import Testing
         #expect(longest.wireBytes.count <= FolderListing.maximumBytes && FolderListing(jsonBytes: longest.wireBytes, after: nil) != nil)
     }
 
-    @Test("what is not known is passed over, what names nothing is left out")
+    @Test("unknown members are ignored, entries without a name are left out")
     func tolerant() throws {
         let json = #"""
             {"future":[1],"entries":[{"name":"a","kind":"file","size":"3","modified":1.5,"mediaType":"a\nb","x":{}},{"name":"..","kind":"file"},
@@ -222,7 +222,7 @@ import Testing
         #expect(read.entries.allSatisfy { $0.size == nil && $0.modified == nil && $0.mediaType == nil })
     }
 
-    @Test("a number of entries that no folder has is cut, so that sums have room")
+    @Test("an implausible number of entries is cut, so that sums cannot overflow")
     func greatNumbers() throws {
         let json = #"{"entries":[{"name":"..","kind":"file"}],"leftOut":9223372036854775807}"#
         let read = try #require(FolderListing(jsonBytes: Array(json.utf8), after: nil))
@@ -230,7 +230,7 @@ import Testing
     }
 
     @Test(
-        "what is no list",
+        "invalid lists",
         arguments: [
             "", "[]", "{}", #"{"entries":{}}"#, #"{"entries":[]"#, #"{"entries":[],"next":1}"#, #"{"entries":[],"next":".."}"#,
             #"{"entries":[],"next":"m"}"#,
@@ -239,9 +239,9 @@ import Testing
         ])
     func noListings(json: String) { #expect(FolderListing(jsonBytes: Array(json.utf8), after: "m") == nil) }
 
-    // MARK: What is protected
+    // MARK: Protected paths
 
-    @Test("what is, contains or lies in a protected folder, however it is written")
+    @Test("a path that is, contains or lies in a protected folder, in any spelling")
     func protected() async throws {
         try await TemporaryFolder.with { folder in
             let path = folder.path
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    @Test("a protected file and what contains it, whatever its name is")
+    @Test("a protected file and folders that contain it, by any name")
     func protectedFile() async throws {
         try await TemporaryFolder.with { folder in
             let path = folder.path
@@ -277,9 +277,9 @@ import Testing
         }
     }
 
-    // MARK: A folder that is sent
+    // MARK: Sending a folder
 
-    @Test("a folder's files in the order of their names, with its sub-folders; the rest is counted")
+    @Test("a folder's files in name order, with sub-folders; other entries are counted")
     func walk() async throws {
         try await TemporaryFolder.with { folder in
             let share = try Self.fill(folder)
@@ -305,7 +305,7 @@ import Testing
     }
 
     @Test(
-        "what is left out is counted by its cause",
+        "omitted entries are counted by cause",
         arguments: [
             (FileFault.notAllowed, FolderWalk.Cause.notAllowed as FolderWalk.Cause?), (.notFound, .changed), (.notRegular, .changed),
             (.notFolder, .changed),
@@ -322,7 +322,7 @@ import Testing
         #expect(skipped.counts == [cause: 20] && skipped.total == 20 && skipped.paths == (0..<10).map { "\($0)" })
     }
 
-    @Test("folders without a file are counted, at all levels; one that has something that is left out is none")
+    @Test("folders without files are counted at all levels; a folder with omitted entries does not count")
     func emptyFolders() async throws {
         try await TemporaryFolder.with { folder in
             for name in ["a", "a/b", "a/b/c", "d", "d/e", "f"] { #expect(mkdir("\(folder.path)/\(name)", 0o700) == 0) }
@@ -333,7 +333,7 @@ import Testing
     }
 
     @Test(
-        "what may not be read is counted and named, with folders that may not be opened or looked into",
+        "unreadable files are counted and named, like folders that cannot be opened or searched",
         .enabled(if: geteuid() != 0, "root may read everything"))
     func notAllowed() async throws {
         try await TemporaryFolder.with { folder in

@@ -4,12 +4,12 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("The queue of transfers") struct TransferQueueTests {
+@Suite("Transfer queue") struct TransferQueueTests {
     private static let now = ContinuousClock.now
     private static func peer(_ number: UInt64) -> PeerID { PeerID(UUIDBytes(high: 1, low: number)) }
     private static func key(_ number: Int64) -> TransferKey { TransferKey(url: "\(number)", folder: "/") }
 
-    /// A queue, and a caller who carries its actions out.
+    /// A queue and a caller that performs its actions.
     private struct Stage {
         var queue = TransferQueue()
         var now = TransferQueueTests.now
@@ -18,7 +18,7 @@ import Testing
         var states: [TransferID: TransferState] = [:]
         var armed: TransferQueue.Instant?
         var started: [TransferID] = []
-        /// The runs that were asked to give way.
+        /// Runs that were asked to yield.
         var leaving: [TransferAttemptID] = []
         var peers: [TransferID: PeerID] = [:]
         var arrived: [TransferAttemptID: Int64] = [:]
@@ -68,7 +68,7 @@ import Testing
 
         func run(of id: Int64) -> TransferAttemptID? { running.first { $0.value == TransferID(id) }?.key }
 
-        /// Lets time pass in which some of the transfers fetch so many bytes each, and calls `deadlineReached` where it is armed.
+        /// Advances the clock while some transfers receive the given number of bytes each. Calls `deadlineReached` when it is due.
         mutating func pass(_ time: Duration, bytes: [Int64: Int64] = [:]) {
             let end = now + time
             for (id, count) in bytes {
@@ -80,7 +80,7 @@ import Testing
             now = end
         }
 
-        /// Ends the runs that were asked to give way.
+        /// Ends the runs that were asked to yield.
         /// - Returns: their transfers.
         mutating func giveWay() -> [Int64] {
             let ids = leaving.compactMap { running[$0]?.value }
@@ -98,7 +98,7 @@ import Testing
             take(queue.ended(run, outcome, now: now))
         }
 
-        /// Lets the clock go to the armed instant.
+        /// Advances the clock to the armed deadline.
         mutating func wait() {
             guard let at = armed else {
                 Issue.record("nothing is armed")
@@ -113,7 +113,7 @@ import Testing
         var runningIDs: [Int64] { running.values.map(\.value).sorted() }
     }
 
-    @Test("four at once, and the peers in turn")
+    @Test("four run at once, and peers alternate")
     func turns() {
         var stage = Stage()
         for id in 1...8 { stage.add(Int64(id), peer: 1) }
@@ -124,7 +124,7 @@ import Testing
         stage.come(3)
         for id in 11...12 { stage.add(Int64(id), peer: 2) }
         stage.add(21, peer: 3)
-        // A peer has three places at most while others wait.
+        // A peer has at most three slots while others wait.
         for id in 1...4 { stage.end(Int64(id), .done) }
         #expect(stage.started.map(\.value) == [1, 2, 3, 4, 11, 5, 21, 12])
         #expect(stage.states[TransferID(1)] == .done && stage.state(1) == nil)
@@ -132,7 +132,7 @@ import Testing
         #expect(stage.started.suffix(3).map(\.value) == [6, 7, 8] && stage.armed == nil)
     }
 
-    @Test("a peer that has all places gives one back when another waits, and no more")
+    @Test("a peer with all slots returns exactly one when another peer waits")
     func threePlaces() {
         var stage = Stage()
         stage.come(1)
@@ -140,22 +140,22 @@ import Testing
         #expect(stage.runningIDs == [1, 2, 3, 4] && stage.leaving.isEmpty)
         stage.come(2)
         stage.add(11, peer: 2)
-        // The newest, which has the least.
+        // The newest transfer, which has received the least.
         #expect(stage.giveWay() == [4] && stage.runningIDs == [1, 2, 3, 11])
         #expect(stage.state(4) == .waiting(.turn))
-        // With two places left the peer is the next in turn, although the other waits for a second one.
+        // Two slots remain, so the peer is next in turn although the other peer waits for a second one.
         stage.add(12, peer: 2)
         stage.end(1, .done)
         #expect(stage.runningIDs == [2, 3, 5, 11] && stage.leaving.isEmpty)
         stage.end(11, .done)
         stage.end(12, .done)
         #expect(stage.runningIDs == [2, 3, 5, 6] && stage.leaving.isEmpty)
-        // A transfer that gave way stands behind the others of its peer.
+        // A transfer that yielded is queued behind its peer's others.
         #expect(stage.started.map(\.value) == [1, 2, 3, 4, 11, 5, 12, 6])
     }
 
     @Test(
-        "a slow transfer gives way while another peer waits, and goes on when nobody does",
+        "a slow transfer yields while another peer waits, and continues when none does",
         arguments: [(Int64(120), true), (TransferQueue.slowest - 1, true), (TransferQueue.slowest, false), (1 << 20, false)])
     func slow(rate: Int64, yields: Bool) {
         var stage = Stage()
@@ -163,7 +163,7 @@ import Testing
         for id in 1...3 { stage.add(Int64(id), peer: 1) }
         stage.add(11, peer: 2)
         let bytes = { (seconds: Int64) -> [Int64: Int64] in [1: rate * seconds, 2: rate * seconds, 3: rate * seconds, 11: rate * seconds] }
-        // Nobody waits: however slow they are, they go on, and nothing is armed.
+        // No peer waits: slow transfers continue, and no deadline is armed.
         for _ in 1...100 { stage.pass(.seconds(60), bytes: bytes(60)) }
         #expect(stage.runningIDs == [1, 2, 3, 11] && stage.leaving.isEmpty && stage.armed == nil)
         stage.add(21, peer: 3)
@@ -174,7 +174,7 @@ import Testing
         if yields {
             let left = stage.giveWay()
             #expect(stage.runningIDs == [1, 2, 3, 11, 21].filter { !left.contains($0) }, "\(left)")
-            // It has its turn again, so a link that is slow goes on too.
+            // It gets another slot in turn, so a slow link makes progress too.
             for _ in 1...8 {
                 stage.pass(.seconds(30), bytes: [21: 30 << 20])
                 _ = stage.giveWay()
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test("what would begin anew keeps its place, and what is ended already is not asked twice")
+    @Test("a transfer that cannot resume keeps its slot, and an ended run is not asked twice")
     func keepsPlace() {
         var stage = Stage()
         stage.come(1)
@@ -194,7 +194,7 @@ import Testing
         #expect(stage.leaving.isEmpty && stage.runningIDs == [1, 2, 3, 4] && stage.armed == nil)
         stage.end(1, .done)
         #expect(stage.runningIDs == [2, 3, 4, 11])
-        // Small ones leave the place they share together, and share one again.
+        // The peer's small files leave their shared slot together, then share one again.
         var other = Stage()
         other.come(1)
         for id in 1...64 { other.add(Int64(id), peer: 1, isSmall: true) }
@@ -208,7 +208,7 @@ import Testing
         #expect(other.running.count == 64)
     }
 
-    @Test("small ones of a peer share places, unless another peer or a large one waits for a place")
+    @Test("a peer's small files share a slot unless another peer or a large file waits for one")
     func sharing() {
         var stage = Stage()
         stage.come(1)
@@ -217,7 +217,7 @@ import Testing
         #expect(stage.runningIDs == Array(1...most))
         stage.end(1, .done)
         #expect(stage.running.count == Int(most) && stage.runningIDs.last == most + 1)
-        // Another peer comes: the first place that empties is its.
+        // Another peer arrives: it gets the first slot that becomes free.
         stage.come(2)
         stage.add(1_000, peer: 2)
         let last = stage.runningIDs.filter { $0 != 1_000 }
@@ -227,7 +227,7 @@ import Testing
             ended += 1
         }
         #expect(stage.state(1_000) == .running && ended >= TransferQueue.sharing)
-        // What was interrupted has a place of its own from then on.
+        // An interrupted transfer no longer shares a slot.
         var other = Stage()
         other.come(1)
         for id in 1...Int64(6) { other.add(id, peer: 1, isSmall: true) }
@@ -238,7 +238,7 @@ import Testing
         #expect(other.places.filter { other.running[$0.key] != nil }.values.allSatisfy { !$0.place.isShared })
     }
 
-    @Test("an absent peer, a lost link and a full disk are waits, however often")
+    @Test("an absent peer, a lost link and a full disk are unlimited waits, not failures")
     func waits() {
         var stage = Stage()
         stage.come(1)
@@ -259,7 +259,7 @@ import Testing
         #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
         stage.end(1, .interrupted(progressed: true))
         #expect(stage.armed == stage.now + .seconds(1))
-        // A new session is worth an attempt at once.
+        // A new session justifies an immediate attempt.
         stage.come(1)
         #expect(stage.runningIDs == [1] && stage.armed == nil)
         stage.go(1)
@@ -269,19 +269,19 @@ import Testing
         #expect(stage.runningIDs == [1])
     }
 
-    @Test("several runs that lose one link rest once, and what was first goes on first")
+    @Test("several runs on one lost link share one pause, and resume in order")
     func oneLink() {
         var stage = Stage()
         stage.come(1)
         for id in 1...6 { stage.add(Int64(id), peer: 1) }
-        // The first loss lets the peer rest, so none of the others begins.
+        // The first loss pauses the peer, so the others do not start.
         for id in 1...4 { stage.end(Int64(id), .interrupted(progressed: false)) }
         #expect(stage.running.isEmpty && stage.armed == stage.now + .seconds(1))
         stage.wait()
         #expect(stage.runningIDs == [1, 2, 3, 4])
     }
 
-    @Test("three failures by the source's fault pause for three minutes, and the same is started again only by force")
+    @Test("three failures caused by the source pause for three minutes; only force restarts the transfer earlier")
     func failures() {
         var stage = Stage()
         stage.come(1)
@@ -301,7 +301,7 @@ import Testing
         #expect(stage.running.isEmpty)
         #expect(stage.add(2, peer: 1, key: 1, force: true) == .known(TransferID(1)))
         #expect(stage.runningIDs == [1])
-        // Cancelled, it is remembered all the same.
+        // Its failures are remembered after a cancellation.
         for _ in 1...2 {
             stage.end(1, .sourceFault)
             stage.wait()
@@ -314,7 +314,7 @@ import Testing
         #expect(stage.add(4, peer: 1, key: 3) == .taken)
     }
 
-    @Test("it goes on by itself after a pause, and has failed after three rounds")
+    @Test("it continues after a pause, and fails after three rounds")
     func rounds() {
         var stage = Stage()
         stage.come(1)
@@ -335,7 +335,7 @@ import Testing
         #expect(stage.states[TransferID(3)] == .failed && stage.add(4, peer: 1, key: 1) == .taken)
     }
 
-    @Test("what comes late for a cancelled transfer, or for a run that ended, is dropped")
+    @Test("late events for a cancelled transfer or an ended run are dropped")
     func cancels() throws {
         var stage = Stage()
         stage.come(1)
@@ -351,7 +351,7 @@ import Testing
         #expect(stage.queue.retry(TransferID(1), now: stage.now) == (.taken, []))
     }
 
-    @Test("the same into the same folder is one transfer; retrying ends a wait")
+    @Test("the same file into the same folder is one transfer; a retry ends its wait")
     func same() {
         var stage = Stage()
         stage.add(1, peer: 1)
@@ -368,7 +368,7 @@ import Testing
         #expect(stage.runningIDs == [1] && stage.armed == nil)
     }
 
-    @Test("the queue is bounded, and adding to an absent peer and cancelling leaves nothing behind", .offPool)
+    @Test("the queue is bounded; adding for an absent peer and cancelling leaves no state", .offPool)
     func bounded() {
         var queue = TransferQueue()
         for id in 0..<Int64(TransferQueue.most) {
@@ -384,7 +384,7 @@ import Testing
     }
 
     @Test(
-        "whatever happens, places are used, peers take turns, nothing is lost, and what is armed is due", .offPool,
+        "random histories: slots are used, peers alternate, no transfer is lost, and armed deadlines are due", .offPool,
         arguments: 1...40 as ClosedRange<UInt64>)
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -423,7 +423,7 @@ import Testing
                 ]
                 stage.end(id, outcomes.randomElement(using: &random) ?? .done)
             }
-            // A free place means that nothing could have it.
+            // A free slot means that no transfer could use it.
             if stage.running.count < TransferQueue.places {
                 #expect(!added.contains { stage.state($0) == .waiting(.turn) })
             }
@@ -439,7 +439,7 @@ import Testing
                 if case .waiting(.link)? = stage.state(id) { #expect(stage.armed != nil) }
             }
         }
-        // In the end all peers are there and all goes well.
+        // In the end all peers are online and all transfers succeed.
         for peer in 1...5 as ClosedRange<UInt64> { stage.come(peer) }
         while stage.queue.count > 0 {
             if let id = stage.runningIDs.first { stage.end(id, .done) } else { stage.wait() }
@@ -448,7 +448,7 @@ import Testing
         #expect(stage.queue.remembered <= 64 + 5)
     }
 
-    @Test("a peer with one file waits for no more than a turn behind one with a thousand")
+    @Test("a peer with one file waits at most one turn behind a peer with a thousand")
     func fair() {
         var stage = Stage()
         stage.come(1)
@@ -459,7 +459,7 @@ import Testing
         #expect(stage.runningIDs.contains(2_000))
     }
 
-    @Test("a run whose bytes are here gives its place to the next; no more than the bound wait for their names")
+    @Test("a run with all its bytes passes its slot on; the number of runs waiting for names is bounded")
     func received() {
         var stage = Stage()
         stage.come(1)
@@ -472,7 +472,7 @@ import Testing
         }
         #expect(received.count == TransferQueue.settling + TransferQueue.places - 1)
         #expect(stage.state(1) == .running && stage.state(1_000) == .waiting(.turn))
-        // Each end lets one more begin; what is told twice, or of what was given up, counts for nothing.
+        // Each end starts one more run. Repeated events, and those of abandoned runs, are ignored.
         stage.take(stage.queue.ended(received[0], .done, now: stage.now))
         #expect(stage.states[TransferID(1)] == .done && stage.runningIDs.isEmpty)
         for run in received.dropFirst().prefix(4) { stage.take(stage.queue.ended(run, .done, now: stage.now)) }

@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    @Test("UTF-8 and UTF-16, with a byte order mark and without")
+    @Test("UTF-8 and UTF-16, with and without byte order mark")
     func unicode() throws {
         #expect(try DecodedText(Array(Self.text.utf8)).encoding == nil)
         #expect(try DecodedText([0xEF, 0xBB, 0xBF] + Array(Self.text.utf8)).bytes == Array(Self.text.utf8))
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("Windows-1252 is read if the file says so")
+    @Test("Windows-1252 is read if the file declares it")
     func latin() throws {
         for name in ["ISO-8859-1", "windows-1252", "Latin1"] {
             let file =
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("other files are refused with what they are")
+    @Test("other files are refused with their format")
     func faults() {
         func fault(_ bytes: [UInt8]) -> DecodedText.Fault? { #expect(throws: DecodedText.Fault.self) { try DecodedText(bytes) } }
         #expect(fault([0x89] + Array("PNG\r\n".utf8) + [0x1A, 0x0A, 0, 0, 0, 0x0D]) == .binary)
@@ -56,7 +56,7 @@ import Testing
         #expect(all.count == 2)
     }
 
-    @Test("lines and their numbers agree", arguments: ["", "a", "\r", "\n", "\r\n", "a\rb\nc\r\nd", "\r\r\n\n", "\n\r", "  \r\n x "])
+    @Test("lines and line numbers agree", arguments: ["", "a", "\r", "\n", "\r\n", "a\rb\nc\r\nd", "\r\r\n\n", "\n\r", "  \r\n x "])
     func lines(text: String) {
         let bytes = Array(text.utf8)
         var numbers = LineNumbers(bytes)

@@ -5,9 +5,9 @@ import Testing
 
 @testable import HexlistFormats
 
-/// Files as other programs and people write them: nothing is lost, cut or made something else without a word.
+/// Files written by other programs and by people: no entry is lost, cut or changed without a message.
 @Suite("Files of other programs") struct ForeignFileTests {
-    /// `parent/hex`, and indented `title <url>` with its members in their order.
+    /// `parent/hex`, then indented `title <url>` with its members in order.
     private static func outline(_ reading: FileReading?) -> [String] {
         guard let forest = reading?.forest else { return [] }
         func members(_ extra: [HexTree.Member]) -> String { extra.map { " \($0.name)=\($0.value.string ?? $0.value.text)" }.joined() }
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// `reason count: lines` of the entries left out.
+    /// `reason count: lines` for omitted entries.
     private static func skipped(_ reading: FileReading?) -> [String] {
         (reading?.skipped ?? []).map { "\($0.reason) \($0.count): \($0.items.map { "\($0.line)" }.joined(separator: " "))" }
     }
@@ -27,7 +27,7 @@ import Testing
     // MARK: Lines
 
     @Test(
-        "lines end as they like, and blank ones are passed over",
+        "any line ends are accepted, and blank lines skipped",
         arguments: ["\n", "\r\n", "\r", "\n\n", " \n\t\n", "\n  \r\n\u{B}\n", "\r\r"])
     func lines(end: String) {
         let list = ["https://a.example/ one", "   ", "https://b.example/"].joined(separator: end)
@@ -45,14 +45,14 @@ import Testing
     }
 
     @Test(
-        "files of white space, and of nothing, have nothing in them",
+        "empty files and white space contain no entries",
         arguments: ["", " ", "\n", "  \n  ", "\t\r\n ", "\u{FEFF}", "\u{FEFF} \n"])
     func blank(text: String) throws {
         for format in FileFormat.allCases { #expect(Self.read(format, text)?.forest.linkCount ?? 0 == 0) }
         #expect(try JSONFile(Array(text.utf8.drop { $0 > 0x7F }), name: "x").hexes.isEmpty)
     }
 
-    @Test("entries that are left out are counted, and the first five named by their lines")
+    @Test("omitted entries are counted; the first five are named by line")
     func counted() {
         let reading = Self.read(
             .list, "https://a.example/\n" + (1...7).map { "no link \($0)\r\n" }.joined() + "localhost:8080\n12:30 x\nnote: y\n")
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "a line of several addresses is several links",
+        "a line with several URLs has several links",
         arguments: [
             ("https://a.example/ https://b.example/", ["https://a.example/|", "https://b.example/|"]),
             ("https://a.example/ one  two\thttps://b.example/ three", ["https://a.example/|one  two", "https://b.example/|three"]),
@@ -74,7 +74,7 @@ import Testing
     func parts(text: String, expected: [String]) { #expect(LinkLine.parts(text).map { "\($0.url)|\($0.description)" } == expected) }
 
     @Test(
-        "the links of a line of text",
+        "links in a line of text",
         arguments: [
             ("- https://a.example/5", ["|https://a.example/5"]), ("* https://a.example/6 Six", ["Six|https://a.example/6"]),
             ("1. https://a.example/7", ["|https://a.example/7"]), ("12) [ ] https://a.example/7", ["|https://a.example/7"]),
@@ -100,7 +100,7 @@ import Testing
         #expect(Self.skipped(reading).count == (expected.isEmpty ? 1 : 0))
     }
 
-    @Test("rows of CSV that begin with an address of the web need no names of columns")
+    @Test("CSV rows that begin with a web URL need no header")
     func withoutHeader() {
         for text in ["https://a.example/,one\nhttps://b.example/,\n", "sep=;\n\nHTTPS://a.example/;one\nhttps://b.example/;\n"] {
             let links = Self.read(.csv, text)?.forest.hexes.flatMap(\.links) ?? []
@@ -112,7 +112,7 @@ import Testing
         #expect(BookmarkCSV.firstCells(Array("\n Name ;Address\nx;y\n".utf8)) == ["Name", "Address"])
     }
 
-    @Test("a list of OneTab has a hex for each of its groups")
+    @Test("a OneTab list has a hex per group")
     func oneTab() {
         let text = "https://a.example/ | First\nhttps://b.example/ | Second | https://c.example/\n\n \nhttps://d.example/ |\n"
         #expect(
@@ -125,7 +125,7 @@ import Testing
     // MARK: Markdown
 
     @Test(
-        "the links of a line of Markdown",
+        "links in a line of Markdown",
         arguments: [
             ("- [Hop (networking)](https://a.example/Hop_(networking))", ["Hop (networking)|https://a.example/Hop_(networking)"]),
             ("- [x](https://a.example/a_(b_(c))_d)", ["x|https://a.example/a_(b_(c))_d"]),
@@ -152,7 +152,7 @@ import Testing
         #expect(links.filter { !unused.contains($0) } == expected)
     }
 
-    @Test("an address, with spaces or without, and a title have 32 parentheses in one another at most", arguments: [32, 33])
+    @Test("a URL, with or without spaces, and a title have at most 32 nested parentheses", arguments: [32, 33])
     func parentheses(depth: Int) {
         let parentheses = String(repeating: "(", count: depth) + String(repeating: ")", count: depth)
         for url in ["bb:c\(parentheses)", "bb:c d\(parentheses)"] {
@@ -163,7 +163,7 @@ import Testing
         #expect(titled.map(\.url) == (depth == 32 ? ["bb:c"] : []))
     }
 
-    @Test("a label has no brackets in it but quoted ones")
+    @Test("a link label contains only escaped brackets")
     func labels() {
         func found(_ text: String) -> [String] {
             let references = Dictionary(
@@ -177,7 +177,7 @@ import Testing
         #expect(found("[o\\[n\\]e]") == ["o[n]e|aa:o\\[n\\]e"] && found("[o[n]e][n]") == ["o[n]e|aa:n"])
     }
 
-    @Test("headings of all kinds, notes, images and references in Markdown")
+    @Test("all kinds of headings, notes, images and references in Markdown")
     func markdownFile() {
         let text = """
             ---
@@ -213,7 +213,7 @@ import Testing
 
     // MARK: HTML
 
-    @Test("sections by headings are folders, in lists and without")
+    @Test("sections with headings are folders, in lists and outside")
     func sections() {
         for list in ["ul", "OL", "dl"] {
             let text = """
@@ -235,12 +235,12 @@ import Testing
                 "Links", "  Top <https://top.example/>", "One", "  A <https://a.example/>", "One/Deep", "  B <https://b.example/>", "Two",
                 "  C <https://c.example/>", "  D <https://d.example/>",
             ])
-        // Lists that are not closed before the next section.
+        // Lists left open before the next section.
         let open = "<h1>X</h1><ul><li><a href=aa:b>A</a><h1>Y</h1><ul><li><a href=cc:d>C</a>"
         #expect(Self.outline(Self.read(.html, open)) == ["X", "  A <aa:b>", "Y", "  C <cc:d>"])
     }
 
-    @Test("folders by the text of an item, without DL around or with elements unclosed")
+    @Test("folders named by an item's text, without DL or with unclosed elements")
     func nested() {
         let list = "<ul><li>Work<ul><li><a href='aa:b'>A</a><li>Deep<ol><li><a href=cc:d>C</a></ol></ul><li><a href=ee:f>E</a></ul>"
         #expect(Self.outline(Self.read(.html, list)) == ["Work", "  A <aa:b>", "Work/Deep", "  C <cc:d>", "file", "  E <ee:f>"])
@@ -260,18 +260,18 @@ import Testing
             ])
     }
 
-    @Test("a heading in an item ends those before it of its rank and of lower ones, however many there are")
+    @Test("a heading in an item ends earlier headings of the same and lower ranks, however many")
     func headingsOfItem() {
         let item = "<DT><H3>A</H3><H3>B</H3><H4>C</H4><H2>D</H2><DL><DT><A HREF=aa:b>x</A></DL><H3>E</H3>"
         #expect(Self.outline(Self.read(.html, "<DL>\(item)")) == ["A", "B", "B/C", "D", "  x <aa:b>", "E"])
-        // Not those of the file around the item.
+        // Headings of the file around the item stay open.
         #expect(Self.outline(Self.read(.html, "<H4>F</H4>\(item)")) == ["F", "F/A", "F/B", "B/C", "F/D", "  x <aa:b>", "F/E"])
         let many = Self.read(.html, "<DL><DT>" + String(repeating: "<H3>a</H3>", count: 20_000))
         #expect(many?.forest.hexes.count == 20_000 && many?.forest.hexes.allSatisfy { $0.parent == nil } ?? false)
     }
 
     @Test(
-        "a note is kept as a whole, whatever is in it",
+        "a note is kept whole, whatever it contains",
         arguments: [
             ("See <a href=\"https://i.example/\">this</a> and the rest", "See this and the rest"), ("a<br>b<p>c", "a\nb\nc"),
             ("<h2>Head</h2> and <b>bold</b> &amp; <i>more</i>", "Head\n and bold & more"), ("<ul><li>one<li>two</ul>end", "one\ntwo\nend"),
@@ -286,7 +286,7 @@ import Testing
         #expect(Self.skipped(reading) == (markup.contains("href") ? ["inNote 1: 3"] : []))
     }
 
-    @Test("a bookmark ends a note if it has no DT, and DD without a bookmark is no note")
+    @Test("a bookmark without DT ends a note, and DD without a bookmark is not a note")
     func noNote() {
         let bare = "<DL><A HREF=aa:b>A</A><DD>note<A HREF=cc:d>C</A><DD>more <A HREF=ee:f ADD_DATE=1>E</A></DL>"
         #expect(Self.outline(Self.read(.html, bare)) == ["file", "  A <aa:b> note=note", "  C <cc:d> note=more", "  E <ee:f> addDate=1"])
@@ -295,7 +295,7 @@ import Testing
     }
 
     @Test(
-        "an address whose quotation mark is not closed is left out, and costs no other bookmark",
+        "a URL with an unclosed quotation mark is omitted; other bookmarks are kept",
         arguments: [
             "<A HREF=\"https://x.example/1>One</A>", "<A HREF='https://x.example/1>One</A>",
             "<A HREF=\"https://x.example/1 ADD_DATE=\"17\">One</A>",
@@ -314,7 +314,7 @@ import Testing
         #expect(Self.skipped(reading) == ["openQuote 1: 2"])
     }
 
-    @Test("what cannot be an address is left out; programs in a link are kept")
+    @Test("invalid URLs are omitted; javascript: links are kept")
     func addresses() {
         let text = """
             <DL><DT><A HREF="https://a.example/
@@ -327,7 +327,7 @@ import Testing
     }
 
     @Test(
-        "character references are characters",
+        "character references are decoded",
         arguments: [
             ("&eacute;&ndash;&hellip;&#8211;&#x1F600;", "é–…–😀"), ("Tom & Jerry &amp; co &lt;b&gt; AT&T;", "Tom & Jerry & co <b> AT&T;"),
             ("&copy=1&lt=2", "&copy=1&lt=2"), ("&Auml;&auml;&euro;&rarr;&alpha;&Alpha;&NotEqualTilde;", "Ää€→αΑ≂\u{338}"),
@@ -338,7 +338,7 @@ import Testing
         #expect(MarkupText.decoded(Array(text.utf8)).unicodeScalars.elementsEqual(expected.unicodeScalars))
     }
 
-    @Test("comments and sections that do not end cost nothing behind them")
+    @Test("unclosed comments and sections lose nothing behind them")
     func unclosed() {
         let text = "<DL><!-- <DT><A HREF=aa:b>A</A><![CDATA[ <DT><A HREF=cc:d>C</A><!-- x --><DT><A HREF=ee:f>E</A></DL"
         #expect(Self.outline(Self.read(.html, text)) == ["file", "  E <ee:f>"])
@@ -349,7 +349,7 @@ import Testing
     // MARK: Dates
 
     @Test(
-        "dates are seconds since 1970, whatever file they are from",
+        "dates are seconds since 1970, in every format",
         arguments: [
             ("2023-01-05T10:11:12.345Z", "1672913472"), ("2023-01-05T10:11:12+01:00", "1672909872"),
             ("2023-01-05T10:11:12-0130", "1672918872"),
@@ -365,7 +365,7 @@ import Testing
     func dates(text: String, seconds: String?) { #expect(BookmarkDate.seconds(text) == seconds) }
 
     @Test(
-        "an export has ADD_DATE in seconds, also of what was imported before",
+        "an export has ADD_DATE in seconds, also for entries imported earlier",
         arguments: ["created", "time_added", "Timestamp", "date_added", "created_at"])
     func exported(column: String) throws {
         let csv = try #require(Self.read(.csv, "url,\(column)\naa:b,2023-01-05T10:11:12.345Z\ncc:d,1672913472000\nee:f,soon\n"))
@@ -383,7 +383,7 @@ import Testing
     // MARK: CSV
 
     @Test(
-        "a quotation mark that is not closed takes no other row with it",
+        "an unclosed quotation mark affects no other row",
         arguments: [
             "\"Open,https://b.example/,1", "\"Open,https://b.example/,\"1\"", "Op\"en,https://b.example/,\"1",
             "\"Say \"hi\" there\",https://b.example/,1",
@@ -402,7 +402,7 @@ import Testing
         }
     }
 
-    @Test("separators, cells without a column, and columns that are there twice")
+    @Test("separators, cells without a column, and duplicate columns")
     func columns() throws {
         for (text, separator) in [("sep=;\nURL;Title;Tags\n", ";"), ("\n URL \tTitle\tTags\n", "\t"), ("url,title,tags\n", ",")] {
             let row = ["\"https://a.example/?a=1\"", "\"T\(separator)t\"", "x|y"].joined(separator: separator)
@@ -420,7 +420,7 @@ import Testing
 
     // MARK: OPML
 
-    @Test("outlines that are broken, and what feeds have")
+    @Test("malformed outlines, and attributes of feeds")
     func outlines() {
         let text = """
             <OPML><BODY><OUTLINE TEXT="A"><outline text='F &eacute;' xmlUrl="https://a.example/feed" description="d" category="x,y" created="2024-01-02"/>
@@ -438,7 +438,7 @@ import Testing
     // MARK: Bounds
 
     @Test(
-        "nesting has no bound that a file could reach", .offPool,
+        "nesting depth is unlimited within the file size", .offPool,
         arguments: ["<DL><DT><H3>a</H3>", "<ul><li>a", "<outline text=a>", "<h1>a</h1><dl>", "> ", "- ", "[", "("])
     func deep(piece: String) {
         let bytes = Array((String(repeating: piece, count: 100_000) + "<a href=aa:b>x</a><outline url=aa:b>").utf8)
@@ -446,7 +446,7 @@ import Testing
     }
 
     @Test(
-        "the time of a file does not grow with how deep its parts are in one another", .offPool, .timeLimit(.minutes(5)),
+        "reading time does not grow with nesting depth", .offPool, .timeLimit(.minutes(5)),
         arguments: [
             (FileFormat.html, "<DL><DT>", "<H3>a</H3>", 100_000), (.markdown, "", "[](", 50_000), (.markdown, "", "[](x (", 50_000),
             (.markdown, "[b]: aa:b\n\n", String(repeating: "[", count: 450) + "b" + String(repeating: "]", count: 450), 500),

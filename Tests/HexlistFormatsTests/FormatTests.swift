@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistFormats
 
-@Suite("Files that hexes are exported to and imported from") struct FormatTests {
+@Suite("File formats for export and import") struct FormatTests {
     private static func fixture(_ name: String) throws -> [UInt8] {
         Array(try Data(contentsOf: #require(Bundle.module.resourceURL).appending(path: "Fixtures/\(name)")))
     }
@@ -16,7 +16,7 @@ import Testing
         return try #require(FileFormat.of(bytes, name: name)?.read(bytes, name: "file"))
     }
 
-    /// `parent/hex: title <url>`, for a look at all of it.
+    /// `parent/hex: title <url>` for all links.
     private static func outline(_ forest: HexTree) -> [String] {
         forest.hexes.flatMap { hex in
             let parent = hex.parent.map { "\(forest.hexes[$0].description)/" } ?? ""
@@ -42,7 +42,7 @@ import Testing
         #expect(link.extra.value("keyword")?.string == "ex" && link.extra.value("addDate")?.string == "1714979289")
         #expect(reading.forest.hexes[1].extra.value("toolbar")?.bool == true)
         #expect(reading.forest.hexes[6].extra.value("unfiled")?.bool == true)
-        // And out again, and in: nothing is lost of it.
+        // Export and import again lose nothing.
         #expect(BookmarkHTML.read(BookmarkHTML.write(reading.forest), name: "x").forest == reading.forest)
         #expect(OPML.read(OPML.write(reading.forest), name: "x").forest == reading.forest)
     }
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(
-        "a file shows its format",
+        "the format of a file is detected",
         arguments: [
             ("[{}]", "x", FileFormat.json), (" {\"links\":[]}", "x", .ndjson), ("<!DOCTYPE NETSCAPE-Bookmark-file-1>", "x", .html),
             ("\u{FEFF}<?xml version=\"1.0\"?><opml>", "x", .opml), ("title,url,tags\n", "x.txt", .csv),
@@ -105,7 +105,7 @@ import Testing
 
     // MARK: Properties
 
-    /// Any forest of up to 12 hexes in 8 levels.
+    /// A random forest of up to 12 hexes in 8 levels.
     private static func forest(_ random: inout SeededGenerator) -> HexTree {
         let texts = [
             "", "a", "Größe 中文 👩‍👩‍👧", "<b>&amp;\"'", " led and trailed ", "a / b \\/ c", "tab\there\nline", "=1+1", "'-x",
@@ -142,14 +142,14 @@ import Testing
         return forest
     }
 
-    /// A forest in the order of a file, with members in a fixed order: which of them has a place of its own is a format's affair.
+    /// A forest in file order, with members in a fixed order. Which members have a place of their own differs by format.
     private static func normal(_ forest: HexTree) -> [JSONValue] {
         var sorted = forest
         for index in sorted.hexes.indices {
             sorted.hexes[index].extra.sort { ($0.name, $0.value.text) < ($1.name, $1.value.text) }
             for link in sorted.hexes[index].links.indices {
                 sorted.hexes[index].links[link].extra.sort { ($0.name, $0.value.text) < ($1.name, $1.value.text) }
-                // A link without a title shows its address as one.
+                // A link without a title shows its URL as title.
                 if sorted.hexes[index].links[link].title == sorted.hexes[index].links[link].url {
                     sorted.hexes[index].links[link].title = ""
                 }
@@ -171,7 +171,7 @@ import Testing
         #expect(Self.normal(again) == wanted)
     }
 
-    @Test("what is written can be looked at, and has no markup, formula or heading of a peer in it", arguments: 0..<100)
+    @Test("exports are printable and contain no markup, formula or heading of a peer", arguments: 0..<100)
     func isClean(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
         let forest = Self.forest(&random)
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test(
-        "a cell comes back as it was",
+        "a cell is unchanged by writing and reading",
         arguments: [
             "", "=1", "'=1", "''=1", "x;=1", "x;'=1", ";;", "; =1;'", "\u{A0}=1", "a'=", "'", "'a", "x;\"=1", "\u{FF1D}", "=\u{301}", "-5",
             "a - b",
@@ -222,7 +222,7 @@ import Testing
         #expect(SpreadsheetText.written("a;b=c") == "a;b=c")
     }
 
-    @Test("what runs in a browser cannot be clicked in a file, but in the user's own bookmarklets; none is lost")
+    @Test("javascript: links in a file are not clickable except in the user's own bookmarklets; none is lost")
     func clickable() throws {
         let urls = [
             "javascript:alert(1)", "JavaScript:alert(1)", " javascript:x", "java\tscript:x", "data:text/html,<b>", "vbscript:x",
@@ -240,13 +240,13 @@ import Testing
             #expect(BookmarkHTML.read(html, name: "x").forest == forest)
             let markdown = LinkMarkdown.write(forest, isMine: isMine)
             #expect(String(decoding: markdown, as: UTF8.self).components(separatedBy: "](<").count == 1 + good.count)
-            // White space and tabs are not kept in Markdown.
+            // Markdown does not keep white space.
             let read = LinkMarkdown.read(markdown, name: "x").forest.hexes[0].links
             func plain(_ url: String) -> String { url.trimmingCharacters(in: .whitespaces).replacing("\t", with: " ") }
             #expect(read.map { plain($0.url) } == links.map { plain($0.url) })
             #expect(read.map(\.title) == links.map(\.title))
         }
-        // Without a sender only what is of My Hexlist is the user's own, and nothing inside what somebody sent is.
+        // Without a sender only My Hexlist is the user's own, and nothing inside a received hex is.
         #expect(!String(decoding: BookmarkHTML.write(mine), as: UTF8.self).contains("HREF=\"java"))
         #expect(String(decoding: BookmarkHTML.write(mine, isMine: true), as: UTF8.self).contains("HREF=\"javascript:alert(1)\""))
         mine.hexes.insert(HexTree.Hex(description: "sent", senderUUID: "x"), at: 0)
@@ -255,7 +255,7 @@ import Testing
         #expect(!String(decoding: LinkMarkdown.write(mine, isMine: true), as: UTF8.self).contains("(<java"))
     }
 
-    @Test("CSV and Markdown keep the links, their titles and folders", arguments: 0..<100) func lossy(seed: Int) throws {
+    @Test("CSV and Markdown keep links with titles and folders", arguments: 0..<100) func lossy(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         var forest = Self.forest(&random)
         for index in forest.hexes.indices {
@@ -274,10 +274,10 @@ import Testing
 
     // MARK: Bounds
 
-    @Test("what is imported can be sent: few links, levels and bytes each, and none is lost")
+    @Test("imported hexes can be sent: bounded links, levels and bytes, and none is lost")
     func divided() throws {
         var forest = HexTree(hexes: [HexTree.Hex(description: "top")])
-        // A chain of 20 levels, a folder with 12 000 links, and 9 000 in many.
+        // A chain of 20 levels, a folder with 12 000 links, and 9 000 links across many folders.
         for level in 1..<20 {
             forest.hexes.append(HexTree.Hex(parent: level - 1, description: "level \(level)", links: [HexTree.Link(url: "a:\(level)")]))
         }
@@ -303,7 +303,7 @@ import Testing
         #expect(names.contains("top / many (2)") && names.first == "top")
     }
 
-    @Test("any bytes are read, and soon", arguments: 0..<300) func hostile(seed: Int) throws {
+    @Test("arbitrary bytes are read in bounded time", arguments: 0..<300) func hostile(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let pieces = [
             "<DL>", "</DL>", "<DT>", "<H3 ", "</H3>", "<A HREF=", "\"", "'", ">", "</A>", "<!--", "-->", "<![CDATA[", "]]>", "&#", "&amp",
@@ -325,7 +325,7 @@ import Testing
     }
 
     @Test(
-        "a file of one thing over and over is read in time that grows with its length", .timeLimit(.minutes(5)),
+        "a repetitive file is read in linear time", .timeLimit(.minutes(5)),
         arguments: [
             "<DL>", "<H3>", "<A HREF=x:y>", "<!--", "&", "<a b", "<", "<outline>", "<outline text=a>", "\"", "a,b\n", "# a\n",
             "- [a](b:c)\n", "](", "<![CDATA[", "<DT><H3>a</H3><DL>",

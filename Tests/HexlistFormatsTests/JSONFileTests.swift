@@ -5,8 +5,8 @@ import Testing
 
 @testable import HexlistFormats
 
-/// Files of JSON: hexes come back as they were, and JSON of other programs never becomes hexes without a name.
-@Suite("Files of JSON") struct JSONFileTests {
+/// JSON files: exported hexes are read unchanged, and JSON of other programs is never taken for hexes.
+@Suite("JSON files") struct JSONFileTests {
     private static func read(_ text: String) throws(JSONFile.Fault) -> JSONFile { try JSONFile(Array(text.utf8), name: "file") }
 
     private static let hexes = [
@@ -42,7 +42,7 @@ import Testing
         return text
     }
 
-    @Test("own hexes come back, in one line each, however they are printed", arguments: ["\n", "\r\n", "\r"])
+    @Test("exported hexes are read, one per line or pretty-printed", arguments: ["\n", "\r\n", "\r"])
     func own(end: String) throws {
         let printed = Self.hexes.map { Self.printed($0, end: end) }
         let array = "[" + Self.hexes.joined(separator: ",") + "]"
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "JSON of other programs is refused by its name, printed or not",
+        "known JSON formats of other programs are refused by name, compact or pretty-printed",
         arguments: [
             (#"{"list":{"1":{"item_id":"1","given_url":"https://a.example/"}},"status":1}"#, "Pocket"),
             (#"[{"item_id":"1","resolved_url":"https://a.example/","given_title":"x"}]"#, "Pocket"),
@@ -82,14 +82,14 @@ import Testing
     }
 
     @Test(
-        "JSON that nobody knows is refused, and never becomes hexes",
+        "unknown JSON is refused, and never becomes hexes",
         arguments: [
             "{}", "[{}]", "[1,2]", "\"text\"", "17", #"{"a":{"b":[]}}"#, #"["https://a.example/"]"#, #"{"links":{"a":1}}"#,
             #"{"title":"x","links":[{"url":"a:b"}]}"#, #"{"hexDescription":1}"#, "{}\n{}\n", #"{"children":[{"title":"x"}]}"#, "null",
         ])
     func unknown(text: String) { #expect(throws: JSONFile.Fault.unknown) { try Self.read(text) } }
 
-    @Test("what is no hex among hexes is left out, by its line")
+    @Test("an invalid line among hexes is omitted and named")
     func mixed() throws {
         let file = try Self.read("\(Self.hexes[0])\n\n{\"a\":1}\n[2,\n{\"links\":[]}]")
         #expect(file.hexes.map(\.text) == [Self.hexes[0], #"{"links":[]}"#])
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(
-        "a fault of the grammar is in the line that is said",
+        "a syntax error is reported with its line",
         arguments: [
             ("{\"links\":[]}\n{\n", 2), ("[\n  {\"links\": [\n  \"a:b\",]}\n]", 3), ("{\"links\":[\"a\n\"]}", 1), ("{\"links\":[]}}", 1),
             ("nope", 1),
@@ -180,7 +180,7 @@ import Testing
         #expect(bookmarks.skipped.first?.items == [.init(line: 2, text: "none")])
     }
 
-    @Test("any bytes are read as JSON, hexes or a fault", arguments: 0..<300)
+    @Test("arbitrary bytes are read as JSON, hexes or an error", arguments: 0..<300)
     func hostile(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
         let pieces = [
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test("nesting is bounded", arguments: ["[", "{\"children\":[", "{\"a\":"])
+    @Test("nesting depth is bounded", arguments: ["[", "{\"children\":[", "{\"a\":"])
     func deep(piece: String) {
         #expect(throws: JSONFile.Fault.self) { try Self.read(String(repeating: piece, count: 100_000)) }
     }

@@ -4,7 +4,7 @@ import Testing
 @Suite("JSON of the local API")
 struct JSONTests {
     @Test(
-        "values are kept as they were written",
+        "values are kept as written",
         arguments: [
             "0", "-0", "1.50", "1e5", "-12.5E+3", "true", "false", "null", #""""#, #""a\/b\u00e9\ud83d\ude00""#, "[]", "[ 1 ,2]", "{}",
             #"{ "a" : [ {} ] , "a":1 }"#, "\"é😀\"",
@@ -15,7 +15,7 @@ struct JSONTests {
     }
 
     @Test(
-        "values that differ in the order of members, escapes and white space only have one canonical form",
+        "values that differ only in member order, escapes and white space have one canonical form",
         arguments: [
             (#"{"b":1,"a":{"d":[{"y":1,"x":1.0}],"c":"\u00e9\/"}}"#, #"{"a":{"c":"é/","d":[{"x":1.0,"y":1}]},"b":1}"#),
             (#"{"a":2,"B":3,"a":1}"#, #"{"B":3,"a":2,"a":1}"#), ("[ 2, 1 ]", "[2,1]"), ("1e5", "1e5"), (#""\ud800""#, #""\ud800""#),
@@ -30,7 +30,7 @@ struct JSONTests {
         var large: UInt64
     }
 
-    @Test("integers of every width are written and read, and one that is too large is refused") func widths() throws {
+    @Test("integers of each width are written and read; larger ones are refused") func widths() throws {
         let widths = Widths(small: .max, large: 7)
         let text = JSONValue(widths).text
         #expect(text == #"{"small":65535,"large":7}"#)
@@ -39,7 +39,7 @@ struct JSONTests {
     }
 
     @Test(
-        "what is no JSON is refused, and where",
+        "invalid JSON is refused with the offset",
         arguments: [
             ("", 0), (" ", 1), ("tru", 3), ("nul1", 3), ("01", 1), ("-", 1), ("1.", 2), (".5", 0), ("1e", 2), ("+1", 0), ("'a'", 0),
             ("\"a", 1),
@@ -53,7 +53,7 @@ struct JSONTests {
     }
 
     @Test(
-        "bytes that are no UTF-8 are refused",
+        "invalid UTF-8 is refused",
         arguments: [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22]] as [[UInt8]])
     func encoding(bytes: [UInt8]) {
         #expect(throws: JSONFault.self) { try JSONValue(parsing: bytes) }
@@ -81,7 +81,7 @@ struct JSONTests {
     }
 
     @Test(
-        "strings are written with the escapes JSON demands, and those that make them fit to be shown",
+        "strings are written with the escapes JSON requires, and those that make them printable",
         arguments: [
             ("a/b", #""a/b""#), ("\"\\\n\r\t", #""\"\\\n\r\t""#), ("\u{0}\u{1F}\u{7F}", #""\u0000\u001f\u007f""#),
             ("é😀\u{2028}\u{202E}", #""é😀\u2028\u202e""#),
@@ -92,7 +92,7 @@ struct JSONTests {
     }
 
     @Test(
-        "numbers are read exactly or not at all",
+        "numbers are read exactly or refused",
         arguments: [
             ("7", 7), ("-7", -7), ("9223372036854775807", Int64.max), ("9223372036854775808", nil), ("7.0", nil), ("1e2", nil),
             ("\"7\"", nil), ("true", nil),
@@ -101,7 +101,7 @@ struct JSONTests {
         #expect(try JSONValue(parsing: json).integer == number)
     }
 
-    @Test("member names compare as bytes, and the last of two counts")
+    @Test("member names compare as bytes, and the last duplicate counts")
     func members() throws {
         let object = try JSONObject(JSONValue(parsing: #"{"e\u0301":1,"é":2,"a":3,"a":4}"#))
         #expect(object["é"]?.integer == 2)

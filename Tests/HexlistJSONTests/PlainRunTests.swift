@@ -1,8 +1,8 @@
 import HexlistJSON
 import Testing
 
-@Suite("Plain runs of text") struct PlainRunTests {
-    @Test("end where a search byte by byte ends them", arguments: [0, 1, 7, 8, 9, 15, 16, 17, 31, 64, 65, 200])
+@Suite("Runs of characters without escapes") struct PlainRunTests {
+    @Test("end where a byte-by-byte scan ends them", arguments: [0, 1, 7, 8, 9, 15, 16, 17, 31, 64, 65, 200])
     func plainRuns(count: Int) {
         for byte in UInt8.min...UInt8.max {
             let isPlain = byte >= 0x20 && byte < 0x80 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("of random bytes end where a search byte by byte ends them")
+    @Test("of random bytes end where a byte-by-byte scan ends them")
     func random() {
         var generator = SystemRandomNumberGenerator()
         let ends: [UInt8] = [0x00, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7F, 0x80, 0xA0, 0xA1, 0xDC, 0xFF]
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("no bytes have no scanner") func nothing() {
+    @Test("no scanner for an empty buffer") func nothing() {
         let isMissing = JSONScanner(UnsafeBufferPointer<UInt8>(start: nil, count: 0)) == nil
         #expect(isMissing)
     }
