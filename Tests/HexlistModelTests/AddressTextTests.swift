@@ -4,7 +4,7 @@ import Testing
 @Suite("Addresses in place of names")
 struct AddressTextTests {
     @Test(
-        "an address has a dot, a colon or a port; a name has none",
+        "an address contains a dot, a colon or a port; a name contains none",
         arguments: [
             ("10.0.0.1", "10.0.0.1"), ("10.0.0.1:1", "10.0.0.1"), ("::1", "::1"), ("fe80::1%eth0", "fe80::1%eth0"), ("[::1]", "::1"),
             ("[::1]:65535", "::1"), ("[fe80::1%2]:1", "fe80::1%2"), ("ada.example", "ada.example"), ("ada.example:1", "ada.example"),

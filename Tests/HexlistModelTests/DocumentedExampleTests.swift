@@ -2,7 +2,7 @@ import HexlistModel
 import Testing
 
 @Suite struct DocumentedExampleTests {
-    @Test("the example of the page of HexlistModel makes a hex") func hex() {
+    @Test("the example in HexlistModel's page creates a hex") func hex() {
         var hex = HexContent()
         hex.hexDescription = hex.add("Reading list")
         hex.links = [

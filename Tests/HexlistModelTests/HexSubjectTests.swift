@@ -1,7 +1,7 @@
 import HexlistModel
 import Testing
 
-@Suite("What a hex is about, in a few words")
+@Suite("The subject of a hex")
 struct HexSubjectTests {
     private func hex(_ description: String, _ links: [(url: String, text: String)]) -> HexContent {
         var hex = HexContent()
@@ -28,7 +28,7 @@ struct HexSubjectTests {
     }
 
     @Test(
-        "its description, or the first link's, or the host of that, or the link as it is",
+        "the description, else the first link's text, else its host, else the link itself",
         arguments: [
             ("About", "link", "https://a.example", "About"), ("", "link", "https://a.example", "link"),
             (" \n", "", "https://A.example:8080/x?y", "a.example"), ("", "", "https://bücher.example", "xn--bcher-kva.example"),
@@ -40,7 +40,7 @@ struct HexSubjectTests {
         #expect(HexSubject.of(description: description, linkDescription: link, url: url) == expected)
     }
 
-    @Test("it is bounded whatever a peer sends") func bound() {
+    @Test("the subject is bounded whatever a peer sends") func bound() {
         let long = String(repeating: "é", count: 10_000)
         for subject in [
             HexSubject.of(description: long, linkDescription: "", url: ""), HexSubject.of(description: "", linkDescription: "", url: long),

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("IP addresses") struct IPAddressTests {
     @Test(
-        "one address has one text, however it is written",
+        "an address has one text, however it was written",
         arguments: [
             ("192.168.1.5", "192.168.1.5"), ("0.0.0.0", "0.0.0.0"), ("255.255.255.255", "255.255.255.255"), ("::", "::"), ("::1", "::1"),
             ("2001:DB8::0:1", "2001:db8::1"), ("1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"), ("::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8"),
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "what is not exactly one address is none",
+        "text around or inside an address makes it invalid",
         arguments: [
             "", ".", ":", "1.2.3", "1.2.3.4.5", "1.2.3.", ".1.2.3", "1..2.3", "1.2.3.256", "1.2.3.0004", "1.2.3.04", "01.2.3.4", " 1.2.3.4",
             "1.2.3.4 ", "10.0.0.1\0evil", "0x7f.1", "example.org", "fe80::1%eth0", ":::", "1::2::3", "::g", "1:2:3:4:5:6:7", "1:",
@@ -33,7 +33,7 @@ import Testing
         ]) func noAddress(_ text: String)
     { #expect(IPAddress(text) == nil) }
 
-    @Test("the system reads and writes the same addresses, of a hundred thousand texts")
+    @Test("agrees with the system's parser on a hundred thousand texts")
     func system() {
         var random = SeededGenerator(seed: 1)
         let seeds = ["1.2.3.4", "::", "1:2:3:4:5:6:7:8", "2001:db8::1", "::ffff:10.0.0.1", "fe80::1:0:0:2", "1:2:3:4:5:6:127.0.0.1"]
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(
-        "only what is written as IPv6 has a zone",
+        "only IPv6 text has a zone",
         arguments: [
             ("fe80::1%eth0", "fe80::1", "eth0"), ("fe80::1%", "fe80::1", ""), ("::1%a%b", "::1", "a%b"), ("fe80::1", "fe80::1", nil),
             ("10.1.2.3", "10.1.2.3", nil), ("::ffff:10.1.2.3%eth0", "10.1.2.3", "eth0"),
@@ -90,7 +90,7 @@ import Testing
         #expect(IPAddress.withZone(text) == nil)
     }
 
-    @Test("a scope is of an IPv6 link-local address only, and makes it another address")
+    @Test("only IPv6 link-local addresses have a scope, and it distinguishes addresses")
     func scope() throws {
         let (link, other) = (try #require(IPAddress("fe80::1")), try #require(IPAddress("2001:db8::1")))
         #expect(link.with(scope: 2) != link)
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(
-        "a subscriber is an IPv4 address, or the /64 of an IPv6 one; on a link each address is its own",
+        "a subscriber is an IPv4 address or an IPv6 /64; on a link each address is its own",
         arguments: [
             ("10.1.2.3", "10.1.2.3"), ("::ffff:10.1.2.3", "10.1.2.3"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
             ("2001:db8:1:2::", "2001:db8:1:2::"), ("fd00::1", "fd00::"), ("fe80::1", "fe80::1"), ("febf::2:3", "febf::2:3"),
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(
-        "prefixes hold their first bits, and no bits hold all of one version",
+        "prefixes match their first bits; a prefix of length 0 matches its whole version",
         arguments: [
             ("10.1.2.3", "10.1.2.0", 24, true), ("10.1.3.3", "10.1.2.0", 24, false), ("10.1.3.3", "10.1.2.0", 23, true),
             ("9.9.9.9", "10.1.2.3", 0, true), ("10.1.2.3", "10.1.2.3", 32, true), ("10.1.2.2", "10.1.2.3", 32, false),
@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test(
-        "addresses that are routed inside an organization only",
+        "private addresses, routed within an organization only",
         arguments: [
             ("10.0.0.0", true), ("10.255.255.255", true), ("11.0.0.0", false), ("9.255.255.255", false),
             ("172.15.255.255", false), ("172.16.0.0", true), ("172.31.255.255", true), ("172.32.0.0", false),
@@ -149,7 +149,7 @@ import Testing
     }
 
     @Test(
-        "what an address is for",
+        "the scope of an address",
         arguments: [
             ("127.0.0.1", "loopback"), ("127.255.0.9", "loopback"), ("::1", "loopback"), ("::ffff:127.0.0.1", "loopback"),
             ("169.254.0.1", "link"), ("169.253.0.1", ""), ("fe80::1", "link"), ("febf::1", "link"), ("fec0::1", ""), ("fe7f::1", ""),

@@ -1,10 +1,10 @@
 import HexlistModel
 import Testing
 
-@Suite("UUIDs, fingerprints, nonces")
+@Suite("UUIDs, fingerprints, boot nonces")
 struct IdentifierTests {
     @Test(
-        "exactly the 36 bytes of RFC 9562's text form",
+        "exactly the 36 bytes of RFC 9562's text form are accepted",
         arguments: ["0b3d2c1a-1111-4222-8333-444455556666", "0B3D2C1A-1111-4222-8333-444455556666"])
     func uuid(text: String) {
         #expect(UUIDBytes(text)?.description == "0B3D2C1A-1111-4222-8333-444455556666")
@@ -12,7 +12,7 @@ struct IdentifierTests {
     }
 
     @Test(
-        "nothing else",
+        "other forms are refused",
         arguments: [
             "", "42", "0B3D2C1A-1111-4222-8333-444455556666\0evil", "0B3D2C1A-1111-4222-8333-44445555666",
             "0B3D2C1A11114222833344445555666600-0",
@@ -20,7 +20,7 @@ struct IdentifierTests {
         ])
     func noUUID(text: String) { #expect(UUIDBytes(text) == nil) }
 
-    @Test("a peer's UUID is its fingerprint's first 16 bytes with version 8 and the variant")
+    @Test("a peer's UUID is the first 16 bytes of its fingerprint, with version 8 and the variant")
     func peerID() throws {
         let fingerprint = try #require(Fingerprint(bytes: [UInt8](repeating: 0xFF, count: 32)))
         #expect(fingerprint.peerID.description == "FFFFFFFF-FFFF-8FFF-BFFF-FFFFFFFFFFFF")
@@ -43,7 +43,7 @@ struct IdentifierTests {
         #expect(id != other)
     }
 
-    @Test("a boot nonce is 16 digits both ways", arguments: [0, 1, 0xABCD, UInt64.max])
+    @Test("a boot nonce is written as 16 digits and read again", arguments: [0, 1, 0xABCD, UInt64.max])
     func boot(value: UInt64) {
         let text = BootNonce(value).description
         #expect(text.utf8.count == 16)
@@ -52,9 +52,10 @@ struct IdentifierTests {
     }
 }
 
-@Suite("Names and text for people")
+@Suite("Instance names and text for display")
 struct TextTests {
-    @Test("an instance name is cut at a scalar and keeps within 63 bytes", arguments: ["desk", String(repeating: "é", count: 60), "👩🏽‍💻👩🏽‍💻👩🏽‍💻👩🏽‍💻👩🏽‍💻"])
+    @Test(
+        "an instance name is cut between scalars and has at most 63 bytes", arguments: ["desk", String(repeating: "é", count: 60), "👩🏽‍💻👩🏽‍💻👩🏽‍💻👩🏽‍💻👩🏽‍💻"])
     func instance(name: String) {
         let peer = PeerID(UUIDBytes(high: 0x0123_4567_89AB_CDEF, low: 0))
         let instance = PeerName.instance(displayName: name, peer: peer)
@@ -65,11 +66,12 @@ struct TextTests {
                 || name.unicodeScalars.starts(with: PeerName.display(instance: instance).unicodeScalars))
     }
 
-    @Test("an instance name of another form is shown as it is", arguments: ["desk", "desk [0123456]", "desk [0123456G]", "[01234567]", ""])
+    @Test(
+        "an instance name of another form is shown unchanged", arguments: ["desk", "desk [0123456]", "desk [0123456G]", "[01234567]", ""])
     func foreign(name: String) { #expect(PeerName.display(instance: name) == name) }
 
     @Test(
-        "what could steer a terminal is replaced, what scripts need stays",
+        "characters that control a terminal are replaced; those that scripts need are kept",
         arguments: [
             ("\u{1B}[31mred\u{7}", "\u{FFFD}[31mred\u{FFFD}"), ("a\r\nb\tc", "a  b c"), ("evil\u{202E}txt", "evil\u{FFFD}txt"),
             ("\u{9B}2J", "\u{FFFD}2J"), ("zero\u{200B}width", "zero\u{FFFD}width"), ("עברית و العربية", "עברית و العربية"),
@@ -79,7 +81,7 @@ struct TextTests {
         #expect(Array(TerminalText.clean(text).utf8) == Array(shown.utf8))
     }
 
-    @Test("a bound on columns bounds the work, also for a million combining marks")
+    @Test("a limit in columns bounds the work, even for a million combining marks")
     func columns() {
         #expect(TerminalText.clean("abcdef", columns: 4) == "abc…")
         let marks = "a" + String(repeating: "\u{301}", count: 1_000_000)
@@ -89,7 +91,7 @@ struct TextTests {
 
 @Suite("Slices of a hex")
 struct HexContentTests {
-    @Test("a slice that lies outside its buffer is empty, not a trap")
+    @Test("a slice outside its buffer is empty and does not trap")
     func outside() {
         let content = HexContent(frame: [1, 2, 3])
         #expect(content.withBytes(of: TextSlice(frame: 1..<3)) { Array($0) } == [2, 3])
@@ -97,7 +99,7 @@ struct HexContentTests {
         #expect(content.withBytes(of: TextSlice(arena: 0..<1)) { $0.count } == 0)
     }
 
-    @Test("texts added stand in the arena")
+    @Test("added texts are stored in the arena")
     func arena() {
         var content = HexContent()
         let (one, two) = (content.add("eins"), content.add("zwei"))

@@ -2,12 +2,12 @@ import Testing
 
 @testable import HexlistModel
 
-/// Links as peers may write them. Hosts are those of the WHATWG URL Standard; what it reads in surprising ways is refused.
+/// Links as peers may write them. Hosts follow the WHATWG URL Standard; surprising forms are refused.
 @Suite("Links that may be opened")
 struct LinkTargetTests {
     private static let schemes = ["http", "https"]
 
-    /// A link, and the host a browser goes to.
+    /// A link and the host that a browser connects to.
     static let opened: [(url: String, host: String)] = [
         ("https://example.org", "example.org"),
         ("https://example.org/", "example.org"),
@@ -56,7 +56,7 @@ struct LinkTargetTests {
         ("https://example.org/\u{E9}\u{4E2D}", "example.org"),
     ]
 
-    /// A link, and why it is not opened.
+    /// A link and the reason why it is not opened.
     static let refused: [(url: String, fault: LinkFault)] = [
         ("", .empty),
         ("x", .noScheme),
@@ -191,22 +191,22 @@ struct LinkTargetTests {
         ("http://-ü.example/", .host),
     ]
 
-    @Test("the host that is shown is the one a browser goes to", arguments: opened)
+    @Test("the shown host is the one a browser connects to", arguments: opened)
     func host(url: String, host: String) throws {
         let target = try LinkTarget(url, schemes: Self.schemes)
         #expect(target.host == host)
         #expect(target.summary.utf8.allSatisfy { (0x21...0x7E).contains($0) })
     }
 
-    @Test("what programs read in different ways is not opened, and the reason is said", arguments: refused)
+    @Test("a link that programs read differently is not opened, with a reason", arguments: refused)
     func refusal(url: String, fault: LinkFault) {
         #expect(throws: fault) { try LinkTarget(url, schemes: Self.schemes) }
     }
 
-    @Test("there are enough of them")
+    @Test("the tables are complete")
     func count() { #expect(Self.opened.count + Self.refused.count >= 120) }
 
-    @Test("lengths are bounded, of a link, a label and a name")
+    @Test("the lengths of a link, a label and a name are bounded")
     func lengths() throws {
         let path = String(repeating: "a", count: LinkTarget.maximumBytes - "http://a/".utf8.count)
         #expect(try LinkTarget("http://a/\(path)", schemes: Self.schemes).host == "a")
@@ -217,16 +217,16 @@ struct LinkTargetTests {
         let name = Array(repeating: "a", count: 127).joined(separator: ".")
         #expect(try LinkTarget("http://\(name)/", schemes: Self.schemes).host == name)
         #expect(throws: LinkFault.host) { try LinkTarget("http://\(name).a/", schemes: Self.schemes) }
-        // A character with thousands of marks takes no longer than others.
+        // A character with thousands of combining marks takes no longer than others.
         let marks = String(repeating: "\u{301}", count: 4_000)
         #expect(try LinkTarget("http://a/e\(marks)", schemes: Self.schemes).host == "a")
         #expect(throws: LinkFault.host) { try LinkTarget("http://e\(marks)/", schemes: Self.schemes) }
     }
 
-    @Test("a label beyond ASCII is bounded by its bytes too, before anything is made of it, and so is the name")
+    @Test("a non-ASCII label and the name are bounded in bytes before conversion")
     func longLabels() throws {
         func label(_ letters: Int) -> String { String(repeating: "ä", count: letters) }
-        // 62 and 64 bytes; the second would take 40 in ASCII.
+        // 62 and 64 bytes. The second would take 40 bytes in ASCII.
         #expect(try LinkTarget("http://\(label(31)).example/", schemes: Self.schemes).host?.hasPrefix("xn--") == true)
         #expect(throws: LinkFault.host) { try LinkTarget("http://\(label(32)).example/", schemes: Self.schemes) }
         let name = Array(repeating: label(30), count: 4).joined(separator: ".")
@@ -234,7 +234,7 @@ struct LinkTargetTests {
         #expect(throws: LinkFault.host) { try LinkTarget("http://\(name).\(label(30))/", schemes: Self.schemes) }
     }
 
-    @Test("other schemes are opened where they are configured, but never those that run or read something here")
+    @Test("configured schemes are opened, but never those that run or read something here")
     func configured() throws {
         let schemes = ["https", "magnet", "gemini", "ftp", "javascript", "file"]
         #expect(try LinkTarget("magnet:?xt=urn:x", schemes: schemes).summary == "magnet:")
@@ -249,7 +249,7 @@ struct LinkTargetTests {
     }
 
     @Test(
-        "Punycode, as RFC 3492 has it",
+        "Punycode (RFC 3492)",
         arguments: [
             ("ليهمابتكلموشعربي؟", "egbpdaj6bu4bxfgehfvwxn"), ("他们为什么不说中文", "ihqwcrb4cv8a8dqg056pqjye"),
             ("почемужеонинеговорятпорусски", "b1abfaaepdrnnbgefbadotcwatmq2g4l"), ("3年B組金八先生", "3B-ww4c5e180e575a65lsy2b"),

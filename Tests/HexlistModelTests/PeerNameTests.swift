@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistModel
 
-/// Counts what is read of a text.
+/// A text that counts how much of it is read.
 private struct Counted: Sequence, IteratorProtocol {
     final class Count { var value = 0 }
 
@@ -19,7 +19,7 @@ private struct Counted: Sequence, IteratorProtocol {
     static let bob = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_8000, low: 0x8000_0000_0000_0001))
 
     @Test(
-        "names that are one",
+        "equal names",
         arguments: [
             ("Bob", "bOB"), ("Bob", "  Bob\t"), ("Bob's  desk", "bob's desk"), ("ÄRGER", "ärger"), ("straße", "STRASSE"),
             ("\u{212A}arl", "karl"), ("Σίσυφος", "ΣΊΣΥΦΟΣ"), ("e\u{301}va", "\u{C9}va"), ("a;b`", "A\u{37E}B\u{1FEF}"),
@@ -32,7 +32,7 @@ private struct Counted: Sequence, IteratorProtocol {
     }
 
     @Test(
-        "names that are not",
+        "different names",
         arguments: [
             ("Bob", "Bo"), ("Bob", "B ob"), ("Bob", "\u{412}ob"), ("Eva", "Éva"), ("a", "ⓐ"), ("", "x"), ("Bob", "Bob\u{301}"),
             ("Bob", "Bob x"),
@@ -42,12 +42,12 @@ private struct Counted: Sequence, IteratorProtocol {
         #expect(NameKey(one)?.isKey(of: other) != true && NameKey(other)?.isKey(of: one) != true)
     }
 
-    @Test("what names nobody", arguments: ["", " \t\n", "\u{200D}\u{2066}", String(repeating: "x", count: 257)])
+    @Test("invalid names", arguments: ["", " \t\n", "\u{200D}\u{2066}", String(repeating: "x", count: 257)])
     func nothing(text: String) {
         #expect(NameKey(text) == nil)
     }
 
-    @Test("every scalar is folded as its case mappings say")
+    @Test("each scalar is folded by its case mappings")
     func folding() {
         let wrong = (UInt32(0x80)...0x10_FFFF).lazy.compactMap(Unicode.Scalar.init).filter { scalar in
             guard !scalar.properties.isWhitespace, !scalar.properties.isDefaultIgnorableCodePoint else { return false }
@@ -61,7 +61,7 @@ private struct Counted: Sequence, IteratorProtocol {
         #expect(Array(wrong) == [])
     }
 
-    @Test("a name that is slow to fold is read only as far as it may be the one that is looked for")
+    @Test("a name that is slow to fold is read only while it may still match")
     func work() throws {
         let slow = String(repeating: "\u{390}", count: 120)
         for (text, most) in [("bob", 1), (String(repeating: "b", count: 200), 1), ("größe", 9), ("ΐ bob", 10), ("b\u{390}", 6)] {
@@ -73,14 +73,14 @@ private struct Counted: Sequence, IteratorProtocol {
     }
 
     @Test(
-        "the alias a name makes",
+        "the alias made from a name",
         arguments: [
             ("Bob", "Bob"), ("  Bob\u{202E}  the \n builder ", "Bob the builder"), ("", "peer 0C6F1B22"),
             ("\u{1B}\u{7}\u{200B}", "peer 0C6F1B22"),
-            // Taken, whatever its case.
+            // Taken in any case.
             ("Taken", "Taken 0C6F1B22"), ("TAKEN", "TAKEN 0C6F1B22"), ("ta\u{200D}ken", "ta\u{200D}ken 0C6F1B22"),
             ("\u{200D}\u{200D}", "peer 0C6F1B22"), ("twice", "twice 0C6F1B22 2"),
-            // These names are taken, or look like another peer's label.
+            // Taken names, and names that look like another peer's label.
             ("cafe", "cafe 0C6F1B22"), ("0c6f1b22", "0c6f1b22 0C6F1B22"),
             ("7AF30000-0000-8000-8000-000000000001", "7AF30000-0000-8000-8000-000000000001 0C6F1B22"),
             ("Bob 7af30000", "Bob 7af30000 0C6F1B22"), ("Bob (Stranger)", "Bob (Stranger) 0C6F1B22"), ("Bob 0C6F1B22", "Bob 0C6F1B22"),
@@ -95,7 +95,7 @@ private struct Counted: Sequence, IteratorProtocol {
     }
 
     @Test(
-        "what is no alias",
+        "invalid aliases",
         arguments: [
             "", String(repeating: "x", count: 257), "a\u{1B}b", "\u{202E}x", "\u{200D}", "dead", "0C6F", "0C6F1B22-0000",
             "0C6F1B22-0000-8000-8000-000000000001", "Bob 7AF30000", "bob (trusted)", "(blocked)",
@@ -104,7 +104,7 @@ private struct Counted: Sequence, IteratorProtocol {
         #expect(PeerAlias.fault(text, of: Self.bob) != nil)
     }
 
-    @Test("what may be one", arguments: ["Bob", "abc", "Größe/ 100%", "dead-beef", "Bob 0c6f1b22", "7AF30000 x", "face it"])
+    @Test("valid aliases", arguments: ["Bob", "abc", "Größe/ 100%", "dead-beef", "Bob 0c6f1b22", "7AF30000 x", "face it"])
     func mayBeAlias(text: String) {
         #expect(PeerAlias.fault(text, of: Self.bob) == nil)
     }
@@ -125,7 +125,7 @@ private struct Counted: Sequence, IteratorProtocol {
         #expect(label("Bob").text(.whole) == "Bob \(Self.bob) (stranger)")
         #expect(PeerDisplayName(uuid: nil, name: "Bob", alias: nil, trust: "stranger").text() == "Bob (stranger)")
         #expect(PeerDisplayName(uuid: Self.bob.description, name: "", alias: nil, trust: "").text() == "0C6F1B22")
-        // Whatever the name, the part that distinguishes the peer stands after it.
+        // For any name, the part that distinguishes the peer comes last.
         for name in [
             "Bob" + String(repeating: " ", count: 200), String(repeating: "Bob (trusted) ", count: 20), "Bob\u{1B}[2K\r", "Bob\u{202E}\n\n",
         ] {
@@ -133,7 +133,7 @@ private struct Counted: Sequence, IteratorProtocol {
             #expect(text.hasPrefix("Bob") && text.hasSuffix(" 0C6F1B22 (stranger)") && text.count <= 44, "\(text)")
             #expect(TerminalText.clean(text) == text)
         }
-        // Two aliases that begin alike are still two.
+        // Two aliases with the same beginning stay different.
         #expect(label("", String(repeating: "long ", count: 20), .trusted).text(columns: 44).hasSuffix("… 0C6F1B22"))
     }
 }

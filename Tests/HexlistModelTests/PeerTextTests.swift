@@ -2,7 +2,7 @@ import HexlistModel
 import Testing
 
 @Suite("Texts of peers") struct PeerTextTests {
-    @Test("texts are equal if their bytes are, whatever Unicode takes for equivalent")
+    @Test("texts are equal if their bytes are, regardless of Unicode equivalence")
     func equality() {
         #expect(PeerText.areEqual("\u{E9}", "\u{E9}"))
         #expect(!PeerText.areEqual("\u{E9}", "e\u{301}"))  // equal as `String`
@@ -10,7 +10,7 @@ import Testing
         #expect(PeerText.areEqual(nil, nil) && !PeerText.areEqual(nil, "") && !PeerText.areEqual("", nil))
     }
 
-    @Test("a case is named by exactly its bytes")
+    @Test("an enumeration case is matched by exactly its bytes")
     func cases() {
         for code in ByeCode.allCases { #expect(ByeCode(utf8: code.rawValue.utf8) == code) }
         for text in ["", "Idle", "idle ", "idle\u{0}", "idl", "idl\u{65}\u{301}"] { #expect(ByeCode(utf8: text.utf8) == nil) }

@@ -4,7 +4,7 @@ import Testing
 @Suite struct RefusalOrderTests {
     private func id(_ number: UInt64) -> MessageID { MessageID(UUIDBytes(high: 1, low: number)) }
 
-    @Test("after a refusal all are refused for its reason, until a refused one comes again") func order() {
+    @Test("after a refusal all hexes are refused for its reason until a refused one is resent") func order() {
         var order = RefusalOrder<String>()
         #expect(order.reason(toRefuse: id(1)) == nil)
         order.refused(id(1), for: "full")
@@ -15,7 +15,7 @@ import Testing
         #expect(order.reason(toRefuse: id(1)) == nil)
     }
 
-    @Test("a sender that sends on and on makes it remember no more than its bound") func bound() {
+    @Test("the memory of refused hexes is bounded") func bound() {
         var order = RefusalOrder<String>()
         order.refused(id(0), for: "full")
         for number in 1...5_000 as ClosedRange<UInt64> { #expect(order.reason(toRefuse: id(number)) == "full") }

@@ -1,10 +1,10 @@
 import HexlistModel
 import Testing
 
-@Suite("What a person searches for")
+@Suite("Search terms")
 struct SearchTermTests {
     @Test(
-        "words, phrases, prefixes, and three names; everything else is words",
+        "words, phrases, prefixes, and three known names; everything else is words",
         arguments: [
             ("annual report", [.words("annual", isPrefix: false), .words("report", isPrefix: false)]),
             ("\"annual report\" har*", [.words("annual report", isPrefix: false), .words("har", isPrefix: true)]),
@@ -29,7 +29,7 @@ struct SearchTermTests {
     func parse(text: String, expected: [SearchTerm]) throws { #expect(try SearchTerm.parse(text) == expected) }
 
     @Test(
-        "what cannot be searched for is refused with what to type",
+        "an invalid search is refused with a valid one",
         arguments: [
             ("", "nothing to search"), ("   ", "nothing to search"), ("host:", "followed by nothing"), ("host:a b", nil),
             ("host:\"a b\"", "no host"), ("host:user@example.org", "no host"), ("color:tael", "no colour"),

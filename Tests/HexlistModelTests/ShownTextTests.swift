@@ -3,10 +3,10 @@ import HexlistModel
 import HostileTexts
 import Testing
 
-/// Hostile texts as they are shown, as text and as JSON. Scanned by scalar, because a character may hide what it contains.
-@Suite("Text that is shown")
+/// Hostile texts as text and as JSON for display. Scanned by scalar, because a character may hide scalars.
+@Suite("Text for display")
 struct ShownTextTests {
-    /// The check is not the code's own: general categories, and the invisible by their names in Unicode.
+    /// An independent check: by general categories, and by Unicode names for invisible scalars.
     private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x20...0x7E, 0x200C, 0x200D, 0xFE00...0xFE0F, 0xE0100...0xE01EF: return true
@@ -19,16 +19,16 @@ struct ShownTextTests {
         }
     }
 
-    @Test("the list is there, and hostile") func list() {
+    @Test("the list is present and hostile") func list() {
         #expect(HostileTexts.all.count >= 800 && HostileTexts.inContext.count > 2_000)
         #expect(HostileTexts.all.count { !$0.unicodeScalars.allSatisfy(Self.isPrintable) } > 300)
     }
 
-    @Test("cleaned, a text is one line of what can be printed") func clean() {
+    @Test("a cleaned text is one printable line") func clean() {
         for text in HostileTexts.inContext {
             let shown = TerminalText.clean(text)
             #expect(shown.unicodeScalars.allSatisfy(Self.isPrintable), "\(text.debugDescription)")
-            // Scalars are replaced one for one, so that none disappears unseen.
+            // Scalars are replaced one for one, so that none disappears unnoticed.
             #expect(shown.unicodeScalars.count == text.unicodeScalars.count)
             #expect(TerminalText.clean(text, columns: 20).unicodeScalars.allSatisfy(Self.isPrintable))
             for (before, after) in zip(text.unicodeScalars, shown.unicodeScalars) where Self.isPrintable(before) {
@@ -38,13 +38,13 @@ struct ShownTextTests {
     }
 
     @Test(
-        "what people write stays as it is", arguments: ["", "a b", "Zoë", "日本語", "👩‍👩‍👧", "❤️", "می‌خواهم", "🇨🇭", "e\u{301}", "\u{A0}", "~", "葛󠄀"])
+        "ordinary text is unchanged", arguments: ["", "a b", "Zoë", "日本語", "👩‍👩‍👧", "❤️", "می‌خواهم", "🇨🇭", "e\u{301}", "\u{A0}", "~", "葛󠄀"])
     func kept(text: String) {
         #expect(TerminalText.clean(text).utf8.elementsEqual(text.utf8))
         #expect(String(decoding: text.jsonBytes, as: UTF8.self).utf8.elementsEqual("\"\(text)\"".utf8))
     }
 
-    @Test("JSON of a text can be printed, and says the text") func json() throws {
+    @Test("JSON for display is printable and decodes to the text") func json() throws {
         for text in HostileTexts.inContext {
             let json = text.jsonBytes
             #expect(String(decoding: json, as: UTF8.self).unicodeScalars.allSatisfy(Self.isPrintable), "\(text.debugDescription)")
@@ -52,7 +52,7 @@ struct ShownTextTests {
         }
     }
 
-    @Test("JSON for the wire escapes what JSON demands, and says the text") func minimal() throws {
+    @Test("JSON for the wire has only required escapes and decodes to the text") func minimal() throws {
         for text in HostileTexts.inContext {
             for padding in [0, 1, 15, 16, 17] {
                 let padded = String(repeating: "x", count: padding) + text + String(repeating: "y", count: padding)
@@ -68,7 +68,7 @@ struct ShownTextTests {
     }
 
     @Test(
-        "JSON that was written before can be printed, on one line",
+        "existing JSON is made printable, on one line",
         arguments: [
             ("{\"a\" :\n[1,\r\n\t2]}", #"{"a" : [1,   2]}"#), ("\"\u{7F}\u{9B}\u{202E}\"", #""\u007f\u009b\u202e""#),
             ("\"\u{E0041}\u{1F600}\"", "\"\\udb40\\udc41\u{1F600}\""), (#""\u202e\\""#, #""\u202e\\""#),
@@ -79,7 +79,7 @@ struct ShownTextTests {
         var bytes = Array(json.utf8)
         JSONText.makePrintable(&bytes)
         #expect(String(decoding: bytes, as: UTF8.self) == expected)
-        // With a start, the bytes before it stay unchanged.
+        // With a start offset, the bytes before it are unchanged.
         var later = Array("\u{9B}".utf8) + Array(json.utf8)
         JSONText.makePrintable(&later, from: 2)
         #expect(String(decoding: later, as: UTF8.self) == "\u{9B}" + expected)
