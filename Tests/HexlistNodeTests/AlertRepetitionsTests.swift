@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Alerts that repeat")
+@Suite("Repeated alerts")
 struct AlertRepetitionsTests {
     private let start = ContinuousClock.Instant.now
     private let peer = PeerID(UUIDBytes(high: 1, low: 2))
@@ -11,19 +11,19 @@ struct AlertRepetitionsTests {
     private let other: UInt64 = 2
 
     /// A second alert: its text, whether it comes on another session, seconds from the first alert to that session's Hello and to the
-    /// alert, seconds of the life of a session in between, and whether it is recorded.
+    /// alert, lifetime in seconds of a session in between, and whether it is recorded.
     private static let cases: [(text: String, isOther: Bool, greeted: Int, at: Int, between: Int?, isNews: Bool)] = [
-        ("a", true, -60, 0, nil, false),  // two sessions lived when the person blocked
+        ("a", true, -60, 0, nil, false),  // two sessions were open when the user blocked the peer
         ("a", true, 60, 60, nil, false),  // the next dial
         ("a", true, 60, 62, nil, false),
         ("a", true, 60, 63, nil, true),  // unblocked, and blocked again
         ("a", true, 60, 60, 2, false),
-        ("a", true, 60, 60, 3, true),  // a session that lived
+        ("a", true, 60, 60, 3, true),  // a session stayed open in between
         ("b", true, 60, 60, nil, true),
         ("a", false, -60, 0, nil, true),  // a program that alerts twice
     ]
 
-    @Test("the same text on another session is recorded once, until a session has lived", arguments: cases.indices)
+    @Test("a repeated text on another session is recorded once until a session has stayed open", arguments: cases.indices)
     func again(_ index: Int) {
         let test = Self.cases[index]
         var alerts = AlertRepetitions()

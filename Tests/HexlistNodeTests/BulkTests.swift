@@ -24,7 +24,7 @@ struct BulkTests {
         return [hexes]
     }
 
-    /// Waits for its end as the local API does.
+    /// Waits for the end as the local API does.
     static func untilOver(_ bulk: OutgoingSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
         try await node.until { await $0.outbox.isOver(bulk, timeout: timeout) }
         return try await node.node.outbox.summary(of: bulk)
@@ -42,7 +42,7 @@ struct BulkTests {
         return descriptions.reversed()
     }
 
-    @Test("many batches arrive once each, in order, and are counted")
+    @Test("many batches arrive in order, once each, and are counted")
     func order() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -65,7 +65,7 @@ struct BulkTests {
         }
     }
 
-    @Test("single sends in the midst of it are delivered too, and so is what several send at once")
+    @Test("single sends during a bulk are delivered, also several at once")
     func amongOthers() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -103,7 +103,7 @@ struct BulkTests {
         }
     }
 
-    @Test("at the outbox's bound it waits for deliveries, and goes on in order")
+    @Test("at the outbox bound a bulk waits for deliveries, then continues in order")
     func bound() async throws {
         let link = InMemoryLink()
         let (one, two) = try await trustingNodes(on: link) { $0.outbox.rows = 60 }
@@ -119,7 +119,7 @@ struct BulkTests {
         try await two.stop()
     }
 
-    @Test("at the bound, with nothing delivered, it is refused; what was taken stays")
+    @Test("at the bound without deliveries a bulk is refused; accepted hexes stay")
     func nothingDrains() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodesApart(on: link) { $0.outbox.rows = 60 }
@@ -130,7 +130,7 @@ struct BulkTests {
         let counts = try await one.node.outbox.summary(of: bulk)
         #expect(counts.queued == 60)
         let isOver = await one.node.outbox.isOver(bulk, timeout: 60)
-        #expect(isOver)  // the peer is away: nothing to wait for
+        #expect(isOver)  // the peer is away: waiting cannot help
         let again = try await TestNode("two", on: link, folder: two.folder)
         try await one.until { try await $0.store.read { try $0.counts() }.outbox.stored == 60 }
         let inbox = try await Self.inbox(of: again)
@@ -139,7 +139,7 @@ struct BulkTests {
         try await again.stop()
     }
 
-    @Test("a rerun with the same keys sends nothing twice; the same key with other content is refused, with its line")
+    @Test("a rerun with the same keys sends nothing twice; a key with other content is refused with its line")
     func keys() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -163,7 +163,7 @@ struct BulkTests {
         }
     }
 
-    @Test("rows that were refused are told with their lines")
+    @Test("refused rows are reported with their lines")
     func refusals() async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
@@ -178,7 +178,7 @@ struct BulkTests {
         let (refused, _) = try await one.node.outbox.enqueue(
             Self.hexes(11...13, from: one) + Self.hexes(20...20, from: one), for: bulk, timeout: 5)
         #expect(refused.isEmpty)
-        // It blocks one while one does not see it.
+        // The peer blocks this machine between sessions.
         let store = try HexStore(path: two.folder.appending(path: "hexlist.sqlite").path)
         try store.writeSync { writer in
             _ = try writer.setTrust(one.id, .blocked, fingerprint: one.node.identity.fingerprint, name: "one", at: 1)
@@ -193,7 +193,7 @@ struct BulkTests {
         try await again.stop()
     }
 
-    @Test("what is signed once and what is encoded anew are the same, and a claim of another sender stays")
+    @Test("with or without this machine as sender, a hex has the same body; another sender's name stays")
     func preparing() async throws {
         let one = try await TestNode("one \"quoted\" ☀", on: nil)
         var preparer = try await one.node.outbox.preparer()

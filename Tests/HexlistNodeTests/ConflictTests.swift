@@ -15,7 +15,7 @@ import Testing
 
 @Suite("Two machines with one identity", .serialized, .timeLimit(.minutes(5)))
 struct ConflictTests {
-    @Test("a third one notices, tells, and delivers to neither; both of them notice too")
+    @Test("a third machine detects it, reports it, and delivers to neither; both copies detect it too")
     func clone() async throws {
         let link = InMemoryLink()
         let identity = try Identity.ephemeral()
@@ -40,12 +40,12 @@ struct ConflictTests {
         }
         #expect(await third.node.status().conflict == nil)
 
-        // Neither is sent to, and the sender is told why; at once, for there is nothing to wait for.
+        // Neither gets hexes. The sender gets the reason at once, because waiting cannot help.
         let counts = try await (one.inbox(), two.inbox())
         let after = try await third.send(to: one, description: "after")
         #expect(after.state == .queued)
         #expect(try await third.node.outbox.row(after.outboxID).waitingFor?.known == .conflict)
-        // Nor does either of them send.
+        // Neither sends either.
         for node in [one, two] {
             let outcome = try await node.send(to: third, description: "mine")
             #expect(outcome.state == .queued)
@@ -57,14 +57,14 @@ struct ConflictTests {
         for node in [third, one, two] { try await node.stop() }
     }
 
-    /// A copy that begins while its original has a session.
+    /// A copy started while the original has a session.
     struct Copy: CustomTestStringConvertible {
-        /// The addresses at which the copy dials the sender; for 0 the sender dials the copy.
+        /// The addresses at which the copy dials the sender; with 0 the sender dials the copy.
         var dials: Int
-        /// Whether the original dials the sender, and not the other way round.
+        /// Whether the original dials the sender, or the reverse.
         var originalDials = true
         var isTrusted = true
-        /// The sessions that strangers may have with the sender.
+        /// The sender's limit of stranger sessions.
         var strangerSessions: Int?
         var testDescription: String {
             "\(dials) dials, \(originalDials ? "" : "original dialled, ")\(isTrusted ? "trusted" : "stranger") \(strangerSessions ?? 0)"
@@ -72,7 +72,7 @@ struct ConflictTests {
     }
 
     @Test(
-        "a hex for a machine with a session never reaches a copy that comes while hexes are sent, however often it dials",
+        "a hex for a machine with a session never reaches a copy, however often the copy dials",
         arguments: [
             Copy(dials: 1), Copy(dials: 2), Copy(dials: 2, originalDials: false), Copy(dials: 0), Copy(dials: 0, originalDials: false),
             Copy(dials: 2, isTrusted: false), Copy(dials: 1, isTrusted: false, strangerSessions: 1),
@@ -104,7 +104,7 @@ struct ConflictTests {
         for node in [sender, original, copy] { try await node.stop() }
     }
 
-    @Test("a machine that restarts while its old session has not ended is no conflict, and gets what waits")
+    @Test("a restart before the old session ended is not a conflict, and queued hexes arrive")
     func restart() async throws {
         let identity = try Identity.ephemeral()
         let sender = try await TestNode("sender", on: nil)
@@ -114,7 +114,7 @@ struct ConflictTests {
         try await sender.untilListed(first)
         try await first.untilListed(sender)
         _ = try await sender.node.setTrust(first.id, .trusted)
-        // Its process stands still, so that nobody answers on its session.
+        // Its process is stopped, so its session gets no answer.
         let gate = DispatchSemaphore(value: 0)
         first.node.eventLoop.execute { try? gate.take() }
         let second = try await TestNode("second", on: nil, identity: identity) { $0.peers = [here] }
@@ -127,7 +127,7 @@ struct ConflictTests {
         for node in [sender, second, first] { try await node.stop() }
     }
 
-    @Test("whose own identity is used elsewhere sends nothing and takes nothing, though nobody else knows")
+    @Test("a machine whose own identity is used elsewhere neither sends nor accepts, even if only it knows")
     func own() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await one.node.setTrust(two.id, .trusted)
@@ -145,7 +145,7 @@ struct ConflictTests {
         }
     }
 
-    @Test("who is taken for one of two machines goes on trying, and no hex is given up for it")
+    @Test("a sender treated as one of two machines retries, and fails no hex")
     func quarantined() async throws {
         for code in [ByeCode.conflict, .idle, .blocked] {
             #expect(CourierEnd(.peer(code, text: ""), closedByPeer: true).cause != .failedOnHex)
@@ -164,12 +164,12 @@ struct ConflictTests {
         }
     }
 
-    @Test("a stranger's word that this identity is used twice is not told, a trusted peer's is")
+    @Test("a trusted peer's conflict alert is reported, a stranger's is not")
     func toldByOthers() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for trust in [Trust.stranger, .trusted] {
                 _ = try await one.node.setTrust(two.id, trust)
-                // It may be back before anybody looks.
+                // The peer may reconnect before the test looks.
                 let session = try #require(await one.node.sessionID(with: two.id))
                 await two.node.endSessions(with: .conflict)
                 try await eventually { await one.node.sessionID(with: two.id) != session }
@@ -177,17 +177,17 @@ struct ConflictTests {
                 #expect((conflict?.contains("two says") == true) == (trust == .trusted))
                 let expected = trust == .trusted ? [one.id.description] : []
                 if trust == .trusted { try await eventually { try await one.node.conflicts() == expected } }
-                // What was on its way into the store before is there behind this.
+                // Writes submitted earlier are committed before this one.
                 try await one.node.store.write { _ in }
                 #expect(try await one.node.conflicts() == expected)
-                // It is no conflict of the one who says so.
+                // The peer that reports the conflict is not in conflict itself.
                 #expect(await one.node.isInConflict(two.id) == false)
                 try await one.untilSession(with: two)
             }
         }
     }
 
-    @Test("whoever is dialled and says that this identity is used twice has to have it")
+    @Test("a dialled peer that reports a conflict must have this identity's key")
     func toldByAnyone() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let stranger = try PeerTransport(identity: try Identity.ephemeral(), eventLoop: group.next(), logger: Logger(label: "stranger"))
@@ -203,7 +203,7 @@ struct ConflictTests {
         try await group.shutdownGracefully()
     }
 
-    @Test("who begins to watch a node that has stopped is told so")
+    @Test("a subscriber to a stopped node gets the end of the stream")
     func watchedTooLate() async throws {
         let one = try await TestNode("one", on: nil)
         let before = one.node.changes()
@@ -237,14 +237,14 @@ extension TestNode {
         try await node.store.read { try Int($0.counts().inbox + $0.counts().held) }
     }
 
-    /// Dials another node by its address until there is a session.
+    /// Dials another node by address until a session opens.
     fileprivate func dial(_ other: TestNode) async throws {
         var configuration = await node.configuration
         configuration.peers.append(StaticPeer(host: "127.0.0.1", port: await other.node.port))
         await node.reconfigure(configuration)
     }
 
-    /// Sends hexes one after the other, each waited for, until the peer is known to be two machines.
+    /// Sends hexes one at a time, waiting for each, until the peer's conflict is known.
     fileprivate func sendUntilConflict(with other: TestNode) async throws -> [SendOutcome] {
         var outcomes: [SendOutcome] = []
         let id = other.id

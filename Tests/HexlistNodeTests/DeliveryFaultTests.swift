@@ -19,14 +19,14 @@ extension Node {
     var isWaitingToDrain: Bool { deliver { deliveries, _ in deliveries.isWaitingToDrain } }
 }
 
-@Suite("Delivery when something goes wrong", .serialized, .timeLimit(.minutes(5)))
+@Suite("Delivery faults", .serialized, .timeLimit(.minutes(5)))
 struct DeliveryFaultTests {
     private static func descriptions(_ node: TestNode) async throws -> [String] {
         try await node.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: nil) }.items.map(\.description)
             .reversed()
     }
 
-    @Test("a key sent again after it was taken back is delivered on a session that is past its row")
+    @Test("a key reused after its row was cancelled is delivered on a session that is past that row")
     func requeuedKey() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodesApart(on: link)
@@ -42,7 +42,7 @@ struct DeliveryFaultTests {
         try await back.stop()
     }
 
-    @Test("a peer that left with nothing to send to it is forgotten; one with rows waiting is not")
+    @Test("a peer that left without queued rows is forgotten; one with rows is not")
     func linksAreForgotten() async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
@@ -60,7 +60,7 @@ struct DeliveryFaultTests {
         try await back.stop()
     }
 
-    @Test("receipts that cannot be written are asked for again, and the hex is there once")
+    @Test("receipts whose commit fails are requested again, and the hex is stored once")
     func unwrittenReceipts() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -71,21 +71,21 @@ struct DeliveryFaultTests {
                     BEGIN SELECT RAISE(ABORT, 'broken'); END
                     """)
             }
-            // Who waits for it is told by the receipt: the peer has it.
+            // The waiting caller is notified by the receipt: the peer has the hex.
             let stuck = try await one.send(to: two, description: "a", wait: .milliseconds(500))
             #expect(stuck.state == .stored)
             try await eventually { try await two.node.store.read { try $0.counts() }.inbox == 1 }
             let row = try await one.node.outbox.row(stuck.outboxID)
             #expect(row.state == .queued || row.state == .sending)
             try await one.node.store.write { _ = try $0.run("DROP TRIGGER broken") }
-            // Nobody helps.
+            // Recovery needs no intervention.
             #expect(try await one.ends(of: [stuck.outboxID]) == [.stored])
             #expect(try await one.send(to: two, description: "b").state == .stored)
             #expect(try await Self.descriptions(two) == ["a", "b"])
         }
     }
 
-    @Test("with one turn for two peers, both are sent to in shares of 8 MiB, and both get all of it in order")
+    @Test("with one slot for two peers, they alternate in shares of 8 MiB, and each gets everything in order")
     func oneTurnForTwo() async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link) { $0.send.concurrentTransfers = 1 }
@@ -111,9 +111,9 @@ struct DeliveryFaultTests {
         for node in [one, two, three] { try await node.stop() }
     }
 
-    // MARK: A peer made of frames alone
+    // MARK: A peer of raw frames
 
-    /// A key and a connection, and no hexlistd behind them.
+    /// A key and a connection, without hexlistd.
     private final class Stranger: PeerConnectionDelegate, @unchecked Sendable {
         func received(frame: [UInt8], on connection: PeerConnection) {}
         func readCompleted(on connection: PeerConnection) {}
@@ -122,11 +122,11 @@ struct DeliveryFaultTests {
         func closed(on connection: PeerConnection, error: (any Error)?) {}
     }
 
-    @Test("a stranger that says more than is read at once and leaves: all it said before counts, and its session ends")
+    @Test("a stranger that sends more than is read at once and leaves: frames before its end count, and its session ends")
     func endWhileReadingIsPaused() async throws {
         let one = try await TestNode("one", on: nil) {
             $0.limits.heldHexesPerPeer = 1_000
-            $0.limits.heldHexes = 1_000  // one address has a quarter
+            $0.limits.heldHexes = 1_000  // one address may use a quarter
         }
         let identity = try Identity.ephemeral()
         let transport = try PeerTransport(identity: identity, eventLoop: one.group.next(), logger: Logger(label: "stranger"))
@@ -147,7 +147,7 @@ struct DeliveryFaultTests {
             }
             connection.close()
         }.get()
-        // 20 a second: it is gone long before it is read to the end.
+        // At 20 frames a second, the stranger leaves long before they are all read.
         try await eventually { try await one.node.store.read { try $0.counts() }.held == count }
         try await eventually { await one.node.sessionCount == 0 }
         await transport.shutdown()

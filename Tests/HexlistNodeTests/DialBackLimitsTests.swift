@@ -2,9 +2,9 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Dials that peers ask for")
+@Suite("Limits of requested dials")
 struct DialBackTurnsTests {
-    @Test("four run at once, of all peers; one that ended makes room")
+    @Test("four run at once over all peers; an end makes room for the next")
     func bound() {
         var turns = DialBackLimits()
         #expect((0..<6).map { _ in turns.begin() } == [true, true, true, true, false, false])

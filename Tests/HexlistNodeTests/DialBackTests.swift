@@ -6,30 +6,30 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Dialling back, long frames, single addresses", .serialized, .timeLimit(.minutes(5)))
+@Suite("Dial-back, long frames, single addresses", .serialized, .timeLimit(.minutes(5)))
 struct DialBackTests {
-    @Test("a trusted peer dials the port of who asks; a stranger does not; who asks again at once is not answered")
+    @Test("a trusted peer dials back to the requesting port, a stranger does not; an immediate repeat is ignored")
     func trust() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             #expect(await two.node.dialBacks.pause == .seconds(10))
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(1)) }
-            // Not 8 s: beside other tests an answer may take longer.
+            // More than 8 s, because replies take longer beside other tests.
             #expect(await two.node.askToDialBack(one.id, patience: .seconds(60)) == .result(.notTrusted))
             _ = try await two.node.setTrust(one.id, .trusted)
             #expect(await one.node.askToDialBack(two.id, patience: .seconds(60)) == .result(.reached))
-            // Nor does this side ask too soon, so that who looks twice sees what is there; at once where it was well.
+            // The requesting side limits itself too, and repeats its last result; a success is repeated at once.
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(3_600)) }
             #expect(await one.node.askToDialBack(two.id) == .result(.reached))
-            // At once again: it would be a way to make it dial without end.
+            // An immediate repeat would let a peer cause endless dials.
             await one.node.forgetAsking(two.id)
             #expect(await one.node.askToDialBack(two.id, patience: .milliseconds(300)) == .noReply)
-            // Its dial left no session behind, and took none away.
+            // The dial left no session behind and ended none.
             #expect(try await one.verified() == [two.id])
             #expect(try await one.send(to: two).state == .stored)
         }
     }
 
-    @Test("a peer that has not said that it can is not asked")
+    @Test("a peer without the capability is not asked")
     func feature() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             #expect(await one.node.sessionFacts(of: two.id)?.dialsBack == true)
@@ -37,7 +37,7 @@ struct DialBackTests {
         }
     }
 
-    @Test("a frame about as long as both take gets there and is answered, for strangers and for trusted peers")
+    @Test("a frame at the smaller of both limits is delivered and answered, for strangers and trusted peers")
     func longFrame() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for _ in 0..<2 {
@@ -53,7 +53,7 @@ struct DialBackTests {
         }
     }
 
-    @Test("an address is tried as far as TCP, TLS and identity, each told apart")
+    @Test("a test of an address reports TCP, TLS and identity separately")
     func reach() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             let port = await two.node.facts().status.port

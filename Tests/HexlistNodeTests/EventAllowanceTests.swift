@@ -3,13 +3,13 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Events peers cause")
+@Suite("Rate limit of events caused by peers")
 struct EventAllowanceTests {
     private static let start = ContinuousClock.Instant.now
     private static let peer = PeerID(UUIDBytes(high: 1, low: 1))
     private static let other = PeerID(UUIDBytes(high: 2, low: 2))
 
-    /// How many of so many events are recorded.
+    /// The number of recorded events of a series.
     private func record(
         _ count: Int, _ source: EventAllowance.Source, at now: ContinuousClock.Instant, in allowance: inout EventAllowance
     ) -> Int {
@@ -20,11 +20,11 @@ struct EventAllowanceTests {
         (.strangers, 20), (.alerts(of: peer), 10), (.comings(of: peer), 20), (.impostors(of: peer), 5),
     ]
 
-    @Test("so many a minute, then one that counts the rest, also where nothing follows", arguments: minutes)
+    @Test("a number per minute, then one event with the count of the rest, even if no event follows", arguments: minutes)
     func minute(_ source: EventAllowance.Source, _ most: Int) {
         var allowance = EventAllowance()
         #expect(record(most, source, at: Self.start, in: &allowance) == most)
-        #expect(allowance.nextDeadline == nil)  // nothing is left out, so nothing wakes anybody
+        #expect(allowance.nextDeadline == nil)  // nothing was dropped, so no timer is needed
         #expect(record(9_000, source, at: Self.start + .seconds(59), in: &allowance) == 0)
         #expect(allowance.nextDeadline == Self.start + .seconds(60))
         #expect(allowance.takeDue(now: Self.start + .seconds(59)).isEmpty)
@@ -35,7 +35,7 @@ struct EventAllowanceTests {
         #expect(allowance.takeAll().isEmpty)
     }
 
-    @Test("one source takes nothing from another")
+    @Test("sources are independent")
     func sources() {
         var allowance = EventAllowance()
         #expect(record(1_000, .strangers, at: Self.start, in: &allowance) == 20)
@@ -47,9 +47,9 @@ struct EventAllowanceTests {
         #expect(Set(allowance.takeAll().map(\.count)) == [980, 990])
     }
 
-    /// Told by its deadline each minute, and within a day no more than the log can hold for a month.
+    /// The count is recorded each minute at a deadline, and a day's events fit the log's size for a month.
     @Test(
-        "whoever goes on all day gets no further",
+        "a source that continues all day gets no further",
         arguments: [(EventAllowance.Source.strangers, 2_000), (.alerts(of: peer), 500), (.impostors(of: peer), 100)])
     func day(_ source: EventAllowance.Source, _ most: Int) {
         var allowance = EventAllowance()
@@ -64,7 +64,7 @@ struct EventAllowanceTests {
         #expect(record(1, source, at: Self.start + .seconds(86_400), in: &allowance) == 1)
     }
 
-    @Test("what could not be written is told with the rest")
+    @Test("events that could not be written are included in the next count")
     func notWritten() {
         var allowance = EventAllowance()
         allowance.omitted(3, .strangers, now: Self.start)
@@ -73,7 +73,7 @@ struct EventAllowanceTests {
         #expect(allowance.takeDue(now: Self.start + .seconds(90)) == [.init(source: .strangers, count: 13)])
     }
 
-    @Test("who did nothing for a day is not remembered")
+    @Test("a source is forgotten after a day without events")
     func memory() {
         var allowance = EventAllowance()
         for day in 0..<20 {

@@ -9,11 +9,11 @@ import Testing
 @testable import HexlistStore
 @testable import HexlistTransfers
 
-/// Files under their digest: real TLS over loopback, real SQLite, real files.
+/// Files stored by digest: real TLS over loopback, real SQLite, real files.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct FilePoolTests {
     private static let piece = 100_000
 
-    /// Two nodes that trust each other; the second has a pool for three files of `piece` bytes.
+    /// Two nodes that trust each other. The second has a pool with space for three files of `piece` bytes.
     private func withFriends(most: Int = 3 * piece + 10, _ body: (TestNode, TestNode) async throws -> Void) async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
@@ -32,7 +32,7 @@ import Testing
         return Data((0..<count).map { _ in UInt8.random(in: 0...255, using: &random) })
     }
 
-    /// Makes files, offers them, and puts the hex where the second node has it.
+    /// Creates and offers files, and sends their hex to the second node.
     private func offer(_ names: [String], _ one: TestNode, _ two: TestNode, bytes count: Int = piece) async throws -> Int64 {
         let paths = try names.map { name in
             let path = one.folder.appending(path: name)
@@ -52,7 +52,7 @@ import Testing
         return try await two.transfers.page(nil, before: nil, limit: 1_000).rows.filter { ids.contains($0.id) }.reversed()
     }
 
-    /// The names of files in the pool, or among the kept ones.
+    /// The names of files in the pool or among the pinned ones.
     private func names(_ folder: String, _ two: TestNode) -> [String] {
         let path = two.folder.appending(path: folder)
         let digests = (try? FileManager.default.contentsOfDirectory(atPath: path.path)) ?? []
@@ -77,7 +77,7 @@ import Testing
             #expect(try Data(contentsOf: URL(filePath: path)) == data("a.txt"))
             #expect(try mode(path) == 0o600 && mode(rows[0].folder) == 0o700 && mode(two.folder.path + "/cache") == 0o700)
             try await one.until { _ in try await fetchedOf(one) == 2 }
-            // Its owner is not needed any more.
+            // The owner is not needed any more.
             await one.node.stop()
             #expect(try await fetch(TransferRequest(hex: hex, cache: true), two).map(\.state.known) == [.done, .done])
             let to = two.folder.appending(path: "to")
@@ -86,7 +86,7 @@ import Testing
             #expect(copies.map(\.state.known) == [.done, .done], "\(copies)")
             #expect(try Data(contentsOf: to.appending(path: "b.txt")) == data("b.txt"))
             #expect(try mode(to.path + "/b.txt") == 0o644)
-            // A copy, not another name of the same file.
+            // A copy, not a second link to the same inode.
             let inodes = try [path, to.path + "/a.txt"].map {
                 try FileManager.default.attributesOfItem(atPath: $0)[.systemFileNumber] as? Int
             }
@@ -106,7 +106,7 @@ import Testing
                         path: await two.transfers.cache.page(before: nil, limit: 9).rows.first { $0.file.file == "b" }?.file.sha256 ?? ""
                     )
                     .appending(path: "b"))
-            // `a` was used again, `b` is open: `c` goes.
+            // `a` was used again and `b` is open, so `c` is evicted.
             _ = try await fetch(TransferRequest(hex: offer(["d"], one, two), cache: true), two)
             #expect(names("cache", two) == ["a", "b", "d"] && rows.count == 1)
             let cleared = try await two.transfers.cache.clear(olderThan: nil)
@@ -114,7 +114,7 @@ import Testing
             #expect(names("cache", two) == ["b"])
             try open.close()
             #expect(try await two.transfers.cache.clear(olderThan: 86_400).removed == 0)
-            // A program that another test is starting just now has every open file for a moment.
+            // A child process that another test forks at this moment shares all open descriptors briefly.
             try await eventually { try await two.transfers.cache.clear(olderThan: nil).removed == 1 }
             #expect(try await two.transfers.cache.summary().files == 0)
         }
@@ -129,7 +129,7 @@ import Testing
             ]
             for hex in hexes {
                 var begun: TransferStart?
-                // A program that another test is starting just now has every open file for a moment: then there is no room.
+                // A child process that another test forks shares all open descriptors briefly, and nothing can be evicted then.
                 try await eventually {
                     do {
                         begun = try await two.transfers.fetch(TransferRequest(hex: hex, cache: true))
@@ -152,9 +152,9 @@ import Testing
             let error = await #expect(throws: HexlistError.self) { try await two.transfers.fetch(TransferRequest(hex: large, cache: true)) }
             #expect(error?.code == .tooLarge)
             #expect(names("cache", two).count == 4)
-            // Kept ones do not count.
+            // Pinned files do not count.
             #expect(try await fetch(TransferRequest(hex: large, keep: true), two).map(\.state.known) == [.done])
-            // All room is taken by what waits for its owner; what that gives up can be had again.
+            // Files waiting for their owner use all space. Files evicted for them can be fetched again.
             let other = try await offer(["c"], one, two, bytes: 2 << 20)
             await one.node.stop()
             try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
@@ -182,7 +182,7 @@ import Testing
             let (first, second) = (try await offer(["a"], one, two), try await offer(["a", "b"], one, two))
             #expect(try await fetch(TransferRequest(hex: first, keep: true), two).map(\.state.known) == [.done])
             #expect(names("files", two) == ["a"] && names("cache", two) == [])
-            // What is kept is there for the pool too; what is in the pool can be kept.
+            // A pinned file is in the pool too, and a file of the pool can be pinned.
             _ = try await fetch(TransferRequest(hex: second, cache: true), two)
             #expect(names("files", two) == ["a"] && names("cache", two) == ["b"])
             _ = try await two.transfers.cache.keep(["b"])
@@ -190,7 +190,7 @@ import Testing
             _ = try await two.transfers.cache.clear(olderThan: nil)
             #expect(names("files", two) == ["a", "b"])
             await #expect(throws: HexlistError.self) { try await two.transfers.cache.keep(["c"]) }
-            // Each goes with the hex it was kept for.
+            // Each file is removed with the hex it was pinned for.
             try await delete(first, two)
             try await two.until { _ in names("files", two) == ["b"] }
             try await delete(second, two)
@@ -217,7 +217,7 @@ import Testing
         _ = try await fetch(TransferRequest(hex: hexes[2], cache: true), two)
         let (folder, digests) = (two.folder, try await two.transfers.cache.page(before: nil, limit: 9).rows.map(\.file))
         try await two.stop(removing: false)
-        // As if it had been killed: after a hex was deleted, between the row of a kept file and its move, and before rows were written.
+        // States after a kill: after a hex was deleted, between a pinned file's row and its move, and before rows were written.
         let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
         _ = try store.writeSync { [hex = hexes[0]] in try $0.delete([hex]) }
         let b = try #require(digests.first { $0.file == "b" }), c = try #require(digests.first { $0.file == "c" })
@@ -248,7 +248,7 @@ import Testing
             try handle.close()
             let row = try #require(try await two.node.store.read { try $0.pooledPage(limit: 1).items.first })
             if seemsTheSame {
-                // With the time it had, so that only its digest tells.
+                // The time is restored, so that only the digest differs.
                 try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
                 let identity = try #require(two.transfers.pool.folder(.pool).open(row.sha256, name: "a")?.identity.description)
                 try two.node.store.placePooled(row.id, .pool, identity: identity)
@@ -275,7 +275,7 @@ import Testing
         }
     }
 
-    // MARK: Fetched by itself
+    // MARK: Automatic fetching
 
     /// Sends files as a hex, over a session.
     private func send(_ names: [String], _ one: TestNode, _ two: TestNode) async throws -> SendOutcome {
@@ -294,7 +294,7 @@ import Testing
         try await two.node.peers().first { $0.uuid == one.id }
     }
 
-    /// Waits until all hexes of a peer that are in the inbox were looked at for files to be fetched by themselves.
+    /// Waits until all of a peer's inbox hexes have been checked for files to fetch automatically.
     private func untilLooked(atHexesOf one: TestNode, by two: TestNode) async throws {
         try await eventually {
             try await two.node.store.read { [id = one.id] reader in
@@ -305,22 +305,22 @@ import Testing
     }
 
     @Test func filesOfAPeerAreFetchedByThemselvesWithinWhatIsAllowed() async throws {
-        // What is allowed is for a day in UTC, and no day may end in the middle of this.
+        // The allowance is per UTC day, and the test must not span midnight.
         let rest = 86_400_000 - Timestamp.now.milliseconds % 86_400_000
         if rest < 120_000 { try await Task.sleep(for: .milliseconds(rest)) }
         try await withFriends(most: 10 * Self.piece) { one, two in
-            // Before it is allowed nothing is; nor is that made up for.
+            // Hexes received before the allowance was set are not fetched later.
             #expect(try await send(["before"], one, two).state == .stored)
             let limit = Int64(Self.piece * 5 / 2)
             #expect(try await two.node.change(one.id, PeerChange(fetchLimit: limit)).fetchLimit == limit)
-            // A hex of three files is too much, one of two is not; a third file is too much for the day.
+            // A hex of three files exceeds the allowance, one of two does not; a third file exceeds the day's.
             for names in [["a", "b", "c"], ["d", "e"], ["f"]] { #expect(try await send(names, one, two).state == .stored) }
             try await untilLooked(atHexesOf: one, by: two)
             try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
             #expect(names("cache", two) == ["d", "e"])
             #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.map(\.file).sorted() == ["d", "e"])
             #expect(try await peer(one, at: two)?.fetchedToday == Int64(2 * Self.piece))
-            // A link to what another peer offers is passed over, whoever sends it, and one into a share.
+            // Links to another peer's offers, and links into shares, are skipped.
             let other = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
             _ = try await two.node.change(one.id, PeerChange(fetchLimit: 10 * limit))
             var hex = HexContent()
@@ -347,7 +347,7 @@ import Testing
         }
     }
 
-    @Test("a peer does not learn whether a file is here that it did not send: it is asked for it all the same")
+    @Test("a peer cannot learn whether a file it did not send is here: it is asked for the file anyway")
     func onlyItsSenderKnows() async throws {
         let link = InMemoryLink()
         let nodes = [try await TestNode("one", on: link), try await TestNode("two", on: link), try await TestNode("three", on: link)]
@@ -361,17 +361,17 @@ import Testing
         }
         #expect(try await send(["a"], one, two).state == .stored)
         try await two.until { _ in names("cache", two) == ["a"] }
-        // The same bytes, of another peer.
+        // The same bytes, from another peer.
         #expect(try await send(["a"], three, two).state == .stored)
         try await three.until { _ in try await fetchedOf(three) == 1 }
         try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
         #expect(names("cache", two) == ["a"])
         #expect(try await two.transfers.cache.summary().files == 1)
-        // It may learn that a file is here that it sent itself.
+        // A peer may learn that a file is here that it sent itself.
         #expect(try await send(["a"], three, two).state == .stored)
         try await untilLooked(atHexesOf: three, by: two)
         #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count == 2)
-        // A fetch by hand asks it, too.
+        // A manual fetch asks it too.
         #expect(try await send(["b"], one, two).state == .stored)
         try await two.until { _ in names("cache", two) == ["a", "b"] }
         let rows = try await fetch(TransferRequest(hex: offer(["b"], three, two), cache: true), two)
@@ -389,7 +389,7 @@ import Testing
         _ = try await one.node.setTrust(two.id, .trusted)
         _ = try await two.node.setTrust(one.id, .trusted)
         #expect(try await send(["a"], one, two).state == .stored)
-        // As if it had been killed between the hex and the look at it.
+        // State after a kill between storing the hex and checking it for files.
         let folder = two.folder
         try await two.stop(removing: false)
         let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
@@ -415,9 +415,9 @@ import Testing
                 } != nil
             }
             #expect(try await mayFetch(29))
-            // Written behind the receipt.
+            // Written after the receipt.
             try await one.until { _ in try await !mayFetch(31) }
-            // Sent again, it stays as long as that is delivered; a row that is cancelled takes it away only with the last one.
+            // Sent again, the file stays until that row is delivered too. Cancelling rows removes it with the last one.
             await two.node.stop()
             try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
             var rows: [Int64] = []
@@ -447,7 +447,7 @@ import Testing
             let sent = try await send(["a"], one, two)
             #expect(sent.state == .stored)
             let row = sent.outboxID
-            // Written behind the receipt.
+            // Written after the receipt.
             try await one.until { try await $0.outbox.row(row).state == .stored }
             #expect(try await one.node.outbox.row(row).offers?.map(\.name) == ["a"])
             let after = try await one.node.outbox.cancel(row)
@@ -456,7 +456,7 @@ import Testing
         }
     }
 
-    /// Deletes the copies whose offers ended, and waits for it.
+    /// Deletes the copies of ended offers, and waits for it.
     private func tidy(_ one: TestNode) async throws {
         one.transfers.offers.tidyCopies()
         try await called { done in FileOffers.queue.async { done(()) } }
@@ -489,7 +489,7 @@ import Testing
             try one.node.store.writeSync { [id = two.id] writer in
                 _ = try writer.settle([Settlement(id: row, state: .failed, code: "retryLimit", message: nil)], of: id, at: start)
             }
-            // It may be tried again: what it offered is there for that, and for nobody until then.
+            // A retry is possible: the offered file stays for that peer, and is closed to all others.
             #expect(try await offers() == nil && copies() == 1)
             _ = try await one.node.outbox.retry(row)
             #expect(try await offers() == ["a"])
@@ -519,7 +519,7 @@ import Testing
             let hex = try await two.node.store.addMine(content(made), at: 1)
             #expect(try await fetch(TransferRequest(hex: hex, to: to.path), two).map(\.state.known) == [.done])
             #expect(try Data(contentsOf: to.appending(path: "a")) == data("a"))
-            // What a kill leaves goes with the next round; what is on offer stays.
+            // Files left by a kill are removed by the next cleanup; offered files stay.
             try Data().write(to: copies.appending(path: ".\(String(repeating: "0", count: 32)).copy.part"))
             try Data().write(to: copies.appending(path: String(repeating: "0", count: 32)))
             try await tidy(one)
@@ -528,7 +528,7 @@ import Testing
             try await tidy(one)
             #expect(try names().isEmpty)
             #expect(try await one.transfers.cache.summary().copies == nil)
-            // Without room nothing is left, and nothing is offered.
+            // Without space no file remains and nothing is offered.
             var tight = await one.node.configuration
             tight.limits.diskReserveBytes = .max / 2
             await one.node.reconfigure(tight)
@@ -551,20 +551,20 @@ import Testing
             #expect(none?.code == .badRequest && none?.hint?.contains("hexlist fetch \(hex)") == true)
             _ = try await fetch(TransferRequest(hex: hex, links: [1, 4], to: there.path), two)
             _ = try await fetch(TransferRequest(hex: hex, links: [2], cache: true), two)
-            // Of the same size, and another one.
+            // Another file of the same size.
             try data("x").write(to: there.appending(path: "d"))
             let made = try await two.transfers.offers.reoffer(hex, to: [one.id], protecting: []) { _ in }
             #expect(made.files == 2 && made.leftOut == 2 && made.size == Int64(2 * Self.piece))
             let content = try content(made)
             let urls = content.links.map { content.string($0.url) }
             #expect(urls.map { $0.contains("\(two.id)") } == [true, true, false, false])
-            // What is in the cache may go, so it is copied.
+            // Cached files may be evicted, so the file is copied.
             #expect(names("cache", two) == ["b"])
             #expect(try FileManager.default.contentsOfDirectory(atPath: two.folder.appending(path: "offers").path).count == 1)
             let id = try await one.node.store.addMine(content, at: 1)
             #expect(try await fetch(TransferRequest(hex: id, to: back.path), one).map(\.state.known) == [.done, .done])
             for name in ["a", "b"] { #expect(try Data(contentsOf: back.appending(path: name)) == data(name)) }
-            // Own files on offer are offered to others as well.
+            // A file that this machine offers can be offered to others too.
             #expect(try await one.transfers.offers.reoffer(id, to: [two.id], protecting: []) { _ in }.files == 4)
             let empty = try await one.node.store.addMine(HexContent(), at: 1)
             await #expect(throws: HexlistError.self) {

@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    /// Two nodes as those, which the test stops.
+    /// The same two nodes; the test stops them.
     private func friends(on link: InMemoryLink) async throws -> (one: TestNode, two: TestNode, from: URL, to: URL) {
         let one = try await TestNode("one", on: link)
         let two = try await TestNode("two", on: link)
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// Offers paths and sends the hex.
-    /// - Returns: the id of the hex at its receiver.
+    /// - Returns: the hex's id at the receiver.
     private func send(_ paths: [URL], from one: TestNode, to two: TestNode) async throws -> Int64 {
         let offer = try await one.transfers.offers.offer(paths.map { $0.path }, to: [two.id], protecting: []) { _ in }
         return try await send(offer, from: one, to: two)
@@ -55,7 +55,7 @@ import Testing
         return try decoder.decodeHex(Array(json.utf8), acceptsLocalNames: false).get().content
     }
 
-    /// Fetches all of a hex and waits until nothing more happens by itself.
+    /// Fetches all files of a hex, and waits until all transfers rest.
     private func fetch(_ hex: Int64, into folder: URL, at two: TestNode) async throws -> [TransferView] {
         let start = try await two.transfers.fetch(TransferRequest(hex: hex, to: folder.path))
         let ids = try #require(start.first)...(try #require(start.last))
@@ -72,8 +72,8 @@ import Testing
     }
 
     private func bytes(_ count: Int, seed: UInt64) -> Data {
-        // What is large repeats itself at a distance that no piece of a file is a multiple of: made at random, it takes a debug build longer
-        // than its transfer.
+        // Large files repeat a pattern whose period divides no chunk size. In a debug build, random bytes take longer to make than to
+        // transfer.
         var random = SeededGenerator(seed: seed)
         var block = Data()
         while block.count < min(count, 1 << 18) { withUnsafeBytes(of: random.next()) { block.append(contentsOf: $0) } }
@@ -105,7 +105,7 @@ import Testing
                 let attributes = try FileManager.default.attributesOfItem(atPath: path.path)
                 #expect(attributes[.modificationDate] as? Date == time && attributes[.posixPermissions] as? Int == 0o644)
             }
-            // A second time only what is another file by now is fetched, and nothing is overwritten.
+            // A second fetch transfers changed files only, and overwrites nothing.
             try Data([8]).write(to: to.appending(path: "one.bin"))
             let again = try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path))
             #expect(again.present == files.count - 1 && again.first != nil && again.first == again.last)
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test("a folder of which nothing is offered is no hex inside, at any level; one that was named itself is")
+    @Test("a folder without offered files becomes no nested hex, at any level; a named folder does")
     func foldersWithoutFiles() async throws {
         try await withFriends { one, _, from, _ in
             for path in ["a/b/x", "a/empty/deep/.hidden", "h/.hidden", "gone/in/y"] {
@@ -153,7 +153,7 @@ import Testing
             try FileManager.default.createDirectory(at: from.appending(path: "n/m"), withIntermediateDirectories: true)
             let copies = OfferPlan.Copies(folder: OfferCopies(path: from.path + "-copies"), minimumFree: 0, isForAll: false)
             var whole = try OfferPlan([from.path], protecting: [])
-            // It vanishes after the look at its folder.
+            // The folder is removed after it was listed.
             try FileManager.default.removeItem(at: from.appending(path: "gone/in/y"))
             try whole.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
             let hex = whole.content(own: one.id)
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test("what changes or goes between the look at a folder and its reading is left out and counted; what was named itself is refused")
+    @Test("a file that changes or vanishes after the listing is omitted and counted; a named one is refused")
     func changesMeanwhile() async throws {
         try await withFriends { _, _, from, _ in
             for name in ["a", "b", "c"] { try Data(name.utf8).write(to: from.appending(path: name)) }
@@ -186,7 +186,7 @@ import Testing
             var named = try OfferPlan(["a", "b"].map { from.appending(path: $0).path }, protecting: [])
             try change()
             #expect(throws: HexlistError.self) { try named.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true } }
-            // If nothing is left, the hint says why.
+            // If no file remains, the hint has the reason.
             for name in ["b", "c"] { try FileManager.default.removeItem(at: from.appending(path: name)) }
             try Data().write(to: from.appending(path: ".hidden"))
             let error = #expect(throws: HexlistError.self) { try OfferPlan([from.path], protecting: []) }
@@ -199,14 +199,14 @@ import Testing
             let file = from.appending(path: "secret.txt")
             try Data("secret".utf8).write(to: file)
             let other = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
-            // Offered to another peer: the link alone gives nothing.
+            // Offered to another peer: knowing the link is not enough.
             let hex = try await send([file], from: one, to: two)
             try one.node.store.writeSync { writer in
                 _ = try writer.change { try writer.run("UPDATE offerPeer SET peer = ?", other.uuid) }
             }
             var rows = try await fetch(hex, into: to, at: two)
             #expect(rows.map(\.reason) == ["notOffered"] && rows[0].state.known == .failed)
-            // Trusted no longer: not even a connection.
+            // No longer trusted: even the connection is refused.
             try one.node.store.writeSync { [id = two.id] writer in
                 _ = try writer.change { try writer.run("UPDATE offerPeer SET peer = ?", id.uuid) }
             }
@@ -217,7 +217,7 @@ import Testing
             rows = [try await two.transfers.transfer(ids.lowerBound)]
             #expect(rows[0].bytes == 0 && rows[0].state.known != .done)
             #expect(try names(in: to).filter { !$0.hasPrefix(".") }.isEmpty)
-            // Trusted again: it goes on by itself.
+            // Trusted again: the transfer resumes.
             _ = try await one.node.setTrust(two.id, .trusted)
             _ = try? await two.transfers.retry(ids.lowerBound, force: true)
             try await two.until { node in try await node.transfers.transfer(ids.lowerBound).state.known == .done }
@@ -240,12 +240,12 @@ import Testing
                 try FileManager.default.removeItem(at: file)
                 try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: "/etc/passwd")
             }
-            // The sender can see that before a peer asks for the file.
+            // The sender can notice the change before a peer asks for the file.
             let problem: OfferProblem = what == "deleted" ? .missing : .changed
             #expect(try await one.node.outbox.row(row).offers?.map { $0.problem?.known } == [problem])
             let rows = try await fetch(hex, into: to, at: two)
             #expect(rows.map(\.reason) == ["changed"] && rows[0].state.known == .failed)
-            // Each cause has the same status.
+            // The status is the same for each cause.
             #expect(rows[0].message == "It is not as it was offered: it changed, was deleted or may not be read there.")
             #expect(try names(in: to).isEmpty)
             try await one.until { node in
@@ -278,7 +278,7 @@ import Testing
             try await two.until { try await $0.transfers.transfer(id).endedAt != nil }
             let row = try await two.transfers.transfer(id)
             if what == "replaced", row.state.known == .done {
-                // What was open was read to its end: all of it is the file that was offered.
+                // The open file was read to its end, so all bytes are those of the offered file.
                 #expect(try Data(contentsOf: to.appending(path: "large.bin")) == bytes(256 << 20, seed: 10))
             } else {
                 #expect(row.state.known == .failed && row.reason == "changed", "\(row)")
@@ -301,7 +301,7 @@ import Testing
             try await two.until { try await $0.transfers.transfer(id).state.known == .paused }
             #expect(try await two.transfers.transfer(id).reason == "otherBytes")
             #expect(try names(in: to).isEmpty)
-            // The same again is refused for now.
+            // An immediate repeat is refused temporarily.
             await #expect(throws: HexlistError.self) { try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path)) }
             #expect(try await two.transfers.cancel(id).state.known == .cancelled)
         }
@@ -331,7 +331,7 @@ import Testing
     @Test(arguments: [false, true]) func aBlockEndsWhatIsUnderWay(byFetcher: Bool) async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "large.bin")
-            // Long enough not to be there before the block is, beside other tests; with no bytes on the disk.
+            // Large enough to be incomplete when the block happens, even beside other tests; a sparse file uses no disk space.
             #expect(FileManager.default.createFile(atPath: file.path, contents: nil))
             try FileHandle(forWritingTo: file).truncate(atOffset: 2 << 30)
             let hex = try await send([file], from: one, to: two)
@@ -398,7 +398,7 @@ import Testing
             row.state = .done
             let rows = try await two.node.store.addTransfers([row, row])
             #expect(try await two.transfers.summary(rows[0].id...rows[1].id).size == 1 << 62)
-            // On their way: two links that announce as much.
+            // In progress: two links that announce as much.
             var hex = HexContent()
             for digit in ["a", "b"] {
                 hex.links.append(
@@ -412,7 +412,7 @@ import Testing
         }
     }
 
-    @Test("more waits than is kept in memory: rows are read when their turn comes, or when they are cancelled")
+    @Test("more transfers wait than are kept in memory: rows are read when due or cancelled")
     func rowsOnTheDisk() async throws {
         let link = InMemoryLink()
         var (one, two, from, to) = try await friends(on: link)
@@ -421,7 +421,7 @@ import Testing
         let folder = two.folder
         try await two.stop(removing: false)
         let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
-        // Of a peer that never comes.
+        // Transfers from a peer that never comes online.
         let away = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
         let path = to.path
         let waiting = try await store.addTransfers(QueuedTransfers.rowBytes / 8_000) { number in
@@ -450,7 +450,7 @@ import Testing
         try await two.stop()
     }
 
-    @Test("a file whose link is longer than a link may be has failed, with the reason; those beside it are fetched")
+    @Test("a file with an overlong link fails with the reason; the files beside it are fetched")
     func longLinks() async throws {
         try await withFriends { one, two, from, to in
             var deep = from

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("A node that hides (announce: false)", .serialized, .timeLimit(.minutes(5)))
 struct HidingTests {
-    @Test("it finds a trusted peer by that one's announcement, and hexes go both ways; the other sees no announcement of it")
+    @Test("it finds a trusted peer by announcement and exchanges hexes; the peer sees no announcement of it")
     func trusted() async throws {
         let link = InMemoryLink()
         let (one, two) = try await trustingNodes(on: link)
@@ -27,13 +27,13 @@ struct HidingTests {
         try await two.stop()
     }
 
-    @Test("a stranger's announcement is unverified and not dialled; its own dial is refused before anything is said of who is here")
+    @Test("a stranger's announcement is unverified and not dialled; the stranger's dial is refused before the Hello")
     func stranger() async throws {
         let link = InMemoryLink()
         let hidden = try await TestNode("hidden name", on: link) { $0.announce = false }
         let port = await hidden.node.port
         let two = try await TestNode("two", on: link) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
-        // What becomes of a configured address is no event that watchers are told of.
+        // Results of configured addresses cause no event for subscribers.
         try await eventually("the session is ended as idle") {
             try await two.node.peers().contains { $0.why?.contains("ends the session (idle)") == true }
         }
@@ -44,7 +44,7 @@ struct HidingTests {
         try await two.stop()
     }
 
-    @Test("while pairing is on a stranger may come, and goes when it is off")
+    @Test("while pairing is on a stranger may connect, and is disconnected when pairing ends")
     func pairing() async throws {
         let link = InMemoryLink()
         let hidden = try await TestNode("hidden", on: link) { $0.announce = false }
@@ -59,7 +59,7 @@ struct HidingTests {
         try await two.stop()
     }
 
-    @Test("who paired while pairing was on stays, on the very session")
+    @Test("a peer that paired meanwhile stays, on the same session")
     func paired() async throws {
         let link = InMemoryLink()
         let hidden = try await TestNode("hidden", on: link) { $0.announce = false }
@@ -77,7 +77,7 @@ struct HidingTests {
         try await two.stop()
     }
 
-    /// Both people say yes to the digits; returns once each trusts the other.
+    /// Both users confirm the digits. Returns once the nodes trust each other.
     private func answer(_ one: TestNode, _ two: TestNode) async throws {
         for (node, other) in [(one, two), (two, one)] {
             var digits: String?
@@ -92,7 +92,7 @@ struct HidingTests {
         }
     }
 
-    @Test("whom a person asks to pair with is dialled where it is announced, and the two pair")
+    @Test("a peer that a person asks to pair is dialled at its announcement, and the two pair")
     func pairPeer() async throws {
         let link = InMemoryLink()
         let two = try await TestNode("two", on: link)
@@ -107,7 +107,7 @@ struct HidingTests {
         try await two.stop()
     }
 
-    @Test("hiding takes effect while it runs: the announcement goes, strangers' sessions end, trusted ones stay; and back")
+    @Test("hiding takes effect at runtime: the announcement and strangers' sessions end, trusted ones stay; and back")
     func live() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             var configuration = await one.node.configuration
@@ -128,7 +128,7 @@ struct HidingTests {
         }
     }
 
-    @Test("doctor's look at a stranger makes a session, which stays")
+    @Test("doctor's test of a stranger opens a session, which stays")
     func doctor() async throws {
         let link = InMemoryLink()
         let two = try await TestNode("two", on: link)
@@ -140,7 +140,7 @@ struct HidingTests {
         }
         #expect(await hidden.node.hasSessions)
         try await two.until { try await $0.peers().contains { $0.uuid == hidden.id && $0.state == .verified } }
-        // It takes nothing from a stranger, whatever `receiveFrom` says.
+        // It accepts no hex from a stranger, regardless of `receiveFrom`.
         #expect(try await two.send(to: hidden, wait: .seconds(2)).message?.hasPrefix("notAccepting") == true)
         try await hidden.stop()
         try await two.stop()
@@ -152,7 +152,7 @@ extension Node {
 
     fileprivate var hasSessions: Bool { links.values.contains { !$0.sessions.isEmpty } }
 
-    /// Whether this node sees an announcement of the peer now.
+    /// Whether this node sees an announcement of the peer.
     fileprivate func isAnnounced(_ peer: PeerID) async throws -> Bool {
         try await peers().contains { $0.uuid == peer && $0.endpoints.contains { $0.via == "mdns" } }
     }

@@ -8,18 +8,18 @@ import Testing
 @testable import HexlistSession
 @testable import HexlistStore
 
-@Suite("Weight of what waits, on real sessions", .timeLimit(.minutes(5)))
+@Suite("Memory limits of received hexes on real sessions", .timeLimit(.minutes(5)))
 struct InboundWeightTests {
-    @Test("what a session left behind counts until the store has answered, and is given back then", arguments: [true, false])
+    @Test("hexes of an ended session count until the store has answered, and are released then", arguments: [true, false])
     func givenBack(endsFirst: Bool) async throws {
         let (one, two) = try await trustingNodes(on: InMemoryLink())
         let gate = DispatchSemaphore(value: 0)
-        defer { gate.signal() }  // the store's writer goes on, however the test ends
+        defer { gate.signal() }  // the store's writer continues however the test ends
         two.node.store.submit({ _ in try gate.take() }, completion: { _ in })
         func send() async throws { _ = try await one.node.outbox.send(SendRequest(content: .hex(HexContent()), peers: [two.id])) }
         try await send()
         try await eventually("the first hex waits for the store") { await two.node.waiting.all > 0 }
-        // The others weigh as much, or a byte more where their number has two digits.
+        // The others weigh as much, or a byte more if their number has two digits.
         let each = await two.node.waiting.all
         for _ in 2...20 { try await send() }
         try await eventually("20 hexes wait") { await two.node.waiting.all >= 20 * each }
@@ -37,13 +37,13 @@ struct InboundWeightTests {
         try await two.stop()
     }
 
-    @Test("while the others have all there is waiting, a trusted peer with nothing waiting is read; who is held goes on after it")
+    @Test("while other peers use all memory, a trusted peer without waiting hexes is still read; paused peers resume later")
     func fairness() async throws {
         let (one, two) = try await trustingNodes(on: InMemoryLink())
         let other = InboundMemoryLimit.Owner.peer(PeerID(UUIDBytes(high: 7, low: 7)))
         await two.node.change(other, by: 64 << 20)
         #expect(try await one.send(to: two).state == .stored)
-        // As much as its own part: it is held back, until there is room again.
+        // As much as its own share: it is paused until memory is free.
         await two.node.change(.peer(one.id), by: 256 << 10)
         async let late = one.send(to: two, description: "late")
         try await eventually("one is not read") { await !two.node.isReadingAll }

@@ -10,12 +10,12 @@ import Testing
 @testable import HexlistStore
 
 extension Node {
-    /// As many strangers as are remembered were refused for now.
+    /// Temporarily refuses as many strangers as are remembered.
     fileprivate func refuseStrangers() {
         invitations.refused = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
     }
 
-    /// Ends every session as an idle one is ended.
+    /// Ends each session as an idle one.
     fileprivate func endSessions() {
         for session in sessions.values { session.act { $0.end(.idle, &$1) } }
     }
@@ -34,12 +34,12 @@ extension Node {
     }
 }
 
-@Suite("Whoever was refused for now is told when more is taken", .serialized, .timeLimit(.minutes(5)))
+@Suite("Temporarily refused peers are notified when hexes are accepted again", .serialized, .timeLimit(.minutes(5)))
 struct InvitationTests {
-    /// How a refusal is over although its `retryAfter`, at least a minute, is not.
+    /// The change that ends a refusal before its `retryAfter` of at least a minute.
     enum Change: String, Sendable, CaseIterable { case trust, policy, room, roster }
 
-    /// One sends two hexes; the second node takes none of them, or one.
+    /// One node sends two hexes, of which the second node accepts none or one.
     /// - Returns: their rows.
     private func refused(_ one: TestNode, _ two: TestNode, by change: Change) async throws -> [Int64] {
         if change == .room {
@@ -76,7 +76,7 @@ struct InvitationTests {
         return (one, two)
     }
 
-    @Test("on the session there is, and on a new one where there is none", arguments: Change.allCases, [true, false])
+    @Test("on an open session, and on a new one if there is none", arguments: Change.allCases, [true, false])
     func told(change: Change, hasSession: Bool) async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodes(change, on: link)
@@ -95,7 +95,7 @@ struct InvitationTests {
         try await two.stop()
     }
 
-    @Test("a tray with room again is one too: a held hex that is deleted lets the next in")
+    @Test("freed space counts too: deleting a held hex lets the next one in")
     func roomInTheTray() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodes(.room, on: link)
@@ -108,18 +108,18 @@ struct InvitationTests {
         try await two.stop()
     }
 
-    @Test("who is away meanwhile is told when it is back", arguments: [Change.policy, .room])
+    @Test("a peer that is away is notified when it returns", arguments: [Change.policy, .room])
     func toldLater(change: Change) async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodes(change, on: link)
         let rows = try await refused(one, two, by: change)
-        // It hides: a stranger's sessions with it end, and it answers none.
+        // It hides: sessions of strangers with it end, and it answers none.
         await one.node.change { $0.announce = false }
         try await eventually { try await !two.verified().contains(one.id) }
         try await make(change, at: two, of: one)
         #expect(await two.node.invitedLater == [one.id])
         await one.node.change { $0.announce = true }
-        // The back-off of its probes is up to minutes; after sleep everybody is probed at once.
+        // The back-off of its probes is up to minutes; after sleep all peers are probed at once.
         try await eventually("one is announced again") { try await two.node.peers().contains { $0.uuid == one.id } }
         for node in [one, two] { await node.node.wake() }
         #expect(try await one.ends(of: rows) == [.held, .held])
@@ -128,7 +128,7 @@ struct InvitationTests {
         try await two.stop()
     }
 
-    @Test("of strangers that are away as many are remembered as of those that were refused, and every trusted one")
+    @Test("of absent strangers as many are remembered as of refused ones, and each trusted peer")
     func laterBound() async throws {
         let one = try await TestNode("one", on: nil)
         let peers = (1...100).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) }
@@ -169,7 +169,7 @@ struct InvitationTests {
         #expect(turns.next() == peers[3] && turns.next() == nil)
     }
 
-    @Test("the sender's own trust is a reason to try, whatever it leads to")
+    @Test("the sender's new trust triggers a retry, whatever its result")
     func sendersTrust() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodes(.trust, on: link)
@@ -182,7 +182,7 @@ struct InvitationTests {
         try await two.stop()
     }
 
-    @Test("an older session that does not answer ends with Bye silent")
+    @Test("an unresponsive older session ends with Bye silent")
     func unansweredSession() async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)

@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistNode
 @testable import HexlistStore
 
-@Suite("Who is told that more is taken", .timeLimit(.minutes(5)))
+@Suite("Peers to notify that hexes are accepted again", .timeLimit(.minutes(5)))
 struct InvitationsTests {
     private static let strangers = (1...100).map { PeerID(UUIDBytes(high: 0x8000, low: $0)) }
     private let friend: PeerRecord
@@ -18,7 +18,7 @@ struct InvitationsTests {
             unread: 0, held: 0, heldBytes: 0, queued: 0, endpoints: [])
     }
 
-    @Test("those that are here are dialled, eight at once, and a trusted peer first; nobody is told twice")
+    @Test("online peers are dialled, eight at once, trusted ones first; none is notified twice")
     func here() async throws {
         try await StandIn.with { host in
             await host.run { host in
@@ -34,7 +34,7 @@ struct InvitationsTests {
         }
     }
 
-    @Test("who is not reached, is away or leaves is told with its next Hello, once")
+    @Test("a peer that is away, unreachable or leaves is notified once, by its next Hello")
     func later() async throws {
         try await StandIn.with { host in
             let (here, away) = (Self.strangers[0], Self.strangers[1])
@@ -53,7 +53,7 @@ struct InvitationsTests {
         }
     }
 
-    @Test("of those that are away 64 strangers are remembered, the newest among them, and every trusted peer")
+    @Test("of absent strangers the newest 64 are remembered, and each trusted peer")
     func bound() async throws {
         try await StandIn.with { host in
             let invited = await host.run { host in
@@ -67,7 +67,7 @@ struct InvitationsTests {
         }
     }
 
-    @Test("a peer in conflict, or blocked here, is not told")
+    @Test("a peer in conflict, or blocked, is not notified")
     func nobody() async throws {
         try await StandIn.with { host in
             var blocked = friend

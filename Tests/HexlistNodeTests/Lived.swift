@@ -3,7 +3,7 @@ import HexlistAPI
 @testable import HexlistStore
 
 extension StoreWriter {
-    /// A round of maintenance as it will be once the daemon has run for some milliseconds more.
+    /// Runs maintenance as if the daemon had run for some more milliseconds.
     func maintain(after milliseconds: Int64) throws -> MaintenanceReport {
         lived += milliseconds
         return try maintain(now: Timestamp.now.milliseconds)

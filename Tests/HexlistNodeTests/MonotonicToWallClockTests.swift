@@ -2,9 +2,9 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Moments by the wall clock")
+@Suite("Wall times of monotonic instants")
 struct WallTimesTests {
-    @Test("a moment keeps its time however the clocks are read, until the wall clock is set")
+    @Test("an instant keeps its wall time until the wall clock is set")
     func stable() {
         let start = ContinuousClock.now
         let moment = start + .seconds(-20)

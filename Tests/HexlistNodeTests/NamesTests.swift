@@ -7,8 +7,8 @@ import Testing
 
 @testable import HexlistNode
 
-/// Whatever others call themselves, the peer that was trusted by a name keeps it.
-@Suite("Names of peers that come and go", .timeLimit(.minutes(5)))
+/// A trusted peer keeps the name it was trusted by, even if other peers use the same name.
+@Suite("Names of peers over time", .timeLimit(.minutes(5)))
 struct NamesTests {
     private func code(_ text: String, at node: TestNode) async throws -> HexlistError.Code? {
         do {
@@ -26,7 +26,7 @@ struct NamesTests {
     }
 
     @Test(
-        "the name it was trusted by finds a peer, whoever calls himself so later; a name that it took later finds nobody else, also after a restart"
+        "the name a peer was trusted by finds it, whoever uses that name later; a name taken later finds no other peer, also after a restart"
     )
     func restart() async throws {
         let link = InMemoryLink()
@@ -57,7 +57,7 @@ struct NamesTests {
             let labels = await one.node.labels(of: [bob.id, stranger.id, one.id]).mapValues { $0.text() }
             #expect(labels == [bob.id: "Bob", stranger.id: "BOB \(stranger.id.shortID) (stranger)"])
         }
-        // Trusted as well, they are still apart.
+        // Both trusted, they stay distinguishable.
         #expect(try await one.node.setTrust(stranger.id, .trusted).alias == "BOB \(stranger.id.shortID)")
         #expect(try await one.node.setTrust(later.id, .trusted).alias == "Robert")
         #expect(try await one.node.resolve("bob").uuid == bob.id)
@@ -65,7 +65,7 @@ struct NamesTests {
         for node in [one, stranger, later] { try await node.stop() }
     }
 
-    @Test("a blocked peer and one that is trusted no more are found by the alias they had, and what is said of them is true")
+    @Test("blocked and formerly trusted peers are found by their old alias, and described correctly")
     func formerly() async throws {
         let link = InMemoryLink()
         let one = try await TestNode("ada", on: link)
@@ -83,7 +83,7 @@ struct NamesTests {
         #expect(try await one.node.resolve("bob").uuid == bob.id)
         #expect(await one.node.label(of: bob.id)?.text() == "Bob (stranger)")
 
-        // An alias is nobody else's, and no UUID.
+        // An alias belongs to one peer, and is not a UUID.
         for alias in ["BOB", "b\u{200D}ob", "cafe", "x \(bob.id.shortID)", "x (trusted)"] {
             let refused = await #expect(throws: HexlistError.self) { try await one.node.change(other.id, PeerChange(alias: .set(alias))) }
             #expect(refused?.code == .badRequest)
@@ -97,7 +97,7 @@ struct NamesTests {
     }
 
     @Test(
-        "the name that is shown with the digits is the alias, also where it is none, whatever the peer calls itself meanwhile",
+        "the name shown with the digits is the alias, even one invalid today, whatever name the peer uses meanwhile",
         arguments: ["Bob", ""])
     func shownName(name: String) async throws {
         let link = InMemoryLink()
@@ -124,13 +124,13 @@ struct NamesTests {
         for node in [one, bob] { try await node.stop() }
     }
 
-    @Test("a trusted peer was seen until its last session ended, also as a restart knows it")
+    @Test("a trusted peer was seen until its last session ended, also after a restart")
     func seen() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodesApart(on: link)
         let peer = try await one.node.resolve(two.id.description)
         let seen = try #require(peer.lastSeen)
-        // The Hello came before the trust, which came before the end.
+        // The Hello came before the trust, and the trust before the end.
         let trusted = try #require(
             try await one.node.store.read { try $0.eventPage(since: 0, limit: 100).items }.first { $0.type == .peerUp })
         try await one.until { node in try await node.store.read { try $0.peer(two.id)?.lastSeenAt ?? 0 } > trusted.at }
@@ -143,7 +143,7 @@ struct NamesTests {
         try FileManager.default.removeItem(at: two.folder)
     }
 
-    @Test("who is trusted by pairing, or by a roster, has an alias as well")
+    @Test("a peer trusted by pairing or roster gets an alias too")
     func others() async throws {
         try await withTwoNodes { one, two in
             _ = await two.node.openPairing()
@@ -154,7 +154,7 @@ struct NamesTests {
             try await one.until { await digits($0) != nil }
             try await two.until { await digits($0) != nil }
             let shown = try #require(await digits(one.node))
-            // What was read counts, and not what it says it is called while the person still looks.
+            // The name the user read counts, not a name the peer takes while the user reads.
             await rename(two, "Alice")
             try await one.until { try await $0.resolve(two.id.description).name == "Alice" }
             _ = try await one.node.confirmPairing(with: two.id, digits: shown)

@@ -10,7 +10,7 @@ import Testing
 @testable import HexlistNode
 
 extension Node {
-    /// A `Pair` as a peer that keeps to nothing would send it.
+    /// A `Pair` of a peer that ignores the protocol's order.
     fileprivate func sendRaw(_ frames: [Pairing], to peer: PeerID) {
         for frame in frames { links[peer]?.sending?.act { $1.append(.send(.pair(frame))) } }
     }
@@ -25,7 +25,7 @@ extension Node {
 
     fileprivate func isDialler(of peer: PeerID) -> Bool { links[peer]?.sending?.connection.role == .dialer }
 
-    /// As after ten minutes.
+    /// Advances as if ten minutes had passed.
     fileprivate func forgetFailures() {
         var fresh = PairingCoordinator(own: identity.fingerprint)
         fresh.lastNumber = pairing.desk.lastNumber
@@ -33,7 +33,7 @@ extension Node {
         pairing.desk = fresh
     }
 
-    /// As when the peer has asked on its session, and the answer to that is under way.
+    /// Puts the node in the state after the peer's request, while the answer is under way.
     /// - Returns: whether the exchange has begun.
     fileprivate func takeRequest(of peer: PeerID) -> Bool {
         guard let session = links[peer]?.sending, let key = session.connection.peerFingerprint else { return false }
@@ -45,14 +45,14 @@ extension Node {
         return pairing.desk.hasExchange(on: ObjectIdentifier(session))
     }
 
-    /// Whether there is one session, and none more on its way or about to be ended.
+    /// Whether there is exactly one session, with none pending or about to end.
     fileprivate func isSettled(with peer: PeerID) -> Bool { count(of: peer) == 1 && !finder.isProbing && !duplicates.isAsking }
 
     fileprivate func dialAgain(_ peer: PeerID) { dial(peer, finder.directory.endpoints(of: peer)) { _, _ in } }
 }
 
 extension TestNode {
-    /// Waits for something of the pairings; sees each state there is when it looks.
+    /// Waits for a state of the pairings; sees the current state when it checks.
     fileprivate func pairing<Value>(_ look: (PairingOverview) -> Value?) async throws -> Value {
         var found: Value?
         try await until { node in
@@ -69,11 +69,11 @@ extension TestNode {
         }
     }
 
-    /// Answers whatever digits are shown until the pairing, from this number on, came to its end.
+    /// Answers all digits shown until the pairing, from this number on, has ended.
     fileprivate func answer(_ peer: PeerID, from number: Int, yes: Bool) async throws -> PairingView.Stage {
         while true {
             let item = try await pairing { overview in
-                // The last one: a request goes on after an exchange that came to nothing.
+                // The last one, because a request continues after a failed exchange.
                 overview.items.last { $0.peer == peer && $0.id >= number }.flatMap { $0.isAnswerable ? $0 : nil }
             }
             guard case .comparing(let digits) = item.stage else { return item.stage }
@@ -95,12 +95,12 @@ extension TestNode {
         try await node.peers().first { $0.uuid == other.id }?.trust.known
     }
 
-    /// Those who watch a node hear nothing of its sessions.
+    /// Subscribers of a node get no events of its sessions.
     fileprivate func untilSessions(_ count: Int, with other: TestNode) async throws {
         try await eventually("\(count) sessions") { await node.count(of: other.id) == count }
     }
 
-    /// Until the node has made up its mind which of two sessions is too many.
+    /// Waits until the node has decided which of two sessions to end.
     fileprivate func untilCompared() async throws {
         try await eventually("one session is kept") { await !node.isComparingSessions }
     }
@@ -123,7 +123,7 @@ private let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] =
 
 @Suite("Pairing of two nodes", .serialized, .timeLimit(isLong ? .minutes(15) : .minutes(5)))
 struct PairingNodesTests {
-    @Test("same digits, two yeses: trust by the whole key on both sides, held hexes in the inbox, larger frames")
+    @Test("same digits, two confirmations: trust by fingerprint on both sides, held hexes in the inbox, larger frames")
     func agreement() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             #expect(try await one.send(to: two, description: "held").state == .held)
@@ -152,7 +152,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("a no, or other digits, of either person: nobody is trusted, and both are told", arguments: [true, false], [true, false])
+    @Test("a no, or wrong digits, of either user: no trust, and both are notified", arguments: [true, false], [true, false])
     func no(askerSaysNo: Bool, byWrongCode: Bool) async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = await two.node.openPairing()
@@ -172,10 +172,10 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("while pairing is off a flood of requests is no event, no prompt and no pairing")
+    @Test("while pairing is off a flood of requests causes no event, prompt or pairing")
     func off() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)  // so that it may speak as fast as it likes
+            _ = try await two.node.setTrust(one.id, .trusted)  // trusted, so that its frames are not rate limited
             try await two.until { _ in try await two.events(.peerUp).count == 1 }
             let before = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items }.count
             let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
@@ -183,7 +183,7 @@ struct PairingNodesTests {
                 let frame = Pairing(step: step, commitment: commit.commitment, nonce: commit.commitment, message: "\u{1B}[2J")
                 await one.node.sendRaw(Array(repeating: frame, count: 500), to: two.id)
             }
-            // Behind them on the same session.
+            // After them on the same session.
             #expect(try await one.send(to: two).state == .stored)
             let overview = await two.node.pairings()
             #expect(overview.items.isEmpty && overview.openUntil == nil)
@@ -192,7 +192,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("a request made while nobody takes it is taken once somebody does")
+    @Test("a request made while the peer is not pairing is answered once it is")
     func anyOrder() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             async let first = one.pair(two.id)
@@ -204,7 +204,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("a request survives its session: it dials, shows new digits, and the old ones are no answer to them")
+    @Test("a request survives its session: it redials and shows new digits; the old ones are no longer accepted")
     func sessionDies() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = await two.node.openPairing()
@@ -222,7 +222,7 @@ struct PairingNodesTests {
             await #expect { try await one.node.confirmPairing(with: two.id, digits: old.digits, number: old.number) } throws: {
                 ($0 as? HexlistError)?.code == .gone
             }
-            // Each that had the own nonce is told, though the request goes on.
+            // Each failure after the nonce was sent is reported, though the request continues.
             try await one.until { _ in
                 try await one.events(.pairingFailed).map(\.data) == [#"{"reason":"lost"}"#]
             }
@@ -233,7 +233,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("a second session does not take an exchange away while people compare, and is one again afterwards")
+    @Test("a second session does not end an exchange while users compare; afterwards one session remains")
     func duplicates() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             try await one.untilSessions(1, with: two)
@@ -241,7 +241,7 @@ struct PairingNodesTests {
             _ = await two.node.openPairing()
             let asked = try await one.node.requestPairing(with: two.id)
             let (here, there) = (try await one.digits(), try await two.digits())
-            // Its older session would be ended by who dialled both.
+            // The peer that dialled both sessions would end the older one.
             let dialler = await one.node.isDialler(of: two.id) ? one : two
             let other = dialler.id == one.id ? two : one
             await dialler.node.dialAgain(other.id)
@@ -260,7 +260,8 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("nor does it where the exchange has only begun: the other side sees the digits first, and its answer would be lost")
+    @Test(
+        "a second session does not end an exchange that has just begun: the other side sees the digits first, and its answer would be lost")
     func duplicateOfTheFirstStep() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             // Both dial at the start.
@@ -275,7 +276,7 @@ struct PairingNodesTests {
             await dialler.node.dialAgain(other.id)
             try await dialler.untilSessions(2, with: other)
             try await dialler.untilCompared()
-            // What it would have said has been said by then.
+            // All its messages have been sent by then.
             #expect(try await other.send(to: dialler).state == .held)
             #expect(await dialler.node.count(of: other.id) == 2)
             _ = await dialler.node.closePairing()
@@ -283,7 +284,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("both ask at once, with and without a session, saying yes or one of them no: the same end on both sides")
+    @Test("both ask at once, with and without a session, both confirm or one refuses: the same result on both sides")
     func races() async throws {
         let rounds = isLong ? 500 : 50
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
@@ -313,7 +314,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("of however many sessions two peers open at once, one stays")
+    @Test("of any number of sessions that two peers open at once, one stays")
     func manySessions() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for _ in 0..<10 {
@@ -327,7 +328,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("a pairing of strangers keeps their session; blocking the peer ends the pairing")
+    @Test("pairing strangers keep their session; blocking the peer ends the pairing")
     func blocked() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = await two.node.openPairing()
@@ -343,7 +344,7 @@ struct PairingNodesTests {
         }
     }
 
-    @Test("what cannot be asked or answered is said, and changes nothing")
+    @Test("invalid requests and answers are reported, and change nothing")
     func wrong() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for (expected, body) in [

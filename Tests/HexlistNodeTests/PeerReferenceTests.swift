@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("A peer as a person names it")
+@Suite("References to peers on the command line")
 struct PeerReferenceTests {
     static func view(_ uuid: String, _ name: String, alias: String? = nil, state: PeerView.State = .verified, trust: Trust = .stranger)
         -> PeerView
@@ -16,15 +16,15 @@ struct PeerReferenceTests {
 
     static let views = [
         view("AAAA0000-0000-8000-8000-000000000001", "Bob", alias: "Bob", trust: .trusted),
-        view("AAAA0000-0000-8000-8000-000000000002", "bob"),  // calls itself as the trusted one is called
+        view("AAAA0000-0000-8000-8000-000000000002", "bob"),  // uses the trusted peer's name
         view("BBBB0000-0000-8000-8000-000000000003", "phone"), view("CCCC0000-0000-8000-8000-000000000004", "PHONE"),
         view("DDDD0000-0000-8000-8000-000000000005", "Eva now", alias: "Eva", state: .away, trust: .trusted),
         view("EEEE0000-0000-8000-8000-000000000006", "old desk", state: .ghost),
-        view("EEEE0000-0000-8000-8000-000000000007", "eva NOW"),  // calls itself as a trusted one does now
+        view("EEEE0000-0000-8000-8000-000000000007", "eva NOW"),  // uses a trusted peer's current name
         view("F0F00000-0000-8000-8000-000000000008", "pest", alias: "Pest", trust: .blocked),
-        view("F1F10000-0000-8000-8000-000000000009", "Ex, renamed", alias: "Ex"),  // was trusted
+        view("F1F10000-0000-8000-8000-000000000009", "Ex, renamed", alias: "Ex"),  // formerly trusted
         view("F2F20000-0000-8000-8000-00000000000a", "Größe"), view("F3F30000-0000-8000-8000-00000000000b", "nuisance", trust: .blocked),
-        view("F4F40000-0000-8000-8000-00000000000c", "bare", trust: .trusted),  // its alias was taken away
+        view("F4F40000-0000-8000-8000-00000000000c", "bare", trust: .trusted),  // its alias was removed
     ]
 
     @Test(
@@ -50,7 +50,7 @@ struct PeerReferenceTests {
     }
 
     @Test(
-        "a slip of the keyboard is met with whom it meant, an alias before a name that anyone can take",
+        "a typing error gets suggestions, aliases before names that peers chose themselves",
         arguments: [
             ("bbo", "Bob?"), ("Evaa", "Eva?"), ("pset", "Pest (blocked)?"), ("phon", "phone BBBB0000 (stranger)?"), ("nobody", nil),
             ("x", nil), ("ld desk", nil),
@@ -63,7 +63,7 @@ struct PeerReferenceTests {
     }
 
     @Test(
-        "an address is no name of a peer: the advice is the line of the configuration",
+        "an address is not a peer's name: the advice is a line of the configuration",
         arguments: [
             "192.168.7.20", "192.168.7.20:24391", "fd00::20", "[fd00::20]", "[fd00::20]:24391", "fe80::20%eth0", "ada.corp.example",
             "ada.corp.example.", "ada.local:25000", "ada:25000",
@@ -74,7 +74,7 @@ struct PeerReferenceTests {
         #expect(error?.hint?.contains("`peers: [\"\(text)\"]`") == true, "\(error?.hint ?? "")")
     }
 
-    @Test("the address of a peer that was seen there leads to its name")
+    @Test("the address of a peer seen there leads to its name")
     func addressOfPeer() throws {
         var view = try #require(Self.views.first { $0.isPeer && $0.uuid != nil })
         view.endpoints = [
@@ -88,24 +88,24 @@ struct PeerReferenceTests {
         #expect(error?.hint?.contains("peers:") == true)
     }
 
-    @Test("every ambiguity names its candidates by the whole UUID, and says whom one trusts", arguments: ["phone", "EVA now", "AAAA"])
+    @Test("an ambiguous reference lists its candidates by full UUID and trust", arguments: ["phone", "EVA now", "AAAA"])
     func candidates(text: String) throws {
         let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: Self.views) }
         let message = try #require(error).message
         for view in Self.views where [text.lowercased()].contains(view.name.lowercased()) || view.uuid?.begins(with: text) ?? false {
             #expect(message.contains("\(view.uuid?.description ?? "?") (\(view.trust.text))"), "\(message)")
         }
-        // A peer that is found by its alias only is named too.
+        // A peer found only by its alias is listed too.
         let bare = #expect(throws: HexlistError.self) { try PeerReference("bare").resolve(among: Self.views) }
         #expect(bare?.message.contains("F4F40000-0000-8000-8000-00000000000C (trusted)") == true)
     }
 
-    @Test("a stranger whose key was made to begin as a trusted peer's name, or alias, reads does not get what is meant for that one")
+    @Test("a stranger's key made to begin like a trusted peer's name or alias gets no hex meant for that peer")
     func groundKeys() throws {
         let views = [
             Self.view("CAFE0000-0000-8000-8000-000000000001", "x"), Self.view("BEEF0000-0000-8000-8000-000000000002", "y"),
             Self.view("10000000-0000-8000-8000-000000000003", "cafe", alias: "cafe 10000000", trust: .trusted),
-            Self.view("20000000-0000-8000-8000-000000000004", "z", alias: "beef", trust: .trusted),  // an alias of a release before
+            Self.view("20000000-0000-8000-8000-000000000004", "z", alias: "beef", trust: .trusted),  // an alias of an earlier release
         ]
         #expect { try PeerReference("cafe").resolve(among: views) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
         #expect(try PeerReference("beef").resolve(among: views).name == "z")
@@ -113,7 +113,7 @@ struct PeerReferenceTests {
         #expect(try PeerReference("Cafe 10000000").resolve(among: views).trust == .trusted)
     }
 
-    @Test("a stranger that calls itself by another's UUID, or by the beginning of it, is not found by that, nor keeps a whole one from it")
+    @Test("a stranger named like another's UUID, or its prefix, is not found by that, and hides no full UUID")
     func namedLikeAnother() throws {
         let views =
             Self.views + [
@@ -128,23 +128,23 @@ struct PeerReferenceTests {
         #expect(try PeerReference("F4F40000-0000-8000-8000-00000000000C").resolve(among: views).name == "bare")
     }
 
-    @Test("a ghost is named with its reason, and by its UUID")
+    @Test("a ghost is listed with its reason, and by its UUID")
     func ghost() {
         #expect { try PeerReference("old desk").resolve(among: Self.views) } throws: {
             "\($0)".contains("old desk EEEE0000-0000-8000-8000-000000000006 (stranger), stale")
         }
     }
 
-    /// What a stranger that is gone has left: its name.
-    @Test("a former installation keeps nobody from the one that is here")
+    /// The name left behind by a stranger that is gone.
+    @Test("a former installation does not make the present one ambiguous")
     func installedAnew() throws {
         let live = Self.view("11110000-0000-8000-8000-000000000001", "laptop")
         let dead = Self.view("11110000-0000-8000-8000-000000000002", "Laptop", state: .away)
         #expect(try PeerReference("laptop").resolve(among: [dead, live]).uuid == live.uuid)
         #expect(try PeerReference("laptop").resolve(among: [dead]).uuid == dead.uuid)
-        // Both begin so: that is not a name.
+        // Both begin like that, so it is not a name.
         #expect { try PeerReference("1111").resolve(among: [dead, live]) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
-        // Who was trusted, has an alias or is blocked goes on keeping the name, and so does a second one that is here.
+        // A peer that was trusted, has an alias or is blocked keeps the name; so does a second one that is online.
         for other in [
             Self.view("22220000-0000-8000-8000-000000000002", "laptop", alias: "desk", state: .away),
             Self.view("22220000-0000-8000-8000-000000000002", "laptop", state: .away, trust: .trusted),

@@ -6,7 +6,7 @@ import Testing
 @testable import HexlistNode
 @testable import HexlistStore
 
-@Suite("What is known of peers")
+@Suite("Peer registry")
 struct KnownPeersTests {
     private let friend: Fingerprint
     private let known = PeerRegistry(on: MultiThreadedEventLoopGroup.singleton.any(), .system)
@@ -22,7 +22,7 @@ struct KnownPeersTests {
             hexes: 0, unread: 0, held: 0, heldBytes: 0, queued: 0, endpoints: [])
     }
 
-    @Test("a record is of one key: another one with the same UUID is a stranger without a name of one's own")
+    @Test("a record belongs to one key: another key with the same UUID is a stranger without alias")
     func keys() throws {
         let peer = friend.peerID
         let other = try Identity.ephemeral().fingerprint
@@ -42,7 +42,7 @@ struct KnownPeersTests {
         #expect(known.trust(of: other) == .stranger)
     }
 
-    @Test("keys of strangers are bounded: those that are listed stay")
+    @Test("the number of stranger keys is bounded: listed ones stay")
     func bound() {
         var ids: [PeerID] = []
         for number in 0..<2 * 8_192 as Range<UInt64> {

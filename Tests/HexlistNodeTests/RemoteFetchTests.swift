@@ -10,26 +10,26 @@ import Testing
 @testable import HexlistStore
 @testable import HexlistTransfers
 
-/// A remote whose files are in memory, and which copies as it is told.
+/// A remote with files in memory and scripted copying.
 private final class MemoryRemote: ContentService, ContentServices {
     enum Way: Sendable {
         case whole
-        /// Other bytes than were listed.
+        /// Copies other bytes than listed.
         case other(String)
         case fault(RemoteFault)
-        /// It writes a part and never ends.
+        /// Writes a part and never ends.
         case hangs
     }
 
     static let time = Timestamp(milliseconds: 1_500_000_000_123)
     let files: [String: String]
-    /// Documents that have no size.
+    /// Files without a size.
     let sizeless: Set<String>
-    /// Folders that are listed and cannot be read.
+    /// Folders that are listed but cannot be read.
     let unreadable: Set<String>
     let way = Mutex(Way.whole)
     let copies = Mutex(0)
-    /// Whether it was asked by force.
+    /// Whether it was requested with force.
     let isForced = Mutex(false)
 
     init(_ files: [String: String], sizeless: Set<String> = [], unreadable: Set<String> = []) {
@@ -89,7 +89,7 @@ private final class MemoryRemote: ContentService, ContentServices {
     }
 }
 
-/// Files of a remote on their way to a node: real SQLite, real files.
+/// Files of a remote fetched to a node: real SQLite, real files.
 @Suite("Fetching from a remote", .serialized, .timeLimit(.minutes(3))) struct RemoteFetchTests {
     private func with(_ remote: MemoryRemote, _ body: (TestNode, _ to: String) async throws -> Void) async throws {
         let one = try await TestNode("one", on: nil, remotes: remote)
@@ -99,7 +99,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         try await one.stop()
     }
 
-    @Test("a remote beside a peer of its name is found with `rclone.` before it") func sameName() async throws {
+    @Test("a remote with the name of a peer is selected with the prefix `rclone.`") func sameName() async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link, remotes: MemoryRemote(["a": "text"]))
         let two = try await TestNode("two", on: link)
@@ -125,7 +125,7 @@ private final class MemoryRemote: ContentService, ContentServices {
 
     private func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
 
-    @Test("a folder is fetched with all that is in it; a second time nothing is; what has no size is left out") func folder() async throws {
+    @Test("a folder is fetched completely; a second time nothing is; files without size are omitted") func folder() async throws {
         let files = ["docs/a.txt": "a", "docs/sub/größe ／.txt": "bb", "docs/empty": "", "docs/live": "x", "docs/sub/deep/c": "ccc"]
         let remote = MemoryRemote(files, sizeless: ["docs/live"])
         try await with(remote) { one, to in
@@ -151,7 +151,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         }
     }
 
-    @Test("folders in a folder that cannot be read are left out and counted; the named one is refused") func unreadable() async throws {
+    @Test("unreadable sub-folders are omitted and counted; an unreadable named folder is refused") func unreadable() async throws {
         let files = ["d/a": "a", "d/b/x": "x", "d/b/deep/y": "y", "d/c/closed/z": "z", "d/c/f": "ff", "d/e/g": "ggg"]
         try await with(MemoryRemote(files, unreadable: ["d/b", "d/c/closed"])) { one, to in
             let (start, ids) = try await fetch("d", into: to, at: one)
@@ -165,7 +165,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         }
     }
 
-    @Test("a single file that has no size is refused, and one that is not there") func refused() async throws {
+    @Test("a single file without size is refused, and a missing one too") func refused() async throws {
         try await with(MemoryRemote(["live": "x"], sizeless: ["live"])) { one, to in
             for (path, code) in [("live", HexlistError.Code.notSupported), ("no", .notFound), ("", .badRequest)] {
                 await #expect {
@@ -177,7 +177,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         }
     }
 
-    @Test("a file that has another size than was listed fails and leaves nothing", arguments: ["", "longer than it was"])
+    @Test("a file with another size than listed fails and leaves nothing", arguments: ["", "longer than it was"])
     func otherSize(other: String) async throws {
         let remote = MemoryRemote(["a.txt": "listed"])
         remote.way.withLock { $0 = .other(other) }
@@ -189,7 +189,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         }
     }
 
-    @Test("rclone that cannot be used is waited for; the remote's own faults count, and what is not there has failed") func faults()
+    @Test("unavailable rclone is waited for; the remote's own errors count, and a missing file fails") func faults()
         async throws
     {
         let remote = MemoryRemote(["a.txt": "text", "b.txt": "text", "c.txt": "text"])
@@ -214,7 +214,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         }
     }
 
-    @Test("cancelled in the middle: the copying is ended, nothing is left, and it can be tried again") func cancelled() async throws {
+    @Test("cancelled in the middle: copying ends, nothing remains, and a retry works") func cancelled() async throws {
         let remote = MemoryRemote(["a.txt": "0123456789"])
         remote.way.withLock { $0 = .hangs }
         try await with(remote) { one, to in
@@ -232,7 +232,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         }
     }
 
-    @Test("a transfer goes on after a restart, and a link to a remote in a hex is none of a file") func restarted() async throws {
+    @Test("a transfer continues after a restart; a remote's link in a hex is not a file link") func restarted() async throws {
         let remote = MemoryRemote(["a.txt": "0123456789"])
         remote.way.withLock { $0 = .hangs }
         let one = try await TestNode("one", on: nil, remotes: remote)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Roster", .timeLimit(.minutes(5)))
 struct RosterTests {
-    @Test("a key that was imported is trusted before it was ever met, and found at its address")
+    @Test("an imported key is trusted before the first contact, and found at its address")
     func beforeMeeting() async throws {
         let key = try Identity.ephemeral()
         let two = try await TestNode("two", on: nil, identity: key)
@@ -28,7 +28,7 @@ struct RosterTests {
         try await two.stop()
     }
 
-    @Test("an alias that can be none now, as version 1 allowed, makes one by the rule; its trust is taken over")
+    @Test("an alias that is no longer valid is replaced by rule; its trust is imported")
     func oldAliases() async throws {
         let one = try await TestNode("one", on: nil)
         let keys = try [1, 2].map { try #require(Fingerprint(bytes: [UInt8](repeating: $0, count: 32))) }
@@ -42,12 +42,12 @@ struct RosterTests {
         try await one.stop()
     }
 
-    @Test("another key with the UUID of an imported one is no trusted peer")
+    @Test("another key with an imported peer's UUID is not trusted")
     func anotherKey() async throws {
         let key = try Identity.ephemeral()
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
-        // The first half makes the UUID.
+        // The first half determines the UUID.
         let other = try #require(Fingerprint(bytes: key.fingerprint.bytes.dropLast() + [key.fingerprint.bytes[31] ^ 1]))
         #expect(other.peerID == key.fingerprint.peerID)
         #expect(try await one.node.importRoster([RosterEntry(fingerprint: other, name: "two", trust: .trusted)]) == [.changed])
@@ -56,18 +56,18 @@ struct RosterTests {
         try await two.untilListed(one)
         let view = try await one.node.resolve(two.id.description)
         #expect((view.trust, view.fingerprint) == (.stranger, key.fingerprint))
-        // The store lets a second key of one UUID in nowhere.
+        // The store admits no second key for a UUID.
         #expect(try await two.send(to: one).state == .queued)
         let counts = try await one.node.store.read { try $0.counts() }
         #expect((counts.held, counts.unread) == (0, 0))
-        // And what is known of the one is not overwritten with the other.
+        // The stored data of the first key is not overwritten.
         let real = RosterEntry(fingerprint: key.fingerprint, name: "two", trust: .trusted)
         #expect(try await one.node.importRoster([real]) == [.anotherKey])
         try await one.stop()
         try await two.stop()
     }
 
-    @Test("trust that is imported takes in what is held, a block refuses, and a stranger takes neither away")
+    @Test("imported trust accepts held hexes, a block refuses them, and `stranger` changes neither")
     func openSessions() async throws {
         try await withTwoNodes { one, two in
             let key = two.node.identity.fingerprint

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("a shared folder is listed, and fetched with all that is in it; a second time nothing is")
+    @Test("a shared folder is listed and fetched completely; a second time nothing is")
     func listedAndFetched() async throws {
         try await withFriends { one, two, from, to in
             let files = ["a.txt": "a", "2026/b c.jpg": "bb", "2026/Größe/中文.txt": "ccc", "2026/.hidden": "h", "empty": ""]
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test(
-        "a folder that its owner may not read is left out and counted, and the rest is fetched",
+        "an unreadable folder is omitted and counted, and the rest is fetched",
         .enabled(if: geteuid() != 0, "root reads everything"))
     func unreadableFolder() async throws {
         try await withFriends { one, two, from, to in
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("who may not, does not; the answer is the same whatever the reason")
+    @Test("an unauthorised peer is refused, with the same reply whatever the reason")
     func whoMayNot() async throws {
         try await withFriends { one, two, from, to in
             try write(["a.txt": "a", ".hidden/x": "x"], to: from)
@@ -136,11 +136,11 @@ import Testing
             }
             #expect(await code { _ = try await list("photos/a.txt", of: one, at: two) } == .badRequest)
             #expect(try await list("photos", of: one, at: two).map(\.name) == ["a.txt"])
-            // A link put in the place of what was listed.
+            // A link replaces a listed entry.
             try FileManager.default.removeItem(at: from.appending(path: "a.txt"))
             try FileManager.default.createSymbolicLink(atPath: from.path + "/a.txt", withDestinationPath: "/etc/passwd")
             #expect(await code { _ = try await fetch("photos/a.txt", of: one, into: to, at: two) } == .notFound)
-            // The share's own folder replaced by a link to another.
+            // A link to another folder replaces the share's folder.
             try FileManager.default.moveItem(at: from, to: one.folder.appending(path: "moved"))
             try FileManager.default.createSymbolicLink(atPath: from.path, withDestinationPath: "/etc")
             #expect(await code { _ = try await list("photos", of: one, at: two) } == .notFound)
@@ -152,10 +152,10 @@ import Testing
         }
     }
 
-    @Test("a share that ends, ends what is fetched out of it", arguments: ["rm", "group", "trust"])
+    @Test("the end of a share ends its transfers", arguments: ["rm", "group", "trust"])
     func ends(how: String) async throws {
         try await withFriends { one, two, from, to in
-            // So large that not all of it comes before the share ends; a file of holes, which nobody waits for.
+            // A sparse file too large to be fetched before the share ends.
             let size: UInt64 = how == "trust" ? 256 << 20 : 1 << 30
             let file = from.appending(path: "large.bin")
             FileManager.default.createFile(atPath: file.path, contents: nil)
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test("a file that is another one when it is gone on with is fetched anew")
+    @Test("a file that was replaced during a pause is fetched from the start")
     func changedMeanwhile() async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "large.bin")
@@ -206,13 +206,13 @@ import Testing
             _ = try? await two.transfers.retry(id, force: true)
             try await two.until { try await $0.transfers.transfer(id).endedAt != nil }
             let data = try Data(contentsOf: to.appending(path: "large.bin"))
-            // Either all of it came before, or all of it is what it is now.
+            // Either the transfer completed before, or the file has the new content.
             let all: UInt8 = data.count == 64 << 20 ? 1 : 2
             #expect(data.count == (all == 1 ? 64 << 20 : 65 << 20) && data.allSatisfy { $0 == all })
         }
     }
 
-    @Test("small files are fetched together; what is gone or has grown since keeps nothing from the others")
+    @Test("small files are fetched together; missing and grown ones do not affect the others")
     func together() async throws {
         try await withFriends { one, two, from, to in
             let large = String(repeating: "large", count: 100_000)
@@ -232,7 +232,7 @@ import Testing
             let start = try await two.transfers.fetch(
                 TransferRequest(hex: try await two.node.store.addMine(hex, at: 1), to: to.path))
             let ids = try #require(start.first)...(try #require(start.last))
-            // What has grown ends the connection of those it shares it with, which come after a moment.
+            // A grown file ends the connection it shares with others, which are fetched a moment later.
             try await two.until { node in
                 let summary = try await node.transfers.summary(ids)
                 return summary.done + summary.failed == files.count + 1
@@ -270,7 +270,7 @@ import Testing
         }
     }
 
-    @Test("links into shares lead to files there; one in a hex is fetched, of one to a folder the command is named")
+    @Test("links into shares lead to their files; one in a hex is fetched, and for a folder the message names the command")
     func links() async throws {
         try await withFriends { one, two, from, to in
             try write(["a b.txt": "a"], to: from)
@@ -294,7 +294,7 @@ import Testing
             try await two.until { try await $0.transfers.summary(ids).isQuiet }
             let rows = try await two.transfers.page(nil, before: nil, limit: 10).rows
             #expect(rows.map(\.reason) == ["folder", nil] && rows.map(\.state.known) == [.failed, .done])
-            // The command that is named does it.
+            // The command of the message works.
             #expect(rows[0].message?.contains("`hexlist fetch '\(one.id.shortID):photos'`") == true)
             let folder = try await two.transfers.fetch(TransferRequest(service: one.id.shortID, path: "photos", to: to.path))
             let fetched = try #require(folder.first)
@@ -304,7 +304,7 @@ import Testing
         }
     }
 
-    @Test("services are named; what is refused says why")
+    @Test("services are listed; refusals have a reason")
     func services() async throws {
         try await withFriends { one, two, from, _ in
             let views = try await two.transfers.services.all().map(\.view)
@@ -330,7 +330,7 @@ import Testing
     }
 }
 
-/// What became of paths, from any thread.
+/// Results by path, usable from any thread.
 private final class Replies: Sendable {
     private let replies = Mutex<[String: LinkReply]>([:])
     var all: [String: LinkReply] { replies.withLock { $0 } }

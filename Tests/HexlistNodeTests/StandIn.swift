@@ -10,7 +10,7 @@ import NIOPosix
 
 @testable import HexlistNode
 
-/// A host that dials nobody: it remembers whom it was asked to dial.
+/// A host that dials nothing. It records the peers it was asked to dial.
 actor StandIn: InvitationsHost {
     nonisolated let store: HexStore
     nonisolated let eventLoop: any EventLoop

@@ -15,11 +15,11 @@ import Testing
 @testable import HexlistNode
 @testable import HexlistStore
 
-/// A peer whose user does what it likes: sessions with a node, one frame at a time.
+/// A scripted peer: sessions with a node, one frame at a time.
 final class Guest: Sendable {
     let identity: Identity
     let transport: PeerTransport
-    /// Of the sessions that were dialled to it, in that order.
+    /// The sessions that were dialled to it, in order.
     private let dialled = Mutex<[Visit]>([])
 
     init(_ node: TestNode) throws {
@@ -44,7 +44,7 @@ final class Guest: Sendable {
         var isOver: Bool { seen.withLock { $0.isOver } }
         var operations: [HexlistWire.Operation] { frames.map(\.operation) }
         var bye: String? { frames.first { $0.operation == .bye }?.message?.split(separator: ":").first.map(String.init) }
-        /// Of the Hello that came last.
+        /// The last Hello received.
         var frameLimit: Int? {
             frames.compactMap { if case .hello(let hello) = $0.object { hello.maxFrameBytes } else { nil } }.last
         }
@@ -79,7 +79,7 @@ final class Guest: Sendable {
         func closed(on connection: PeerConnection, error: (any Error)?) { seen.withLock { $0.isOver = true } }
     }
 
-    /// - Returns: the newest of the sessions that the node dialled, once both have said Hello on it.
+    /// - Returns: the newest session that the node dialled, once both sides have sent Hello.
     func visited(by node: TestNode, at port: Int) async throws -> Visit {
         let before = dialled.withLock { $0.count }
         let endpoint = Endpoint(host: "127.0.0.1", port: UInt16(port), via: .static)
@@ -91,7 +91,7 @@ final class Guest: Sendable {
         }
     }
 
-    /// - Returns: its port.
+    /// - Returns: the listening port.
     func listen() async throws -> Int {
         try await transport.listen(addresses: ["127.0.0.1"], port: 0) { [self] connection in
             let visit = Visit(connection, identity, readsOn: true)
@@ -102,7 +102,7 @@ final class Guest: Sendable {
         }
     }
 
-    /// - Parameter readsOn: reads more than the first frame. Who does not never sees that it is to hang up.
+    /// - Parameter readsOn: continue reading after the first frame. Otherwise the peer never notices that it should disconnect.
     func visit(_ node: TestNode, readsOn: Bool = true) async throws -> Visit {
         let port = UInt16(await node.node.status().port)
         let report = try await transport.dial([DialTarget(host: "127.0.0.1", port: port)], expecting: node.id).report.get()
@@ -125,7 +125,7 @@ extension Node {
 
 @Suite("Strangers and blocked peers", .timeLimit(.minutes(5)))
 struct StrangerTests {
-    @Test("a stranger may send 64 KiB, and a byte more ends its session; one that is trusted meanwhile may send 1 MiB")
+    @Test("a stranger may send 64 KiB; one byte more ends its session; once trusted it may send 1 MiB")
     func frameLimit() async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
@@ -148,7 +148,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("a blocked peer that comes again is told so and let go, with Hello and without; its hexes are nowhere")
+    @Test("a returning blocked peer is notified and disconnected, with Hello or without; its hexes are not stored")
     func blocked() async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
@@ -171,8 +171,8 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    /// - Parameter stride: each session of so many is one without Hello.
-    @Test("one key has two sessions at most, however fast it opens them, with Hello and without; the newest stay", arguments: [3, 1])
+    /// - Parameter stride: every n-th session has no Hello.
+    @Test("a key has at most two sessions, however fast it opens them, with Hello or without; the newest stay", arguments: [3, 1])
     func sessionsOfOneKey(_ stride: Int) async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
@@ -195,7 +195,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("with two that it dialled, a key has two that were dialled to it at most, whatever it answers")
+    @Test("with two sessions it dialled, a key gets at most two that this side dialled, whatever it answers")
     func sessionsDialledToOneKey() async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
@@ -210,14 +210,14 @@ struct StrangerTests {
         var visits: [Guest.Visit] = []
         for _ in 0..<6 { visits.append(try await guest.visited(by: one, at: port)) }
         try await eventually { visits.prefix(4).allSatisfy(\.isOver) }
-        // Those that are asked and do not answer have 5 s.
+        // Pinged peers have 5 s to answer.
         #expect(visits.prefix(4).allSatisfy { $0.bye == "limit" || $0.bye == "silent" } && visits[0].bye == "limit")
         #expect(await one.node.sessionCount <= 4 && legacy.allSatisfy { !$0.isOver })
         await guest.transport.shutdown()
         try await one.stop()
     }
 
-    @Test("a block ends every session of that key at once, taking trust away ends it as idle", arguments: [Trust.blocked, .stranger])
+    @Test("a block ends all sessions of a key at once; removing trust ends it as idle", arguments: [Trust.blocked, .stranger])
     func trustTaken(_ trust: Trust) async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
@@ -237,7 +237,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("strangers that leave nothing leave no event and no memory; their alerts are counted after the twentieth")
+    @Test("strangers that leave nothing cause no event and use no memory; their alerts are only counted after the twentieth")
     func passing() async throws {
         let one = try await TestNode("one", on: nil)
         for _ in 0..<24 {
@@ -264,7 +264,7 @@ struct StrangerTests {
         try FileManager.default.removeItem(at: one.folder)
     }
 
-    @Test("somebody else who answers where a trusted peer is announced is told of, whatever strangers used up before")
+    @Test("an impostor at a trusted peer's announcement is reported, even if strangers used up the event allowance")
     func impostor() async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
@@ -286,7 +286,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("one that leaves a hex is told of, and listed when it has gone")
+    @Test("a stranger that leaves a hex is reported, and listed after it has gone")
     func leavingSomething() async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
@@ -302,7 +302,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("what a peer causes to be recorded leaves the disk its reserve")
+    @Test("events caused by peers respect the disk reserve")
     func noRoomForEvents() async throws {
         let one = try await TestNode("one", on: nil) { $0.limits.diskReserveBytes = 1 << 60 }
         let guest = try Guest(one)
@@ -317,8 +317,8 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    /// With less patience than the minute a node has, so that nobody waits for it; `SendSlotsTests` has the minute.
-    @Test("a peer that keeps its turn without an end gives it up while another waits")
+    /// Uses a shorter timeout than a node's minute. `SendSlotsTests` tests the minute.
+    @Test("a peer that would keep its slot indefinitely loses it while another waits")
     func turns() async throws {
         let one = try await TestNode("one", on: nil)
         await one.node.setSlots(SendSlots(limit: 1, patience: .init(inAll: .milliseconds(300), withoutProgress: .seconds(3_600))))
@@ -341,7 +341,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("strangers have so many sessions at most, and share what is read of them; trusted peers are not counted")
+    @Test("strangers' sessions are limited and share a read rate; trusted peers do not count")
     func sessionsOfStrangers() async throws {
         let one = try await TestNode("one", on: nil) {
             $0.limits.strangerSessions = 3
@@ -372,7 +372,7 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("strangers whose session has ended and who do not hang up are no more than those who have one")
+    @Test("strangers whose session has ended but who stay connected are no more than those with a session")
     func strangersThatDoNotHangUp() async throws {
         let one = try await TestNode("one", on: nil) { $0.limits.strangerSessions = 3 }
         var guests: [Guest] = []
@@ -382,7 +382,7 @@ struct StrangerTests {
             let visit = try await guest.visit(one, readsOn: false)
             try await visit.hello()
             try await eventually { visit.operations.contains(.hello) }
-            // The newcomer beside three that stay, three that leave, and the one among those whose connection is just being closed.
+            // The newcomer, three that stay, three that leave, and one whose connection is being closed.
             #expect(await one.node.sessionCount <= min(count, 8))
         }
         for guest in guests { await guest.transport.shutdown() }
@@ -390,7 +390,7 @@ struct StrangerTests {
     }
 
     @Test(
-        "draining ends with the last answer, or with the session that owed it, whatever other session there is", arguments: [true, false])
+        "draining ends with the last receipt, or with the session that owed it, regardless of other sessions", arguments: [true, false])
     func draining(isAnswered: Bool) async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
@@ -401,7 +401,7 @@ struct StrangerTests {
         hex.hexDescription = hex.add("on its way")
         _ = try await one.node.outbox.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
         try await eventually { visit.operations.contains(.store) }
-        // A newer session owes nothing.
+        // A newer session has no receipts outstanding.
         let newer = try await guest.visit(one)
         try await newer.hello()
         try await eventually { newer.operations.contains(.hello) }

@@ -11,7 +11,7 @@ import NIOPosix
 @testable import HexlistNode
 @testable import HexlistTransfers
 
-/// A node as it runs, but for Avahi: real TLS over loopback, real SQLite in a folder of its own.
+/// A complete node without Avahi: real TLS over loopback, real SQLite in its own folder.
 struct TestNode {
     let node: Node
     let folder: URL
@@ -74,8 +74,8 @@ struct TestNode {
 
     func verified() async throws -> [PeerID] { try await node.peers().filter { $0.state == .verified }.compactMap(\.uuid) }
 
-    /// Waits until no row is queued any more.
-    /// - Returns: how each ended, in order of rows.
+    /// Waits until no row is queued.
+    /// - Returns: the final state of each row, in order.
     func ends(of rows: [Int64]) async throws -> [OutboxState] {
         var states: [OutboxState] = []
         try await until { node in
@@ -102,7 +102,7 @@ struct TestNode {
     }
 }
 
-/// Two nodes that found each other; the second trusts the first.
+/// Two nodes that found each other. The second trusts the first.
 func trustingNodes(
     on link: InMemoryLink, _ configureOne: (inout NodeConfiguration) -> Void = { _ in }
 ) async throws -> (one: TestNode, two: TestNode) {
@@ -114,12 +114,12 @@ func trustingNodes(
     return (one, two)
 }
 
-/// The same, with the trust of both, and the second has gone since; its folder is still there.
+/// The same with mutual trust; the second node has stopped, and its folder remains.
 func nodesApart(
     on link: InMemoryLink, _ configureOne: (inout NodeConfiguration) -> Void = { _ in }
 ) async throws -> (one: TestNode, two: TestNode) {
     let (one, two) = try await trustingNodes(on: link, configureOne)
-    // A stranger that left nothing would be forgotten with its last session.
+    // A stranger without a hex would be forgotten with its last session.
     _ = try await one.node.setTrust(two.id, .trusted)
     try await two.stop(removing: false)
     try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
@@ -139,7 +139,7 @@ func withTwoNodes(_ body: (TestNode, TestNode) async throws -> Void) async throw
 }
 
 extension PairingView {
-    /// How a pairing stands, in one value.
+    /// The state of a pairing as one value.
     enum Stage: Equatable {
         case waiting, paired
         case comparing(digits: String)

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Two nodes over loopback", .serialized, .timeLimit(.minutes(5)))
 struct TwoNodesTests {
-    @Test("each lists exactly the other, whatever the interfaces and families")
+    @Test("each lists exactly the other, regardless of interfaces and IP versions")
     func discovery() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             let (here, there) = (try await one.verified(), try await two.verified())
@@ -20,7 +20,7 @@ struct TwoNodesTests {
         }
     }
 
-    @Test("a stranger's hex is held, trust takes it in, and a trusted one's goes to the inbox")
+    @Test("a stranger's hex is held, trust moves it to the inbox, and a trusted peer's goes there directly")
     func trust() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             #expect(try await one.send(to: two, description: "first").state == .held)
@@ -35,7 +35,7 @@ struct TwoNodesTests {
         }
     }
 
-    @Test("the same key is one hex, whoever asks how often")
+    @Test("a reused key is one hex, however often it is sent")
     func key() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -50,7 +50,7 @@ struct TwoNodesTests {
         }
     }
 
-    @Test("a blocked peer is told so, and what waits for it is rejected")
+    @Test("a blocked peer is notified, and rows queued for it are rejected")
     func blocked() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .blocked)
@@ -59,7 +59,7 @@ struct TwoNodesTests {
                     .contains { $0.type == .alertReceived && $0.data?.contains("two blocked you.") == true }
             }
             await #expect { try await two.send(to: one) } throws: { ($0 as? HexlistError)?.code == .badRequest }
-            // It is told again on each session, which is no news.
+            // The alert is repeated on each session and recorded once.
             for _ in 1...3 {
                 #expect(try await one.node.dials(two.id))
                 try await eventually { await one.node.hasNoSession }
@@ -70,7 +70,7 @@ struct TwoNodesTests {
         }
     }
 
-    @Test("a peer that stops is away at once; what is sent meanwhile waits and arrives, in order, when it is back")
+    @Test("a stopped peer is away at once; queued hexes arrive in order when it returns")
     func away() async throws {
         let link = InMemoryLink()
         let (one, two) = try await nodesApart(on: link)
@@ -82,7 +82,7 @@ struct TwoNodesTests {
             rows.append(outcome.outboxID)
         }
         #expect(try await one.node.outbox.row(rows[0]).waitingFor?.known == .peer)
-        // A pause after a transfer that failed while it went says nothing of when the next one is: that is when it is back.
+        // The pause after a transfer that failed when it stopped says nothing about the next attempt, which is made on its return.
         await one.node.pause(for: two.id)
         let waiting = try await one.node.outbox.row(rows[0])
         #expect(waiting.waitingFor?.known == .peer && waiting.nextAttemptAt == nil)
@@ -96,7 +96,7 @@ struct TwoNodesTests {
         try await back.stop()
     }
 
-    @Test("many hexes arrive once each and in order, through a window and back-pressure")
+    @Test("many hexes arrive in order, once each, through window and back-pressure")
     func many() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -125,7 +125,7 @@ struct TwoNodesTests {
         try await two.stop()
     }
 
-    @Test("a new name is told on the open session")
+    @Test("a name change is announced on the open session")
     func rename() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             var configuration = await two.node.configuration
@@ -135,7 +135,7 @@ struct TwoNodesTests {
         }
     }
 
-    @Test("oneself and unknown peers cannot be sent to")
+    @Test("sends to oneself and to unknown peers are refused")
     func wrongTargets() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             await #expect { try await one.send(to: one) } throws: { ($0 as? HexlistError)?.code == .badRequest }
@@ -149,7 +149,7 @@ struct TwoNodesTests {
 extension Node {
     fileprivate var hasNoSession: Bool { sessions.values.isEmpty }
 
-    /// As a transfer that failed leaves it.
+    /// State after a failed transfer.
     fileprivate func pause(for peer: PeerID) {
         deliver { deliveries, _ in deliveries.link(to: peer).delivery.pause(until: .now + .seconds(300)) }
     }

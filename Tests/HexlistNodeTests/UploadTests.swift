@@ -12,7 +12,7 @@ import Testing
 @testable import HexlistStore
 @testable import HexlistTransfers
 
-/// Files that come in pieces: real SQLite, real files.
+/// Files uploaded in pieces: real SQLite, real files.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct UploadTests {
     private func withFriends(_ body: (TestNode, TestNode) async throws -> Void) async throws {
         let link = InMemoryLink()
@@ -35,7 +35,7 @@ import Testing
         (try? FileManager.default.contentsOfDirectory(atPath: one.folder.appending(path: "offers").path)) ?? []
     }
 
-    /// Deletes the copies whose offers ended, and waits for it.
+    /// Deletes the copies of ended offers, and waits for it.
     private func tidy(_ one: TestNode) async throws {
         one.transfers.offers.tidyCopies()
         try await called { done in FileOffers.queue.async { done(()) } }
@@ -98,7 +98,7 @@ import Testing
     @Test func aRoundDuringAnUploadLeavesItAlone() async throws {
         try await withFriends { one, two in
             let asked = Mutex(0)
-            // The second piece is asked for when the first is written.
+            // The second piece is requested once the first is written.
             let pieces = AsyncThrowingStream<ByteBuffer, any Error> {
                 let number = asked.withLock { asked in
                     asked += 1

@@ -2,9 +2,9 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Those who watch", .timeLimit(.minutes(5)))
+@Suite("Subscribers to changes", .timeLimit(.minutes(5)))
 struct WatchersTests {
-    @Test("many changes are one element for who does not look; the end comes after what is there")
+    @Test("changes are coalesced for a slow subscriber; the end comes after pending changes")
     func newest() async {
         let watchers = Watchers()
         let (early, late) = (watchers.changes(), watchers.changes())
@@ -18,7 +18,7 @@ struct WatchersTests {
         #expect(await second.next() == nil)
     }
 
-    @Test("a stream that is asked for after the end is over")
+    @Test("a subscription after the end is finished at once")
     func over() async {
         let watchers = Watchers()
         watchers.finish()
