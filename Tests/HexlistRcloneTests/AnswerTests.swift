@@ -6,12 +6,12 @@ import Testing
 
 @testable import HexlistRclone
 
-@Suite("What rclone says") struct AnswerTests {
+@Suite("rclone's output") struct AnswerTests {
     private static func entry(_ name: String, _ size: Int64?, _ time: Int64? = nil) -> FileEntry {
         FileEntry(name: name, kind: size == nil ? .folder : .file, size: size, modified: time.map { Timestamp(milliseconds: $0) })
     }
 
-    @Test("pages go on behind the last entry, in each order", arguments: [FileOrder.name, .size, .time]) func pages(_ order: FileOrder)
+    @Test("pages continue after the last entry, in each order", arguments: [FileOrder.name, .size, .time]) func pages(_ order: FileOrder)
         throws
     {
         let entries = (0..<250).map { (number: Int64) -> FileEntry in
@@ -34,7 +34,7 @@ import Testing
         #expect(listing.page(after: "nonsense", limit: 1) == nil)
     }
 
-    @Test("few listings are kept, and not for long") func cache() {
+    @Test("few listings are cached, and briefly") func cache() {
         let cache = ListingCache()
         let now = ContinuousClock.now
         for number in 0..<10 { cache.keep(RemoteListing([Self.entry("a", 1)], by: .name, leftOut: 0), "r", "\(number)", now: now) }
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        "an entry is read with what can be believed of it; a name that is none leaves it out",
+        "implausible values of an entry are dropped; an entry with an invalid name is omitted",
         arguments: [
             (#"{"Name":"a.txt","Size":3,"MimeType":"text/plain","ModTime":"2026-11-23T00:00:37Z","IsDir":false}"#, "a.txt" as String?),
             (#"{"Name":"..","Size":3,"IsDir":false}"#, nil), (#"{"Name":"a/b","Size":3,"IsDir":false}"#, nil),
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(
-        "times as Go writes them",
+        "times in Go's format",
         arguments: [
             ("2026-11-23T00:00:37Z", "2026-11-23T00:00:37.000Z" as String?), ("2026-11-23T00:00:37.5Z", "2026-11-23T00:00:37.500Z"),
             ("2026-11-23T00:00:37.123456789Z", "2026-11-23T00:00:37.123Z"), ("2026-11-23T00:30:00+01:00", "2026-11-22T23:30:00.000Z"),
@@ -73,7 +73,7 @@ import Testing
         ]) func times(_ text: String, _ time: String?)
     { #expect(Timestamp(rfc3339: text)?.description == time) }
 
-    @Test("the port is that of the line which announces it; the reason of an end is its last failure") func words() {
+    @Test("the port comes from the line that announces it; the reason of an exit is the last error logged") func words() {
         var words = StderrTail()
         let announced = "2026/11/23 00:00:37 NOTICE: Serving remote control on http://127.0.0.1:46073/\n"
         #expect(Array(announced.utf8).compactMap { words.hear([$0]) } == [46_073])
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(
-        "an error is what its words say",
+        "an error is classified by its message",
         arguments: [
             (404, "error in ListJSON: directory not found", RcloneFault.Meaning.notFound as RcloneFault.Meaning?),
             (404, "object not found", .notFound), (500, "webdav root '' doesn't support public links", .noLinks),
@@ -109,12 +109,12 @@ import Testing
     {
         let fault = RcloneFault.refused(status: status, message: message)
         #expect(fault.meaning == meaning)
-        // Once more a moment later, but not a person: only of what is known to pass is that said.
+        // Repeated a moment later, but not by a person: only transient errors are reported as such.
         #expect(fault.mayPass == (meaning == .mayPass || meaning == nil && status == 500))
         #expect((fault.error("r", "p").hint?.hasPrefix("Try again later") == true) == (meaning == .mayPass))
     }
 
-    @Test("a hint of a sign-in is one for the kind of the remote, with the configuration that is used") func signIns() throws {
+    @Test("a sign-in hint fits the kind of remote and names the configuration in use") func signIns() throws {
         let fault = RcloneFault.refused(status: 500, message: "401 Unauthorized")
         var settings = RcloneSettings(configuration: "/etc/rclone.conf", environment: [:])
         #expect(
@@ -125,13 +125,13 @@ import Testing
         #expect(settings.command == "rclone")
     }
 
-    @Test("a remote with the name of the own shares has another as a service, which no remote has") func reservedNames() {
+    @Test("a remote named like this machine's shares gets another service name, which no remote has") func reservedNames() {
         let names = ["shares", "Shares", "rclone.shares", "rclone"]
         #expect(names.map { Rclone.serviceName(of: $0, among: names) } == ["rclone.rclone.shares", "Shares", "rclone.shares", "rclone"])
     }
 
     @Test(
-        "a remote is a plain name",
+        "valid names of remotes",
         arguments: [
             ("dropbox", true), ("my files", true), ("ünï", true), ("", false), (":local", false), ("a:b", false), ("a,b=c", false),
             ("a/b", false),
@@ -139,7 +139,7 @@ import Testing
         ]) func names(_ name: String, _ isName: Bool)
     { #expect(Rclone.isName(name) == isName) }
 
-    @Test("rclone gets the environment without its own variables, and a login that is new each time") func environment() {
+    @Test("rclone's environment lacks RCLONE variables, and each login is new") func environment() {
         var settings = RcloneSettings(environment: [
             "HOME": "/h", "RCLONE_RC_NO_AUTH": "true", "RCLONE_RC_SERVE": "true", "RCLONE_CONFIG_X_TYPE": "local", "NOTIFY_SOCKET": "/x",
             "HEXLIST_SOCKET": "/y", "https_proxy": "http://p",
@@ -156,9 +156,9 @@ import Testing
     }
 }
 
-@Suite("The service of a link that is typed") struct TypedServiceTests {
+@Suite("Service names on the command line") struct TypedServiceTests {
     @Test(
-        "it goes by the host",
+        "a link's host selects the service",
         arguments: [
             ("https://www.dropbox.com/s/x/a.jpg?dl=0", Service.dropbox as Service?), ("https://dropbox.com/s", .dropbox),
             ("https://app.box.com/s/1", .box), ("https://drive.google.com/open?id=1", .googleDrive),

@@ -17,10 +17,10 @@ import Testing
 private enum Installed {
     static let environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C"]
 
-    /// Why the tests cannot be run with the rclone that is there.
+    /// The reason why the tests cannot run with the installed rclone.
     static let obstacle: String? = {
         guard let program = RcloneSettings(environment: environment).program else { return "rclone is not installed" }
-        // "rclone v1.60.1-DEV", and more lines.
+        // "rclone v1.60.1-DEV", followed by more lines.
         let said = (try? ChildProcess.answer(program, ["version"], environment: environment))?.said ?? ""
         guard let start = said.firstRange(of: "rclone v")?.upperBound else { return "rclone does not say its version" }
         let version = said[start...].prefix { $0.isNumber || $0 == "." }
@@ -29,7 +29,7 @@ private enum Installed {
     }()
 }
 
-/// The installed rclone, against its own WebDAV server.
+/// The installed rclone with its own WebDAV server.
 @Suite(
     "rclone itself", .enabled(if: Installed.obstacle == nil, "\(Installed.obstacle ?? "")"), .timeLimit(.minutes(5)), .serialized)
 struct RealRcloneTests {
@@ -46,7 +46,7 @@ struct RealRcloneTests {
         }
     }
 
-    /// Calls `body` with rclone and the path of its configuration, which is written before.
+    /// Calls `body` with rclone and the path of its configuration, after writing it.
     private func with(
         _ configuration: String, idle: Duration = .seconds(60), environment: [String: String] = Self.environment,
         change: (inout RcloneSettings) -> Void = { _ in }, _ body: @Sendable (Rclone, TemporaryFolder) async throws -> Void
@@ -66,7 +66,7 @@ struct RealRcloneTests {
         }
     }
 
-    /// Calls `body` with the port of a WebDAV server of a folder.
+    /// Calls `body` with the port of a WebDAV server for a folder.
     private func serving(_ folder: String, _ body: @Sendable @escaping (Int) async throws -> Void) async throws {
         let path = try #require(RcloneSettings(environment: Self.environment).program)
         let program = Program(path, ["serve", "webdav", "--addr", "127.0.0.1:0", "--config", "/nonexistent/none", folder])
@@ -90,7 +90,7 @@ struct RealRcloneTests {
         }
     }
 
-    @Test("lists folders, refuses links by WebDAV's own word, and says what is not there") func webdav() async throws {
+    @Test("lists folders, refuses links as WebDAV does, and reports missing paths") func webdav() async throws {
         try await TemporaryFolder.with { files in
             mkdir(files.path + "/sub", 0o700)
             try files.write("three", to: "a.txt")
@@ -124,7 +124,7 @@ struct RealRcloneTests {
         }
     }
 
-    @Test("what is wrong with a remote is said as it is, and a remote with the name of the own shares works") func wrongSettings()
+    @Test("errors of a remote are reported, and a remote named like this machine's shares works") func wrongSettings()
         async throws
     {
         try await TemporaryFolder.with { files in
@@ -168,7 +168,7 @@ struct RealRcloneTests {
         await #expect { _ = try await nowhere.remotes() } throws: { "\($0)".contains("/nonexistent/rclone.conf does not exist") }
     }
 
-    @Test("copies files over what is there, says what is not there, and ends with its task", .timeLimit(.minutes(5)))
+    @Test("copies files over existing ones, reports missing ones, and ends with its task", .timeLimit(.minutes(5)))
     func copies() async throws {
         try await TemporaryFolder.with { files in
             mkdir(files.path + "/sub", 0o700)
@@ -196,13 +196,13 @@ struct RealRcloneTests {
                 } catch let fault as RemoteFault { #expect(fault.outcome == outcome, "\(fault)") }
             }
             let task = Task {
-                // By itself: a loaded machine may copy the file before another task cancels this one.
+                // Cancelled from inside, because a loaded machine may copy the file before another task cancels this one.
                 withUnsafeCurrentTask { $0?.cancel() }
                 try await rclone.copy(RemoteLink(remote: "dav", path: #require(SharePath(["a.txt"]))), to: to.path, as: "x")
             }
             await #expect(throws: (any Error).self) { try await task.value }
         }
-        // Without rclone it is waited for.
+        // Without rclone the transfer waits for it.
         try await with("", environment: ["PATH": "/nonexistent"]) { rclone, to in
             do {
                 try await rclone.copy(RemoteLink(remote: "dav", path: #require(SharePath(["a.txt"]))), to: to.path, as: "x")
@@ -220,7 +220,7 @@ struct RealRcloneTests {
         }
     }
 
-    @Test("ends when it is not used, and starts again with the next request") func idle() async throws {
+    @Test("ends when idle, and starts again with the next request") func idle() async throws {
         try await with("[here]\ntype = local\n", idle: .milliseconds(1)) { rclone, folder in
             let here = try #require(try await rclone.remotes().first)
             let path = try #require(SharePath(folder.path.split(separator: "/").map(String.init)))
@@ -232,7 +232,7 @@ struct RealRcloneTests {
         }
     }
 
-    @Test("requests that come while it starts and while it ends are answered, every one") func manyAtOnce() async throws {
+    @Test("requests during start and end are all answered") func manyAtOnce() async throws {
         try await with("[here]\ntype = local\n", idle: .zero) { rclone, folder in
             let here = try #require(try await rclone.remotes().first)
             let path = try #require(SharePath(folder.path.split(separator: "/").map(String.init)))
@@ -245,8 +245,8 @@ struct RealRcloneTests {
         }
     }
 
-    @Test("an encrypted configuration without a command for its password, and with one that fails") func encrypted() async throws {
-        // What rclone writes; the text behind it need not be one, as it is not opened without a password.
+    @Test("an encrypted configuration without a password command, and with a failing one") func encrypted() async throws {
+        // rclone's header. The text after it can be anything, because it is not decrypted without a password.
         let text = "# Encrypted rclone configuration File\n\nRCLONE_ENCRYPT_V0:\n" + String(repeating: "QUJD", count: 40) + "\n"
         try await with(text) { rclone, _ in
             await Self.expect(.gone) {
@@ -266,7 +266,7 @@ struct RealRcloneTests {
         }
     }
 
-    @Test("an rclone that is too old, one that is none, and one that ends at once") func others() async throws {
+    @Test("an rclone that is too old, another program, and one that exits at once") func others() async throws {
         try await TemporaryFolder.with { folder in try await others(folder) }
     }
 

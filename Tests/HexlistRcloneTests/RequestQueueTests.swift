@@ -4,11 +4,11 @@ import Testing
 
 @testable import HexlistRclone
 
-@Suite("The queue of requests", .timeLimit(.minutes(5))) struct RequestQueueTests {
+@Suite("Request queue", .timeLimit(.minutes(5))) struct RequestQueueTests {
     private static let now = ContinuousClock.now
     private static func key(_ number: Int) -> RequestKey { .link(path: .init("\(number)")) }
 
-    /// A queue, and the requests that it has begun.
+    /// A queue and the requests it has started.
     private struct Stage {
         var queue = RequestQueue()
         var begun: [RequestID] = []
@@ -36,7 +36,7 @@ import Testing
 
     private struct Refused: Error {}
 
-    @Test("four run at once; when one ends the next begins, in the order they came") func places() throws {
+    @Test("four run at once; each end starts the next in order of arrival") func places() throws {
         var stage = Stage()
         let ids = try (0..<7).map { try stage.taken($0) }
         #expect(stage.begun == Array(ids[..<4]))
@@ -46,7 +46,7 @@ import Testing
         #expect(stage.begun == Array(ids[..<6]) && stage.queue.count == 5)
     }
 
-    @Test("three attempts, each after a longer pause and with the place given up; then the same is not taken for 3 minutes")
+    @Test("three attempts with growing pauses that free the slot; then the same request is refused for 3 minutes")
     func attempts() throws {
         var stage = Stage()
         let id = try stage.taken(1)
@@ -64,7 +64,7 @@ import Testing
         _ = try stage.taken(1)
     }
 
-    @Test("force starts what pauses; a refusal for good pauses nothing") func force() throws {
+    @Test("force starts a paused request; a permanent refusal causes no pause") func force() throws {
         var stage = Stage()
         for _ in 0..<2 {
             let id = try stage.taken(1, force: true)
@@ -79,20 +79,20 @@ import Testing
         _ = try stage.taken(2)
     }
 
-    @Test("what is told of a cancelled request is dropped, and its place is free") func cancelled() throws {
+    @Test("results of a cancelled request are dropped, and its slot is free") func cancelled() throws {
         var stage = Stage()
         let ids = try (0..<6).map { try stage.taken($0) }
         #expect(stage.queue.cancel(ids[4]).isEmpty, "it waited")
         #expect(stage.queue.cancel(ids[0]) == [ids[5]])
         #expect(stage.end(ids[0], .done) == .dropped && stage.end(ids[4], .mayPass) == .dropped)
         #expect(stage.queue.cancel(ids[0]).isEmpty && stage.queue.ready(ids[0]).isEmpty)
-        // Between two attempts too.
+        // Also between two attempts.
         #expect(stage.end(ids[1], .mayPass) == .again(after: .seconds(1)))
         #expect(stage.queue.cancel(ids[1]).isEmpty)
         #expect(stage.queue.ready(ids[1]).isEmpty && stage.queue.count == 3)
     }
 
-    @Test("what it keeps is bounded, whatever fails") func bounds() throws {
+    @Test("memory is bounded, whatever fails") func bounds() throws {
         var stage = Stage()
         for number in 0..<RequestQueue.most { _ = try stage.taken(number) }
         #expect(stage.add(-1) == .full)
@@ -106,9 +106,9 @@ import Testing
         #expect(stage.queue.remembered == FailureBackoff<RequestKey>.most)
     }
 
-    // MARK: The shell
+    // MARK: Driver
 
-    /// Attempts that wait until the test lets them go.
+    /// Attempts that wait until the test releases them.
     private final class Gate: Sendable {
         private let waiting = Mutex<[AsyncStream<Void>.Continuation]>([])
         let (entered, enter) = AsyncStream.makeStream(of: Void.self)
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test("the shell attempts three times, waits between, and then tells the fault; meanwhile the same is refused")
+    @Test("the driver attempts three times with pauses, then reports the error; meanwhile the same request is refused")
     func attemptsOfTheShell()
         async throws
     {
@@ -151,8 +151,7 @@ import Testing
         #expect(desk.count == 0)
     }
 
-    @Test("an answer that comes after its request was cancelled is dropped; who waited for its place has it") func lateAnswer() async throws
-    {
+    @Test("a result after cancellation is dropped; the next request gets the slot") func lateAnswer() async throws {
         let desk = RequestScheduler { _ in }
         let gate = Gate()
         var entered = gate.entered.makeAsyncIterator()
@@ -167,7 +166,7 @@ import Testing
             }
             for _ in 1...4 { await entered.next() }
             group.cancelAll()
-            // The four hold no place any more, though their attempts are still under way.
+            // The four hold no slots any more, though their attempts still run.
             let fifth = try? await Task { try await desk.perform(Self.key(5), force: false) { 5 } }.value
             #expect(fifth == 5)
             #expect(desk.count == 0)
@@ -179,7 +178,7 @@ import Testing
         }
     }
 
-    @Test("one that waits for its place is cancelled at once") func cancelledInTheLine() async throws {
+    @Test("a request waiting for a slot is cancelled at once") func cancelledInTheLine() async throws {
         let desk = RequestScheduler { _ in }
         let gate = Gate()
         var entered = gate.entered.makeAsyncIterator()

@@ -14,48 +14,48 @@ struct DuplicateSessionsTests {
 
     static let cases: [([DuplicateSessions.Older], [Int])] = [
         ([], []), ([asked], []), ([answered], []),
-        // The oldest that did not answer; if all did, the oldest.
+        // The oldest unresponsive session; if all responded, the oldest.
         ([asked, asked], [0]), ([answered, asked], [1]), ([asked, answered], [0]), ([answered, answered], [0]),
         ([answered, asked, asked, answered], [1, 2, 0]),
-        // Not between the answers of two people.
+        // Not a session with a pairing in progress.
         ([pairing, asked], [1]), ([pairing, answered], [1]), ([pairing, pairing], [0]),
         // Not the evidence of another start.
         ([other], []), ([other, asked], [1]), ([other, answered], [1]), ([asked, other], [0]), ([other, asked, asked], [1, 2]),
     ]
 
-    @Test("with the newest there are two; what did not answer goes first, then the oldest", arguments: cases)
+    @Test("two sessions remain, including the newest; unresponsive ones end first, then the oldest", arguments: cases)
     func surplus(_ older: [DuplicateSessions.Older], _ ending: [Int]) {
         #expect(DuplicateSessions.surplus(older) == (ending, false))
     }
 
-    @Test("a third start ends itself, so that it is found out whether two others live")
+    @Test("a third start is ended, so that it becomes known whether the two others are alive")
     func thirdStart() {
         #expect(DuplicateSessions.surplus([Self.other, Self.other]) == ([], true))
         #expect(DuplicateSessions.surplus([Self.other, Self.asked, Self.other]) == ([1], true))
     }
 
-    @Test("both sides of a duplicate come to the same end")
+    @Test("both sides decide alike about a duplicate")
     func duplicates() {
         let (low, high) = (Self.peers[0], Self.peers[1])
-        // Older dialled by low, newer by high: the one the greater dialled stays.
+        // The older one was dialled by low, the newer by high: the one dialled by the greater UUID stays.
         #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
         #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
-        // The other way round.
+        // The reverse.
         #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
         #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
-        // One dialler: it says Bye to the older.
+        // Both dialled by one side: that side ends the older one.
         #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
         #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
     }
 
-    /// As one side has them: the sessions in the order they opened there, and which of them it dialled.
+    /// One side's view: the sessions in the order they opened there, and which of them it dialled.
     private struct Side {
         var own: PeerID
         var peer: PeerID
         var order: [Int]
         var dialledHere: [Bool]
 
-        /// The one it ends; `nil` if it leaves that to the other side.
+        /// The session that this side ends; `nil` if it leaves that to the other side.
         var ends: Int? {
             let (older, newer) = (order[0], order[1])
             switch DuplicateSessions.verdict(
@@ -68,7 +68,7 @@ struct DuplicateSessionsTests {
         }
     }
 
-    @Test("whoever dialled, and in whichever order either side has them: one goes, and the same one for both")
+    @Test("for any dialler and any order on either side, exactly one session ends")
     func verdicts() throws {
         let peers = try ["00000000-0000-8000-8000-000000000001", "F0000000-0000-8000-8000-000000000001"].map {
             try #require(PeerID($0))

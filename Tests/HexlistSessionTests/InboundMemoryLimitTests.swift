@@ -7,7 +7,7 @@ struct InboundRoomTests {
     private static let peers = (1...6).map { InboundMemoryLimit.Owner.peer(PeerID(UUIDBytes(high: UInt64($0), low: 0))) }
     private static let limits = InboundMemoryLimit.Limits(all: 64, strangers: 16, peer: 2)
 
-    @Test("all together: at the bound nobody is read, until a quarter is free again; but of each trusted peer a little is")
+    @Test("at the common bound reading stops until a quarter is free, except for a small share of each trusted peer")
     func all() {
         var room = InboundMemoryLimit(limits: Self.limits)
         for peer in Self.peers.prefix(4) {
@@ -18,14 +18,14 @@ struct InboundRoomTests {
         let becameFull = room.change(Self.peers[0], by: 4)
         #expect(becameFull && room.all == 64)
         #expect(!room.mayRead(Self.peers[0]) && !room.mayRead(Self.peers[3]) && !room.mayRead(.strangers))
-        // The fifth, that has nothing waiting: until it has its little.
+        // The fifth peer has nothing waiting, so it may use its own share.
         #expect(room.mayRead(Self.peers[4]))
         let changedByALittle = room.change(Self.peers[4], by: 1)
         #expect(!changedByALittle)
         #expect(room.mayRead(Self.peers[4]))
         _ = room.change(Self.peers[4], by: 1)
         #expect(!room.mayRead(Self.peers[4]) && room.mayRead(Self.peers[5]))
-        // With every batch a little becomes free: nobody is let go for that.
+        // Each batch frees a small share, which resumes no peer.
         let changedByABatch = room.change(Self.peers[0], by: -10)
         #expect(!changedByABatch)
         #expect(!room.mayRead(Self.peers[0]))
@@ -34,7 +34,7 @@ struct InboundRoomTests {
         #expect(room.mayRead(Self.peers[0]) && room.mayRead(.strangers))
     }
 
-    @Test("strangers have one part together, and take nothing from trusted peers")
+    @Test("strangers have one common share, and take nothing from trusted peers")
     func strangers() {
         var room = InboundMemoryLimit(limits: Self.limits)
         let becameFull = room.change(.strangers, by: 16)
@@ -46,7 +46,7 @@ struct InboundRoomTests {
         #expect(becameFree && room.mayRead(.strangers))
     }
 
-    @Test("who has nothing waiting is not remembered")
+    @Test("a peer without waiting hexes uses no memory")
     func forgets() {
         var room = InboundMemoryLimit(limits: Self.limits)
         for peer in Self.peers {

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// One peer: its transport, its table, and its delegate, which keeps the events of its sessions.
+/// One peer: its transport, its session table, and a delegate that records events.
 private final class Side: SessionDelegate {
     struct Seen {
         var sessions: [PeerSession] = []
@@ -87,7 +87,7 @@ private final class Side: SessionDelegate {
 
 @Suite("Sessions over TLS on loopback", .timeLimit(.minutes(5)))
 struct PeerSessionTests {
-    /// Two sides with one session, which `dialer` dialled.
+    /// Two sides with one session, opened by `dialer`.
     private static func open(_ dialer: Side, _ acceptor: Side) async throws {
         try await dialer.dial(try await acceptor.listen(), acceptor.identity.peerID)
         try await eventually("both said Hello") { dialer.now.sessions.count == 1 && acceptor.now.sessions.count == 1 }
@@ -98,7 +98,7 @@ struct PeerSessionTests {
     }
 
     @Test(
-        "hexes arrive in order, and the answer of the delegate comes back",
+        "hexes arrive in order, and the delegate's result is sent back",
         arguments: [
             DeliveryResult.stored, .held, .duplicate(of: .held), .refused(.storageFull, retryAfter: 60),
         ])
@@ -122,7 +122,7 @@ struct PeerSessionTests {
         await Self.shutDown(one, two)
     }
 
-    @Test("a request to pair that is refused is answered with one `cancel`")
+    @Test("a refused pairing request is answered with one `cancel`")
     func pairing() async throws {
         let (one, two) = (try Side(), try Side())
         try await Self.open(one, two)
@@ -136,7 +136,7 @@ struct PeerSessionTests {
         await Self.shutDown(one, two)
     }
 
-    @Test("of too many strangers one gives way, if the delegate allows it", arguments: [true, false])
+    @Test("over the limit of strangers one session ends, if the delegate allows it", arguments: [true, false])
     func strangers(_ givesWay: Bool) async throws {
         var limits = SessionLimits()
         limits.strangerSessions = 1
@@ -155,7 +155,7 @@ struct PeerSessionTests {
         await Self.shutDown(one, two, host)
     }
 
-    @Test("a session that is refused says why and no Hello")
+    @Test("a refused session gets the reason but no Hello")
     func refused() async throws {
         let (one, two) = (try Side(), try Side())
         let port = UInt16(

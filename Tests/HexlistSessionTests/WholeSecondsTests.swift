@@ -3,7 +3,7 @@ import Testing
 @testable import HexlistSession
 
 @Suite struct WholeSecondsTests {
-    @Test("what may be late falls together, at most a second later") func rounding() {
+    @Test("deferrable deadlines are rounded up to whole seconds") func rounding() {
         let some = WholeSeconds.next(from: .now)
         for milliseconds in stride(from: -2_500, through: 2_500, by: 125) {
             let instant = some + .milliseconds(milliseconds)
@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    @Test("what shares a second comes together, and each session once") func shared() {
+    @Test("sessions of one second are returned together, each once") func shared() {
         final class Some {}
         let (one, other, late) = (Some(), Some(), Some())
         let second = WholeSeconds.next(from: .now)

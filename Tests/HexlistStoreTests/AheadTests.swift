@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistStore
 
-/// Hexes that leave before they are written.
+/// Hexes that are sent before their row is committed.
 @Suite(.timeLimit(.minutes(2))) struct AheadTests {
     private final class Told: Sendable {
         let left = Mutex<[Int64]>([])
@@ -20,7 +20,7 @@ import Testing
     init() throws {
         test = try TestStore()
         peer = try TestPeer(1)
-        // A row in `late` makes the commit fail, and nothing before it.
+        // A row in `late` makes only the COMMIT fail.
         try test.store.onWritingConnection { db in
             try db.execute(sql: "CREATE TABLE early (id INTEGER PRIMARY KEY)")
             try db.execute(sql: "CREATE TABLE late (id INTEGER REFERENCES early (id) DEFERRABLE INITIALLY DEFERRED)")
@@ -40,7 +40,7 @@ import Testing
         test.store.enqueue([hex(number)], terms()) { [told] result in Self.done(result, told) }
     }
 
-    /// - Returns: whether the hex left before it was written.
+    /// - Returns: whether the hex was sent before its commit.
     @discardableResult
     private func enqueueAhead(_ number: UInt64, _ terms: EnqueueOptions? = nil) -> Bool {
         test.store.enqueueAhead(hex(number), terms ?? self.terms()) { [told] report in
@@ -56,7 +56,7 @@ import Testing
 
     private static func id(_ report: EnqueueReport) -> Int64? { report.results.first.flatMap { try? $0.get().first?.id } }
 
-    /// Runs what `body` submits as one transaction.
+    /// Commits everything that `body` submits in one transaction.
     private func together(_ body: () -> Void) throws {
         let gate = try Gate(test.store)
         body()
@@ -64,7 +64,7 @@ import Testing
         try? test.store.writeSync { _ in }
     }
 
-    @Test("a hex leaves before it is written, and is told of once more when it is")
+    @Test("a hex is sent before its commit, and reported again after it")
     func order() throws {
         let store = test.store
         let seen = Mutex<[Int]>([])
@@ -79,7 +79,7 @@ import Testing
         #expect(seen.withLock { $0 } == [0, 1])
     }
 
-    @Test("an id with which a hex left is not given again, though its transaction failed")
+    @Test("an id of a hex sent early is not reused, even if its transaction failed")
     func idsAreKept() throws {
         try together {
             enqueueAhead(1)
@@ -90,7 +90,7 @@ import Testing
         #expect(try test.read { try $0.outboxPage(limit: 9).items.isEmpty })
         try together { enqueue(2) }
         #expect(told.done.withLock { $0 } == [nil, 2])
-        // What comes late for the row that never was changes no other.
+        // A late receipt for the missing row changes no other row.
         let late = [Settlement(id: 1, state: .stored)]
         let moves = try test.write { [id = peer.id] in try $0.settle(late, of: id, at: start) }
         #expect(moves.isEmpty)
@@ -98,7 +98,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test("an answer that comes before its row is written is recorded with it", arguments: [1, 64], [false, true])
+    @Test("a receipt that arrives before the commit is recorded with it", arguments: [1, 64], [false, true])
     func earlyAnswer(others: Int, isAwaited: Bool) async throws {
         let answered = Mutex<[OutboxMove]>([])
         try together {
@@ -113,7 +113,7 @@ import Testing
         #expect(try test.read { try $0.outboxRow(1) }?.state == .stored)
     }
 
-    @Test("ids of a batch that made no rows are given to the next one")
+    @Test("ids of a batch that created no rows go to the next batch")
     func unusedIDs() throws {
         let key = PreparedHexes([PreparedHex(messageID: message(7), hasKey: true, body: Array("{}".utf8))])
         for _ in 1...2 {
@@ -125,7 +125,7 @@ import Testing
         #expect(told.left.withLock { $0 } == [2])
     }
 
-    @Test("ids are given in the order of the calls, to those that leave at once and to those that do not")
+    @Test("ids follow the order of calls, for early and normal sends")
     func idsInOrder() throws {
         try together {
             enqueue(1)
@@ -136,19 +136,19 @@ import Testing
         #expect(told.left.withLock { $0 } == [2, 4])
         #expect(told.done.withLock { $0 } == [1, 2, 3, 4])
         #expect(try test.read { try $0.outboxPage(limit: 9).items.map(\.id) } == [1, 2, 3, 4])
-        // A store that is opened again goes on behind them.
+        // A reopened store continues after them.
         #expect(try test.store.onWritingConnection { try StoreCounters(on: $0) }.nextOutbox == 5)
     }
 
-    @Test("after a transaction that failed for the disk nothing leaves early until rows like it were committed")
+    @Test("after a commit that failed for the disk, no hex is sent early until such rows have been committed")
     func fullDisk() throws {
-        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // as many pages as there are
+        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // no more pages than now
         let large = outgoing(1, to: peer, body: String(repeating: "x", count: 900_000))
         #expect(throws: HexlistError.self) { try test.store.writeSync { try $0.enqueue(large) } }
-        try test.store.writeSync { try $0.run("DELETE FROM early") }  // for this there is room
+        try test.store.writeSync { try $0.run("DELETE FROM early") }  // there is space for this
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
         #expect(!enqueueAhead(2))
-        // A batch that is refused proves nothing.
+        // A refused batch proves nothing.
         test.store.enqueue([hex(2)], terms(bounds: OutboxBounds(rows: 0))) { _ in }
         try test.store.writeSync { _ in }
         #expect(!enqueueAhead(2))
@@ -160,7 +160,7 @@ import Testing
         #expect(told.done.withLock { $0 } == [1, 2])
     }
 
-    @Test("nothing leaves early that may find no room, also for what is not written yet")
+    @Test("no hex is sent early if the bounds might refuse it, counting uncommitted rows")
     func fullOutbox() throws {
         let two = terms(bounds: OutboxBounds(rows: 2))
         try together {
@@ -175,7 +175,7 @@ import Testing
         #expect(told.done.withLock { $0 } == [1, 2, 3])
     }
 
-    @Test("nothing leaves early that may be refused since it failed lately")
+    @Test("no hex is sent early if it might be refused after a recent failure")
     func failedLately() throws {
         enqueueAhead(1)
         let failed = [Settlement(id: 1, state: .failed)]

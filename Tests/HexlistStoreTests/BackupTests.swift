@@ -39,7 +39,7 @@ import Testing
         try store.readSync { reader in
             let count = Int(try reader.counts().inbox)
             #expect(count >= 2_000 && count <= 2_200)
-            // As of one moment: the counters are those of the rows.
+            // A consistent snapshot: the counters match the rows.
             #expect(try Int.fetchOne(reader.db, sql: "SELECT count(*) FROM hex") == count)
             let texts = try test.read { try $0.hex(7)?.content.texts }
             #expect(try reader.hex(7)?.content.texts == texts)
@@ -97,12 +97,12 @@ import Testing
         #expect(error?.code == .storageFull)
         #expect(!FileManager.default.fileExists(atPath: "\(test.folder)/copy"))
         _ = try await backUp(test)
-        await #expect(throws: HexlistError.self) { try await backUp(test) }  // it is there, and stays
+        await #expect(throws: HexlistError.self) { try await backUp(test) }  // the existing file is not replaced
         #expect(FileManager.default.fileExists(atPath: "\(test.folder)/copy"))
     }
 
     @Test(
-        "what somebody made up is no backup, and ends nothing",
+        "a made-up file is refused as a backup, without a trap",
         arguments: [
             "DROP TABLE backupFile", "DROP TABLE peerGroup", "DROP INDEX hexPeer", "DROP TRIGGER hexDeleted", "DELETE FROM tally",
             "ALTER TABLE peer DROP COLUMN notify", "ALTER TABLE hex ADD COLUMN more TEXT", "CREATE TABLE more (id)",
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test(
-        "a store in which another program keeps something of its own is backed up without that, and restored",
+        "a store that contains another program's tables is backed up without them, and restored",
         arguments: [
             "CREATE TABLE more (id); CREATE INDEX moreID ON more (id)", "CREATE INDEX moreColor ON hex (color)",
             "CREATE VIEW more AS SELECT 1",

@@ -4,14 +4,14 @@ import Testing
 
 @testable import HexlistStore
 
-/// What the store tells its observer after commits.
+/// Changes that the store reports to its observer after commits.
 @Suite(.timeLimit(.minutes(5))) struct ChangeTests {
-    /// What is told while `work` runs, one for each commit that tells of something.
+    /// The changes reported while `work` runs, one per commit with changes.
     private func told(by test: TestStore, _ work: () async throws -> Void) async throws -> [StoreChange] {
         let told = Mutex<[StoreChange]>([])
         test.store.observe { change in told.withLock { $0.append(change) } }
         try await work()
-        try test.write { _ in }  // what came before was told before this
+        try test.write { _ in }  // earlier changes are reported before this returns
         test.store.observe(nil)
         return told.withLock { $0 }
     }

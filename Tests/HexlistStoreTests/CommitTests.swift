@@ -85,7 +85,7 @@ import Testing
         let newest = Mutex<Int64?>(nil)
         let done = DispatchSemaphore(value: 0)
         gate.release()
-        // Its time may be over before the other is submitted, then they go together; but not each time.
+        // Its delay may end before the other is submitted, and then they share a transaction; but not each time.
         for number in 1...50 as ClosedRange<Int64> where newest.withLock({ $0 }) == nil {
             test.store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
             test.store.submit(
@@ -149,7 +149,7 @@ import Testing
         let finished = Mutex<[String]>([])
         let done = DispatchSemaphore(value: 0)
         let reader = try DatabaseQueue(path: test.path)
-        /// Names of the pieces that are committed, as another connection sees them.
+        /// Names of the committed write requests, as another connection sees them.
         @Sendable func committed() -> Set<String> {
             Set((try? reader.read { try String.fetchAll($0, sql: "SELECT key FROM meta WHERE value = 'here'") }) ?? [])
         }
@@ -163,7 +163,7 @@ import Testing
                 done.signal()
             }
         }
-        // Five full batches, one that is more than a transaction takes, and somebody's hex behind them all.
+        // Five full batches, one over the limit of a transaction, and an interactive hex after them all.
         for number in 1...5 { submit("many-\(number)", rows: 4_096) }
         submit("most", rows: 20_000)
         submit("few", rows: 11)
@@ -175,7 +175,7 @@ import Testing
         #expect(seen.withLock { $0["many-5"] } == first.union(["many-5"]))
     }
 
-    @Test("a burst is noted once, and over when little passed for a while")
+    @Test("a burst is detected once, and ends after little traffic for a while")
     func residue() {
         var state = MemoryReclaimerState()
         var begun = 0
@@ -189,7 +189,7 @@ import Testing
         _ = state.passed(MemoryReclaimerState.little)
         let onceQuiet = state.isOver()
         #expect(onceQuiet)
-        // And from the start.
+        // Detected from the start.
         let little = state.passed(MemoryReclaimerState.burst - 1)
         let enough = state.passed(1)
         #expect(!little && enough)
@@ -208,7 +208,7 @@ import Testing
                     _ = try writer.enqueue(outgoing(UInt64(number), to: peer))
                     try writer.appendEvent(.peerUp, at: 1)
                     guard number == 3 else { return }
-                    if swallows {  // an operation that failed half way is never half done, whoever catches its error
+                    if swallows {  // a failed operation is undone completely, even if the caller catches its error
                         _ = try? writer.change {
                             try writer.run("DELETE FROM event")
                             try writer.run("INSERT INTO meta (key) VALUES ('no value')")
@@ -306,7 +306,7 @@ import Testing
         try again.close()
     }
 
-    /// What the disk holds when a completion runs is enough: the copy is the store as a power cut would leave it.
+    /// A completion runs only when the disk has everything: the copy is the store after a power cut at that moment.
     @Test func whatIsReportedDoneSurvivesACrash() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -332,7 +332,7 @@ import Testing
         }
     }
 
-    /// A log cut anywhere gives a store that opens, with the first so many transactions whole.
+    /// A WAL cut at any offset gives a store that opens, with a prefix of the transactions complete.
     @Test func aLogCutShortLosesWholeTransactionsOnly() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

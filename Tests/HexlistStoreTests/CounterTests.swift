@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistStore
 
 @Suite struct CounterTests {
-    /// Whatever happens in whatever order, what is kept is what counting every row gives, and the log has no gap.
+    /// After any sequence of operations the counters equal the number of rows, and the event log has no gap.
     @Test(arguments: 1...6) func countersAreWhatCountingGives(_ seed: Int) throws {
         let test = try TestStore()
         var random = SeededGenerator(seed: UInt64(seed))
@@ -55,7 +55,7 @@ import Testing
         let events = try test.read { try $0.eventPage(since: 0, limit: 100_000).items }
         let (oldest, last) = (try test.read { try $0.oldestEvent() }, try test.read { try $0.counts() }.lastEvent)
         #expect(events.map(\.number) == (oldest..<last + 1).map { $0 })
-        // Order in the inbox is that of arrival there.
+        // Inbox order is the order of arrival in the inbox.
         let numbers = try test.read { try $0.hexPage(limit: 1_000) }.items.compactMap(\.inboxNumber)
         #expect(numbers == numbers.sorted(by: >) && Set(numbers).count == numbers.count)
     }

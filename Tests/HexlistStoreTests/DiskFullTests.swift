@@ -78,7 +78,7 @@ import Testing
     }
 
     #if os(Linux)
-        /// A file system of so many bytes over a folder; `false` where that is not allowed.
+        /// Mounts a file system of the given size over a folder; `false` if that is not permitted.
         private static func mountSmall(_ folder: String, bytes: Int, again: Bool = false) -> Bool {
             mount("tmpfs", folder, "tmpfs", again ? UInt(MS_REMOUNT) : 0, "size=\(bytes)") == 0
         }
@@ -91,7 +91,7 @@ import Testing
             return true
         }()
 
-        /// What is small on the wire is counted as it is written: rows of links, twice, in the log and in the file.
+        /// Hexes that are small on the wire are counted as they are stored: rows of links, in the WAL and in the file.
         @Test(.enabled(if: canMount, "mounts a tmpfs, so needs root")) func theReserveIsFreeAfterThousandsOfEmptyLinks() throws {
             let folder = try TestStore.makeFolder()
             defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -109,7 +109,7 @@ import Testing
             var least = Int64.max
             var kept = 0
             fill: while true {
-                // As sessions do: several pieces share a transaction.
+                // Several write requests share a transaction, as with sessions.
                 let results = Mutex<[ReceiveOutcome]>([])
                 let done = DispatchSemaphore(value: 0)
                 for number in 0..<8 {
@@ -136,12 +136,12 @@ import Testing
                 }
             }
             #expect(kept > 8)
-            try store.close()  // which moves the log into the file
+            try store.close()  // close checkpoints the WAL
             least = min(least, StoreFile.freeBytes(path) ?? 0)
             #expect(least >= reserve, "\(least) bytes were left after \(kept) hexes")
         }
 
-        /// Takes all room of a file system but so many bytes.
+        /// Fills a file system except for the given number of bytes.
         private static func fill(_ folder: String, butFor left: Int) throws {
             let free = try #require(StoreFile.freeBytes(folder))
             let descriptor = open(folder + "/ballast", O_CREAT | O_RDWR, 0o600)
@@ -150,7 +150,7 @@ import Testing
         }
 
         @Test(
-            "on a full disk the store is only read; it is written again once there is room",
+            "on a full disk the store is read-only; once there is space it is writable again",
             .enabled(if: canMount, "mounts a tmpfs, so needs root"), arguments: [0, 4, 8, 16, 32, 48, 64, 128], [false, true])
         func fullAtTheStart(kibibytes: Int, wasKilled: Bool) async throws {
             let folder = try TestStore.makeFolder()
@@ -175,10 +175,10 @@ import Testing
 
             unlink(folder + "/ballast")
             if kibibytes % 8 == 0 {
-                try store.writeSync { try $0.setMeta("a", "c") }  // at once
+                try store.writeSync { try $0.setMeta("a", "c") }  // immediate
                 #expect(try store.readSync { try $0.meta("a") } == "c")
             }
-            // By itself, and the observer gets `.room`.
+            // Automatically, and the observer gets `.room`.
             try await eventually { store.fault == nil && told.withLock { $0 }.contains(.room) }
             try store.writeSync { try $0.setMeta("a", "d") }
             #expect(try await store.read { try $0.meta("a") } == "d")
@@ -190,7 +190,7 @@ import Testing
         }
 
         @Test(
-            "a store that cannot be opened again once there is room fails reads, and comes back by itself",
+            "a store that cannot be reopened once there is space fails reads, and recovers automatically",
             .enabled(if: canMount, "mounts a tmpfs, so needs root"))
         func lostWhileItIsOnlyRead() async throws {
             let folder = try TestStore.makeFolder()
@@ -206,12 +206,12 @@ import Testing
             let store = try HexStore(path: path)
             #expect(store.fault?.code == .storageFull)
 
-            // A folder in its place, so that neither connections that write nor one that reads can be opened.
+            // A folder in its place, so that neither write nor read connections can be opened.
             try #require(rename(path, path + ".away") == 0 && mkdir(path, 0o700) == 0)
             unlink(folder + "/ballast")
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<8 {
-                    // Reads in flight, and begun, while the connection is closed.
+                    // Reads in flight and new reads while the connection is closed.
                     group.addTask {
                         for _ in 0..<200 { if let value = try? await store.read({ try $0.meta("a") }) { #expect(value == "b") } }
                     }
@@ -230,7 +230,7 @@ import Testing
         }
 
         @Test(
-            "a full disk is the reason, also while another program has the store open",
+            "a full disk is the reported reason, even while another program has the store open",
             .enabled(if: canMount, "mounts a tmpfs, so needs root"), arguments: [false, true])
         func fullBesideAnotherProgram(isLocked: Bool) async throws {
             let folder = try TestStore.makeFolder()
@@ -268,7 +268,7 @@ import Testing
         }
 
         @Test(
-            "a store that was only read and is closed fails later reads",
+            "a read-only store that is closed fails later reads",
             .enabled(if: canMount, "mounts a tmpfs, so needs root"))
         func readAfterTheEnd() async throws {
             let folder = try TestStore.makeFolder()
@@ -286,7 +286,7 @@ import Testing
         }
 
         @Test(
-            "a store of an earlier version is not read on a full disk: it has to be changed first",
+            "a store of an earlier version is not read on a full disk, because it must be migrated first",
             .enabled(if: canMount, "mounts a tmpfs, so needs root"))
         func fullBeforeAMigration() throws {
             let folder = try TestStore.makeFolder()
@@ -305,7 +305,7 @@ import Testing
             try HexStore(path: path).close()
         }
 
-        /// A real file system without space: COMMIT itself fails, not an operation before it.
+        /// A real full file system: COMMIT itself fails, not an earlier operation.
         @Test(.enabled(if: canMount, "mounts a tmpfs, so needs root")) func aFullFileSystemFailsTheCommitAndRecovers() throws {
             let folder = try TestStore.makeFolder()
             defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -29,7 +29,7 @@ import Testing
             #expect(try reader.offer(ofPath: row.path, identity: "1 2 3 4 6") == nil)
         }
         #expect(try test.read(lived: row.ends) { try $0.offer(row.id, to: one.id) } == nil)
-        // Again, for another peer and longer.
+        // Again for another peer, with a later end.
         try await test.store.offer([offer(1, ends: start + 2_000)], to: [two.id])
         #expect(try test.read(lived: row.ends) { try $0.offer(row.id, to: one.id)?.ends } == start + 2_000)
         #expect(try test.read { try $0.offer(row.id, to: two.id) } != nil)
@@ -37,7 +37,7 @@ import Testing
         #expect(try test.read { try $0.offer(row.id, to: two.id) } == nil)
     }
 
-    @Test("sizes are what peers announced: sums of them stop at 2^62") func hostileSizes() async throws {
+    @Test("sizes come from peers: sums saturate at 2^62") func hostileSizes() async throws {
         let test = try TestStore()
         var row = transfer(try TestPeer(1))
         (row.size, row.bytes, row.state) = (.max, .max, .done)
@@ -49,7 +49,7 @@ import Testing
 
     private static let day: Int64 = 86_400_000
 
-    /// A store with a trusted peer whose files are fetched by themselves.
+    /// A store with a trusted peer whose files are fetched automatically.
     private func fetching(_ limit: Int64) throws -> (test: TestStore, peer: TestPeer) {
         let (test, peer) = (try TestStore(), try TestPeer(1))
         _ = try test.trust(peer)
@@ -65,7 +65,7 @@ import Testing
         return row
     }
 
-    @Test("what arrives of files that nobody asked for is charged to the day it arrives on, however often it comes")
+    @Test("bytes of automatic fetches are charged to the day they arrive")
     func reservations() throws {
         let (test, peer) = try fetching(1_000_000)
         let now = start / Self.day * Self.day
@@ -78,21 +78,21 @@ import Testing
         (row.reservedBytes, row.bytes) = (100_000, 500_000)
         try test.write { [row] in try $0.updateTransfers([row]) }
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 100_000, at: now) == 0 && today(now) == 600_000)
-        // Nothing was given back, as after a kill: bytes that come again are charged again, until the limit is reached.
+        // The charge was not refunded, as after a kill: repeated bytes are charged again up to the limit.
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 400_000, at: now) == 0 && today(now) == 1_000_000)
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 1, at: now) == nil && today(now) == 1_000_000)
-        // The next day begins with the bytes still to come, which count when a hex is looked at.
+        // The next day starts with the outstanding bytes, which count when a hex is checked.
         let next = now + Self.day
         #expect(try today(next) == 100_000)
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 600_000, at: next) == 0 && today(next) == 600_000)
-        // Without the peer's trust, or its limit, nothing comes.
+        // Without trust or an allowance nothing is fetched.
         try test.write { [id = peer.id] writer in
             _ = try writer.change { try writer.run("UPDATE peer SET fetchLimit = NULL WHERE uuid = ?", id.uuid) }
         }
         #expect(try test.store.reserveFetch(row.id, of: peer.id, bytes: 1, at: next) == nil)
     }
 
-    @Test("files that nobody asked for wait for half of the cache at most")
+    @Test("files waiting for automatic fetching use at most half of the cache")
     func halfOfThePool() async throws {
         let (test, peer) = try fetching(1 << 30)
         let add = { (number: UInt8, size: Int64) in
@@ -104,12 +104,12 @@ import Testing
         #expect(try add(2, 200).count == 1)
         let sums = try test.read { try $0.poolSums() }
         #expect(sums.automaticBytes == 500 && sums.automaticFiles == 2 && sums.comingBytes == 500)
-        // Files that somebody asks for have the rest.
+        // Requested files may use the rest.
         #expect(try await test.store.addTransfers([pooled(peer, 3, size: 500)], poolBytes: 1_000).count == 1)
         #expect(try test.read { try $0.poolSums().comingBytes } == 1_000)
     }
 
-    @Test("a file is here for those peers alone that sent it")
+    @Test("a file counts as present only for the peers that sent it")
     func origins() async throws {
         let (test, peer, other) = (try TestStore(), try TestPeer(1), try TestPeer(2))
         let digest = [UInt8](repeating: 1, count: 32)
@@ -140,7 +140,7 @@ import Testing
         (rows[1].state, rows[1].reason, rows[1].endedAt) = (.failed, "changed", start + 5)
         let changed = rows
         try test.write { try $0.updateTransfers(changed) }
-        try test.write { try $0.updateTransfers(changed) }  // told once
+        try test.write { try $0.updateTransfers(changed) }  // reported once
         try test.read { (reader: StoreReader) throws -> Void in
             #expect(try reader.waitingTransfers().items.map(\.id) == [3])
             #expect(try reader.transferPage([.done, .failed], limit: 10).items.map(\.id) == [2, 1])
@@ -150,7 +150,7 @@ import Testing
             #expect(try reader.transferSums(1...3)[.done]?.bytes == 3)
             #expect(try reader.eventPage(since: 0, limit: 9).items.map(\.type) == [.transferDone, .transferFailed])
         }
-        #expect(try await test.store.forgetTransfers([1, 3]) == 1)  // one waits
+        #expect(try await test.store.forgetTransfers([1, 3]) == 1)  // one is waiting
         #expect(try test.write { try $0.maintain(at: start + 31 * 86_400_000) }.filesForgotten == 1)
         #expect(try test.read { try $0.transferPage(limit: 9).items.map(\.id) } == [3])
     }

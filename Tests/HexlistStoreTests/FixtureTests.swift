@@ -5,11 +5,11 @@ import Testing
 
 @testable import HexlistStore
 
-/// A database of every released version stays in `Fixtures`, and opens, migrated, with everything in it.
+/// `Fixtures` has a database of each released version. Each must open, migrate, and keep all its content.
 @Suite struct FixtureTests {
     private static let making = ProcessInfo.processInfo.environment["HEXLIST_MAKE_FIXTURE"]
 
-    /// Writes one row of every kind into a new store at that path, which is then added to `Fixtures` once and for all.
+    /// Writes one row of each kind into a new store at that path, to be added to `Fixtures`.
     @Test(.enabled(if: making != nil, "makes a fixture where HEXLIST_MAKE_FIXTURE names it")) func makeAFixture() throws {
         let path = try #require(Self.making)
         let store = try HexStore(path: path)
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(
-        "rows of an earlier version that somebody made up do not keep the store from opening",
+        "made-up rows of an earlier version do not prevent opening the store",
         arguments: ["bytes = -5", "bytes = 9223372036854775807", "messageID = x'00'", "digest = x''"])
     func madeUpRows(change: String) throws {
         let fixture = try #require(Bundle.module.path(forResource: "version-4", ofType: "sqlite", inDirectory: "Fixtures"))
@@ -56,7 +56,7 @@ import Testing
         let path = folder + "/hexlist.sqlite"
         try FileManager.default.copyItem(atPath: fixture, toPath: path)
         let old = try DatabaseQueue(path: path)
-        // The first was delivered, so that nothing but its row says how long it was.
+        // The first hex was delivered, so only its row still has its length.
         try old.write { try $0.execute(sql: "UPDATE outbox SET \(change) WHERE id = 1") }
         try old.close()
         let store = try HexStore(path: path)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// A copy of a fixture, in a folder of its own.
+    /// A copy of a fixture in its own folder.
     private func copy(of name: String) throws -> (folder: String, path: String) {
         let fixture = try #require(Bundle.module.path(forResource: name, ofType: "sqlite", inDirectory: "Fixtures"))
         let folder = try TestStore.makeFolder()
@@ -79,12 +79,12 @@ import Testing
         let (folder, path) = try copy(of: name)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let old = try DatabaseQueue(path: path)
-        #expect(try old.read { try StoreSchema.isWhole($0, with: "") })  // a backup of such a store is restored
+        #expect(try old.read { try StoreSchema.isWhole($0, with: "") })  // a backup of such a store can be restored
         try old.close()
         try checkOpening(path, of: name)
     }
 
-    /// Copies the files of a store right before each commit: the state that a kill leaves.
+    /// Copies the store's files right before each commit: the state after a kill.
     private final class KillImages: TransactionObserver {
         private let path: String
         private(set) var images: [String] = []
@@ -103,13 +103,13 @@ import Testing
         }
     }
 
-    @Test("a migration that was interrupted is taken up, at each step", arguments: ["version-1", "version-4"])
+    @Test("a migration interrupted at any step is resumed", arguments: ["version-1", "version-4"])
     func interrupted(_ name: String) throws {
         let (folder, path) = try copy(of: name)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration)
         let before = try pool.read { try Int.fetchOne($0, sql: "PRAGMA user_version") }
-        // Pages of the open transaction lie in the WAL already.
+        // The WAL already contains pages of the open transaction.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA cache_size = 1") }
         let images = KillImages(of: path)
         pool.add(transactionObserver: images, extent: .observerLifetime)
@@ -125,7 +125,7 @@ import Testing
         #expect(versions == Set(try #require(before)..<StoreSchema.version))
     }
 
-    @Test("a store of schema 13 opens, with its runs")
+    @Test("a store of schema 13 opens, with its row ranges")
     func schema13() throws {
         let (folder, path) = try copy(of: "version-4")
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -171,7 +171,7 @@ import Testing
         #expect(moves == [OutboxMove(ids: 6...6, peer: friend.id, from: .queued, to: .stored)])
     }
 
-    /// Opens a migrated copy of a fixture, and checks all its content.
+    /// Opens a migrated copy of a fixture and checks all its content.
     private func checkOpening(_ path: String, of name: String) throws {
         let store = try HexStore(path: path)
         defer { try? store.close() }
@@ -193,7 +193,7 @@ import Testing
             #expect(try reader.outboxRows([1, 2, 3, 4]).map(\.state) == [.stored, .rejected, .queued, .queued])
             #expect(try reader.outboxBatch(friend.id, after: 0, limit: 9, maxBytes: 999).items.map(\.id) == [3, 4])
             #expect(try reader.outboxRow(3)?.waitingFor == "backoff")
-            // What a row is about is known from version 4 on.
+            // Rows have a subject since version 4.
             #expect(try reader.outboxRow(3)?.subject == (name == "version-1" ? nil : "Subject 3"))
             #expect(try reader.counts().mine == 1 && reader.counts().inbox == 2)
             let events = try reader.eventPage(since: 0, limit: 100).items
@@ -202,7 +202,7 @@ import Testing
             #expect(events.map(\.number) == Array(1...9))
             #expect(events.last == EventRow(number: 9, at: start, type: .alertReceived, peer: enemy.id, data: "{\"message\":\"hello\"}"))
         }
-        // And it goes on: what was deleted is still known, numbers count on.
+        // It is usable: deleted hexes are still known, and ids continue.
         let sender = Sender(peer: friend.id, fingerprint: friend.fingerprint, name: friend.name, address: "192.168.1.9")
         let outcomes = try store.writeSync {
             try $0.receive([hex(3), hex(9)], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
@@ -217,20 +217,20 @@ import Testing
         #expect(kept == [.stored(9)])
     }
 
-    /// A store of version 1 whose peers had time to take other names.
+    /// A store of version 1 whose peers have changed their names.
     @Test func peersOfVersion1GetTheirAliases() throws {
         let fixture = try #require(Bundle.module.path(forResource: "version-1", ofType: "sqlite", inDirectory: "Fixtures"))
         let folder = try TestStore.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let path = folder + "/hexlist.sqlite"
         try FileManager.default.copyItem(atPath: fixture, toPath: path)
-        // number, name now, alias, trust, names while it was trusted, the newest last
+        // number, current name, alias, trust, names while trusted (newest last)
         let peers: [(UInt8, String, String?, Trust, [String])] = [
             (11, "Bob", nil, .trusted, ["Bob"]), (12, "BOB", nil, .trusted, ["BOB"]),
-            (13, "Robert now", nil, .stranger, ["Rob", "Robert"]),  // was trusted, and goes by another name since
+            (13, "Robert now", nil, .stranger, ["Rob", "Robert"]),  // formerly trusted, with another name since
             (14, "pest now", nil, .blocked, ["pest"]), (15, "never trusted", nil, .stranger, []),
             (16, "blocked at once", nil, .blocked, []),
-            (17, "x", "DESK", .stranger, []),  // `desk` is the friend's, which is older
+            (17, "x", "DESK", .stranger, []),  // `desk` belongs to the friend, which is older
             (18, "cafe", nil, .trusted, ["cafe"]), (19, "y", "beef", .trusted, ["y"]), (20, "Robert", nil, .trusted, ["Robert"]),
             (21, "", nil, .trusted, []),
         ]
@@ -265,7 +265,7 @@ import Testing
                 "Bob", "BOB \(short[1])", "Robert \(short[2])", "pest", nil, nil, "DESK \(short[6])", "cafe \(short[7])", "beef", "Robert",
                 "peer \(short[10])",
             ])
-        // And that is how it stays.
+        // A second start changes nothing.
         try store.close()
         let again = try HexStore(path: path)
         defer { try? again.close() }

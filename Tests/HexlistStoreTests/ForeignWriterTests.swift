@@ -6,10 +6,10 @@ import Testing
 
 @testable import HexlistStore
 
-/// Another program that writes to the store, or checkpoints it, between two transactions: nothing of either is lost.
+/// Another program writes to the store, or checkpoints it, between two transactions. No data of either is lost.
 @Suite(.timeLimit(.minutes(5))) struct ForeignWriterTests {
     private let test: TestStore
-    /// A connection as any program has one, with SQLite's defaults.
+    /// A connection of any program, with SQLite's defaults.
     private let foreign: DatabaseQueue
 
     init() throws {
@@ -28,7 +28,7 @@ import Testing
 
     private func addMine(_ number: Int) throws { _ = try test.write { try $0.insertMine(content("mine \(number)"), at: start) } }
 
-    /// The store as a kill at this moment leaves it.
+    /// The store after a kill at this moment.
     private func afterKill<Value>(_ body: (Database) throws -> Value) throws -> Value {
         let copy = test.folder + "/killed.sqlite"
         for end in ["", "-wal"] {
@@ -49,14 +49,14 @@ import Testing
         try Int.fetchAll(db, sql: "SELECT number FROM foreignNote ORDER BY number")
     }
 
-    @Test("a transaction that was rolled back leaves nothing behind that is written over another program's commit", arguments: [1, 3, 40])
+    @Test("a rolled-back transaction leaves no pages that overwrite another program's commit", arguments: [1, 3, 40])
     func rolledBack(hexes: Int) async throws {
-        // A cache of a few pages, so that much is in the WAL before it is rolled back.
+        // A small page cache, so that many pages are in the WAL before the rollback.
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA cache_size = 20; PRAGMA cache_spill = 20") }
         try addMine(0)
         let parent = try #require(try test.read { try $0.hexPage(HexFilter(location: .mine), limit: 1).items.first?.id })
         for round in 0..<4 {
-            // More links than one hex may have, so that the whole import is rolled back.
+            // More links than a hex may have, so the whole import is rolled back.
             let many =
                 (0..<hexes).map { content("\(round) \($0)", links: max(1, 10_500 / hexes / 3)) } + [content("too many", links: 4_999)]
             await #expect(throws: HexlistError.self) {
@@ -81,7 +81,7 @@ import Testing
         var testDescription: String { rawValue }
     }
 
-    @Test("nothing is lost whatever another program does between two transactions", arguments: Work.allCases)
+    @Test("no data is lost, whatever another program does between two transactions", arguments: Work.allCases)
     func between(_ work: Work) throws {
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
@@ -99,7 +99,7 @@ import Testing
         #expect(try foreign.read(Self.mine).count == 20)
     }
 
-    @Test("ids that another program gave to rows of the outbox are not given again")
+    @Test("outbox ids used by another program are not reused")
     func outboxIDs() throws {
         let peer = try TestPeer(1)
         _ = try test.write { try $0.enqueue(outgoing(1, to: peer)) }
@@ -112,11 +112,11 @@ import Testing
         #expect(try test.read { try $0.outboxPage(limit: 9).items.map(\.id) } == [1, 50])
     }
 
-    @Test("a long WAL is moved into the store once a transaction is done, and begun anew by the next")
+    @Test("a long WAL is checkpointed after a transaction, and restarted by the next one")
     func checkpoint() throws {
         func size(_ end: String) -> Int64 { StoreFile.fileBytes(test.path + end) }
         for text in ["x", "y"] { try test.write { try $0.setMeta("a", String(repeating: text, count: 9 << 20)) } }
-        try test.store.writeSync { _ in }  // behind the checkpoint
+        try test.store.writeSync { _ in }  // after the checkpoint
         let length = size("-wal")
         #expect(length > 16 << 20 && size("") > 9 << 20)
         try test.write { try $0.setMeta("a", String(repeating: "z", count: 9 << 20)) }
@@ -125,7 +125,7 @@ import Testing
         #expect(size("-wal") == 0)
     }
 
-    @Test("a start while another program holds the write lock reads what there is, and goes on once the lock is given up")
+    @Test("a start while another program holds the write lock reads existing data, and continues once the lock is released")
     func lockedAtTheStart() async throws {
         try addMine(0)
         try test.store.close()
@@ -143,7 +143,7 @@ import Testing
         try store.close()
     }
 
-    @Test("a program that reads for long keeps the WAL, and nothing is lost")
+    @Test("a program with a long read keeps the WAL from being reset, and no data is lost")
     func reader() throws {
         let peer = try TestPeer(1)
         _ = try test.trust(peer)

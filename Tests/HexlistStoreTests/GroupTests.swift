@@ -98,15 +98,15 @@ import Testing
         #expect(try imported(RosterEntry(fingerprint: two.fingerprint, name: "Two", trust: .stranger, groups: ["there"])) == .changed)
         #expect(try test.read { try $0.groups() }.map(\.peers.count) == [1, 2])
         #expect(try test.read { try $0.peer(two.id) }?.fingerprint == two.fingerprint)
-        // One name twice, in two spellings, is one group; a name that is there keeps its spelling.
+        // The same name in two spellings is one group. An existing group keeps its spelling.
         let twice = RosterEntry(fingerprint: one.fingerprint, name: "", trust: .stranger, groups: ["new", "NEW", "tHERE"])
         #expect(try imported(twice) == .changed)
         #expect(try test.read { try $0.groups() }.map(\.name) == ["here", "new", "There"])
     }
 
-    @Test("the work of an import grows with peers times groups, and not faster")
+    @Test("the cost of an import is proportional to peers times groups")
     func importIsLinear() async throws {
-        /// Thousands of steps of SQLite's machine for an import into an empty store, and for the same import again.
+        /// Thousands of SQLite VM steps for an import into an empty store, and for the same import again.
         func steps(peers: Int, groups: Int) async throws -> (first: Int, again: Int) {
             let test = try TestStore()
             let names = (0..<groups).map { "group \($0)" }
@@ -136,7 +136,7 @@ import Testing
     }
 }
 
-/// Counts the steps of a connection's statements, in thousands.
+/// Counts VM steps of a connection's statements, in thousands.
 private final class StepCounter {
     private(set) var count = 0
 
@@ -158,7 +158,7 @@ private final class StepCounter {
     }
 
     @Test(
-        "what is set for a peer narrows what trust and receiveFrom allow, and never widens it",
+        "a peer's policy narrows the permissions of trust and receiveFrom, and never widens them",
         arguments: [
             (Trust.trusted, ReceivePolicy.held, PeerReceive.inbox, "inbox"), (.trusted, .held, .held, "held"),
             (.trusted, .held, .nothing, "no"), (.trusted, .everyone, .held, "held"), (.trusted, .trusted, .held, "held"),
@@ -194,7 +194,7 @@ private final class StepCounter {
         try set(test, peer, .held)
         #expect(try test.receive([hex(1), hex(2)], from: peer) == [.held(1), .held(2)])
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .held)])
-        #expect(try test.trust(peer).moved == [])  // trusting again is no change of what was set
+        #expect(try test.trust(peer).moved == [])  // trusting again changes no policy
         try set(test, peer, nil, notify: false)
         #expect(try test.read { try $0.hexPage() }.items.isEmpty)
         let record = try #require(try test.read { try $0.peer(peer.id) })
@@ -203,7 +203,7 @@ private final class StepCounter {
         #expect(try test.read { try $0.hexPage() }.items.map(\.id) == [2, 1])
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.suffix(2).map(\.type) == [.hexReceived, .hexReceived])
         #expect(try test.countersAreRight())
-        // Forgetting forgets it too.
+        // Forgetting the peer removes its policy.
         try set(test, peer, .nothing)
         try test.write { _ = try $0.forgetPeer(peer.id) }
         let forgotten = try #require(try test.read { try $0.peer(peer.id) })

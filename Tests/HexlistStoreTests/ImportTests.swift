@@ -5,9 +5,9 @@ import Testing
 
 @testable import HexlistStore
 
-/// Imports into My Hexlist: nothing twice, and of a folder that changed only what is new.
+/// Imports into My Hexlist: no duplicates, and a changed folder gets its new entries only.
 @Suite("Import into My Hexlist", .timeLimit(.minutes(5))) struct ImportTests {
-    /// A folder with links and folders.
+    /// A folder with links and sub-folders.
     struct Folder {
         var name: String
         var links: [String] = []
@@ -39,13 +39,13 @@ import Testing
             LinkContent(url: content.add(url), linkDescription: content.add("about \(url)"), service: content.add("Unknown"))
         }
 
-        /// Each link with the names of the folders it is in.
+        /// Each link with its folders' names.
         func paths(_ above: String = "") -> [String] {
             links.map { "\(above)\(name)/\($0)" } + inside.flatMap { $0.paths("\(above)\(name)/") }
         }
     }
 
-    /// All texts of a hex in their order.
+    /// All texts of a hex in order.
     private static let digest: @Sendable (HexContent) -> [UInt8] = { hex in
         func texts(_ links: ArraySlice<LinkContent>) -> [String] {
             links.flatMap { [$0.url, $0.linkDescription, $0.service, $0.extra].map(hex.string) }
@@ -64,7 +64,7 @@ import Testing
             folders.map(\.hex), into: parent, merging: merging, at: start, diskReserve: 0, digest: Self.digest)
     }
 
-    /// The links of My Hexlist with the descriptions they are in.
+    /// The links of My Hexlist with their hexes' descriptions.
     private func paths(_ test: TestStore) throws -> [String] {
         try test.read { reader in
             let ids = try reader.hexPage(HexFilter(location: .mine), limit: 10_000).items.map(\.id)
@@ -85,7 +85,7 @@ import Testing
         name: "bar", links: ["a", "b", "b"],
         inside: [Folder(name: "news", links: ["c"], inside: [Folder(name: "daily", links: ["d"])]), Folder(name: "empty")])
 
-    @Test("a folder that changed gets what is new in it, at each level, and nothing the second time")
+    @Test("a changed folder gets its new entries at each level, and none the second time")
     func folders() async throws {
         let test = try TestStore()
         #expect(try await imported(test, [Self.bar]) == HexImport(added: 1, addedInside: 3))
@@ -105,7 +105,7 @@ import Testing
         #expect(top.linkCount == 5 && top.hexesInside == 6 && top.linksInside == 5)
     }
 
-    @Test("what was added is found, and counted where it is")
+    @Test("imported entries are searchable, and counted in their place")
     func index() async throws {
         let test = try TestStore()
         try await imported(test, [Self.bar])
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test("a folder is added by itself where it is not clear which one is meant, or not meant to be merged")
+    @Test("a folder is added separately if the target is ambiguous, or merging is off")
     func ambiguous() async throws {
         let test = try TestStore()
         let (one, two) = (Folder(name: "x", links: ["1"]), Folder(name: "x", links: ["2"]))
@@ -136,7 +136,7 @@ import Testing
         #expect(try await imported(test, [Folder(name: "z", links: ["1", "2"])], merging: false) == HexImport(added: 1))
     }
 
-    @Test("what would make a hex too large to be sent becomes another one")
+    @Test("entries that would make a hex too large to send go to another hex")
     func bounds() async throws {
         let test = try TestStore()
         let full = Folder(name: "full", links: (0..<ProtocolLimits.links).map { "\($0)" })
@@ -147,7 +147,7 @@ import Testing
         #expect(try await imported(test, [Folder(name: "heavy", links: heavy.links.map { "y\($0)" })]) == HexImport(added: 1))
     }
 
-    @Test("into a hex, folders are those that are in it")
+    @Test("an import into a hex matches the folders inside it")
     func inside() async throws {
         let test = try TestStore()
         try await imported(test, [Self.bar])
@@ -166,7 +166,7 @@ import Testing
         #expect(try test.read { try $0.hex(folder) }?.content.childLinks.count == 7)
     }
 
-    @Test("random folders: all that was imported is there, and nothing comes twice", arguments: UInt64(1)...20)
+    @Test("random folders: all imported entries are there, once each", arguments: UInt64(1)...20)
     func random(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         func make(_ level: Int) -> Folder {
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test("looks only at hexes of the imported descriptions, by an index")
+    @Test("reads only hexes with the imported descriptions, by an index")
     func plan() throws {
         let test = try TestStore()
         let plan = try test.read { reader in

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite("When the index gets a turn") struct IndexPaceTests {
+@Suite("When indexing may run") struct IndexPaceTests {
     @Test func atOnceWhileNothingIsWritten() {
         var pace = IndexThrottle()
         let start = ContinuousClock.now

@@ -65,7 +65,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    /// Not an hour later: what peers cause between two rounds is bounded as well.
+    /// Without waiting for an hour: rows caused by peers between two rounds are bounded too.
     @Test func theEventLogIsPrunedAsItIsWritten() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -81,7 +81,7 @@ import Testing
         #expect(try test.countersAreRight())
         let oldest = try test.read { try $0.oldestEvent() }
         #expect(try test.read { try $0.eventPage(since: 0, limit: 1_000).items }.map(\.number) == Array(oldest...500))
-        // A run is one row, however many it stands for; the newest row stays even where it alone is too long.
+        // A range of hexes is one row, however many it stands for. The newest row stays even if it exceeds the bound alone.
         try test.write { $0.eventLogBytes = 10_000 }
         try test.receive((1...900).map { hex($0) }, from: peer)
         #expect(try test.read { try $0.counts() }.lastEvent == 1_400)

@@ -4,17 +4,17 @@ import Testing
 
 @testable import HexlistStore
 
-/// My Hexlist: hexes made, saved, edited and moved, with those inside them.
+/// My Hexlist: hexes created, saved, edited and moved, with their nested hexes.
 @Suite(.timeLimit(.minutes(5))) struct MyHexlistTests {
     private func folder(_ name: String, links: Int = 0) -> HexContent { content(name, links: links) }
 
-    /// The names of a hex and of those inside it, level by level.
+    /// The names of a hex and its nested hexes, by level.
     private func names(_ id: Int64, _ test: TestStore) throws -> [String] {
         let content = try #require(try test.read { try $0.hex(id) }).content
         return [content.string(content.hexDescription)] + content.children.map { content.string($0.hexDescription) }
     }
 
-    /// What each hex says is inside it, against its rows.
+    /// Compares each hex's counts of nested hexes with the rows.
     private func insidesAreRight(_ test: TestStore) throws -> Bool {
         try test.read { reader in
             let ids = try Int64.fetchAll(reader.db, sql: "SELECT id FROM hex")
@@ -80,7 +80,7 @@ import Testing
         let detail = try #require(try test.read { try $0.hex(4) })
         #expect(detail.content.texts == tree.texts && detail.summary.location == .mine && !detail.summary.unread)
         #expect(detail.content.string(detail.content.children[0].extra) == "{\"y\":2}")
-        // One inside another can be saved too, and into a hex.
+        // A nested hex can be saved too, also into a hex.
         #expect(try await test.store.saveMine([2, 1], into: 6, at: start).ids == [7, 8])
         #expect(try names(6, test) == ["A hex", "inside", "tree", "inside"])
         let missing = await #expect(throws: HexlistError.self) { _ = try await test.store.saveMine([1, 99], at: start) }
@@ -90,7 +90,7 @@ import Testing
         await refused("Hex 1 is not in My Hexlist (inbox).") { _ = try await test.store.saveMine([3], into: 1, at: start) }
     }
 
-    @Test("what claims no sender is saved with the one who sent it, so that it is not taken for the user's own")
+    @Test("a received hex without a sender is saved with its actual sender, so that it is not taken for the user's own")
     func savedWithSender() async throws {
         let test = try TestStore()
         let friend = try TestPeer(1)
@@ -102,7 +102,7 @@ import Testing
         let summaries = try saved.ids.map { id in try #require(try test.read { try $0.hex(id) }).summary }
         #expect(summaries.map(\.senderUUID) == [friend.id.description, "SENDER"])
         #expect(summaries.map(\.senderName) == ["", "Sender"])
-        // What is the user's own stays so, copied too.
+        // The user's own hexes stay own, also as copies.
         let own = try await test.store.addMine(nobody, at: start)
         let copied = try await test.store.saveMine([own], at: start)
         #expect(try test.read { try $0.hex(copied.ids[0]) }?.summary.senderUUID == "")

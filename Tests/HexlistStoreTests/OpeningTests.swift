@@ -31,7 +31,7 @@ import Testing
         let peer = try TestPeer(1)
         try test.receive([hex(1)], from: peer)
         try test.store.close()
-        try test.store.close()  // again does nothing
+        try test.store.close()  // a second call does nothing
         #expect(throws: HexlistError.self) { try test.write { try $0.setMeta("a", "b") } }
         #expect(throws: HexlistError.self) { try test.read { try $0.counts() } }
         let again = try HexStore(path: test.path)
@@ -63,7 +63,7 @@ import Testing
         case deadLink, deadRelativeLink, onlyLog, onlyIndexOfLog, onlyJournal
         var testDescription: String { rawValue }
 
-        /// What the message says.
+        /// Text of the error message.
         var says: String {
             switch self {
             case .text, .garbage: "not a SQLite database"
@@ -96,7 +96,7 @@ import Testing
                 let queue = try DatabaseQueue(path: path)
                 try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)") }
                 try queue.close()
-            case .newerInLog:  // the header in the file is the old one still, as after a crash
+            case .newerInLog:  // the header in the file is still the old one, as after a crash
                 try HexStore(path: path).close()
                 let queue = try DatabaseQueue(path: path)
                 try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 99") }
@@ -136,7 +136,7 @@ import Testing
         #expect(error?.code == .storeUnusable)
         #expect(error?.message.contains(path) == true && error?.message.contains(strange.says) == true, "\(error?.message ?? "")")
         #expect(error?.hint?.isEmpty == false)
-        // SQLite may move a log it recovers into the file: nothing else ever changes it.
+        // SQLite may checkpoint a WAL it recovers. Nothing else may change.
         if strange != .pipe, strange != .newerInLog { #expect(FileManager.default.contents(atPath: path) == before) }
         if ![.newerInLog, .damaged, .truncated].contains(strange) {
             #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == names.sorted())
@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(
-        "the cause of a failure is told apart from others with the same code",
+        "causes with the same error code are distinguished",
         arguments: [
             (StoreFault(code: 15 << 8 | 10, message: "disk I/O error", systemError: ENOLCK), "has no locks (No locks available)"),
             (StoreFault(code: 20 << 8 | 10, message: "disk I/O error", systemError: EOPNOTSUPP), "has no locks"),

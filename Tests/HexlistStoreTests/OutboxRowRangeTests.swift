@@ -10,7 +10,7 @@ private enum Rounds {
     static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 }
 
-/// Hexes that are queued together lie together, and each row goes its own way all the same.
+/// Hexes queued together are stored in one pack, and their rows are settled independently.
 @Suite struct OutboxRunTests {
     private func terms(_ peers: [TestPeer], now: Int64 = start, bounds: OutboxBounds = OutboxBounds()) -> EnqueueOptions {
         EnqueueOptions(
@@ -48,8 +48,8 @@ private enum Rounds {
         }
         let row = try #require(try test.read { try $0.outboxRow(9) })
         #expect((row.peer, row.messageID, row.subject, row.bytes) == (peers[1].id, message(4), "Subject 4", 20))
-        #expect(row.digest == [UInt8](repeating: 0, count: 32))  // only those with a key are recognised by it
-        // The bodies go with the last row that needs them.
+        #expect(row.digest == [UInt8](repeating: 0, count: 32))  // only hexes with a key have a digest
+        // The pack is deleted with the last row that needs its bodies.
         for (index, peer) in peers.enumerated() {
             #expect(try test.read { try $0.counts() }.outboxBytes == 100)
             let settlements = (1...5).map { Settlement(id: Int64(index * 5 + $0), state: .stored) }
@@ -107,7 +107,7 @@ private enum Rounds {
         #expect(try test.countersAreRight())
     }
 
-    /// A slice keeps the bodies of its whole pack, so only those who take most of a pack get slices.
+    /// A slice keeps its whole pack in memory, so slices are used only if most of the pack is needed.
     @Test func shortRowsDoNotKeepTheLongOnesOfTheirPacks() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -120,7 +120,7 @@ private enum Rounds {
         }
         #expect(try kept(65_536) == [Int](repeating: 20, count: 20))
         #expect(try kept(.max).count > 20)
-        // What is left of a pack is little of it.
+        // Little of the pack is still needed.
         let settlements = (1...40).filter { $0 % 2 == 1 }.map { Settlement(id: $0, state: .stored) }
         try test.write { _ = try $0.settle(settlements, of: peer.id, at: start) }
         #expect(try kept(.max) == [Int](repeating: 20, count: 20))
@@ -177,7 +177,7 @@ private enum Rounds {
             try $0.enqueue([PreparedHexes(hexes)], terms)
         }
         #expect(try ids(again) == [[41], [42]])
-        // And forgotten in the end, with everything.
+        // Finally forgotten completely.
         try test.write { _ = try $0.cancel([40, 41], at: start) }
         while try test.write({ try $0.maintain(at: start + 400 * day) }).isPartial {}
         for table in ["outbox", "outboxPack", "outboxKey"] { #expect(try count(test, table) == 0) }
@@ -199,9 +199,9 @@ private enum Rounds {
         #expect(try test.countersAreRight())
     }
 
-    /// Rows of 1 … 5 are one peer's, those of 6 … 10 the other's, all of one pack.
+    /// Rows 1 … 5 are for one peer, 6 … 10 for the other, all in one pack.
     @Test(
-        "runs and packs that somebody made up end nothing",
+        "made-up ranges and packs cause no trap",
         arguments: [
             "UPDATE outbox SET last = 9223372036854775807", "UPDATE outbox SET last = last + 3", "UPDATE outbox SET last = last + 1000",
             "UPDATE outbox SET id = -9223372036854775807 WHERE id = 1", "UPDATE outbox SET id = 3 WHERE id = 1",
@@ -227,7 +227,7 @@ private enum Rounds {
             }
         }
         try look()
-        // Each may be refused; a file like that is not mended.
+        // Each operation may be refused, because such a file is not repaired.
         _ = try? test.write { [terms = terms(peers)] in try $0.enqueue([PreparedHexes(more)], terms) }
         for peer in peers.map(\.id) {
             let settlements = [2, 4, 7, 9].map { Settlement(id: $0, state: .rejected, code: "tooLarge") }
@@ -242,7 +242,7 @@ private enum Rounds {
         try look()
     }
 
-    /// Rows of an outbox as anybody would keep them: one for each hex and peer.
+    /// The expected outbox: one row per hex and peer.
     private struct Model {
         struct Row: Equatable {
             var number: UInt64
@@ -313,7 +313,7 @@ private enum Rounds {
                 try test.write { try $0.note(range.map { AttemptRecord(id: $0, attempts: 1, failures: 1) }) }
                 for id in range where model.rows[id]?.state == .queued { model.rows[id]?.failures += 1 }
             default:
-                // Delivered and cancelled rows are forgotten, all others stay.
+                // Delivered and cancelled rows are forgotten; the others stay.
                 try test.write { writer in while try writer.maintain(at: start + 8 * day).isPartial {} }
                 model.rows = model.rows.filter { OutboxFilter.undelivered.contains($0.value.state) }
             }
@@ -363,7 +363,7 @@ private enum Rounds {
         }
     }
 
-    /// Runs as a backup that somebody made up may have them.
+    /// Ranges as in a made-up backup.
     @Test(arguments: ["pack = 3 - pack", "last = last + 3 WHERE id = 6", "last = 9223372036854775807"])
     func aRunThatDoesNotFitItsPackEndsNobody(_ change: String) throws {
         let test = try TestStore()
@@ -398,7 +398,7 @@ private enum Rounds {
             #expect(whole.subject(at: position) == hexes.subject(at: position))
             #expect((whole.subject(at: position) == nil) == (position % 3 == 0))
         }
-        // Whatever lies there, nothing is read beyond it.
+        // Nothing is read beyond a damaged pack's end.
         var damaged = hexes.bytes
         for _ in 0..<4 { damaged[Int.random(in: damaged.indices, using: &random)] = .random(in: 0...255, using: &random) }
         damaged.removeLast(Int.random(in: 0...min(60, damaged.count), using: &random))

@@ -7,9 +7,9 @@ import Testing
 
 @testable import HexlistStore
 
-/// The view `outbox_rows`, through the `sqlite3` program and through SQLite, beside what the store itself reads.
+/// The view `outbox_rows`, read with the `sqlite3` program and with SQLite, compared with the store's own result.
 @Suite struct OutboxRowsViewTests {
-    /// A line of the view.
+    /// A row of the view.
     private struct Line: Decodable, Equatable {
         var id: Int64
         var peer: String
@@ -43,7 +43,7 @@ import Testing
         _ = try test.write { [hexes] in try $0.enqueue([hexes], terms) }
     }
 
-    /// All lines, as both ways read them.
+    /// All rows, read both ways.
     private func lines() throws -> [Line] {
         let rows = try test.read { reader in
             try reader.all("SELECT id, peer, state, attempts, reason, description FROM outbox_rows") { row in
@@ -60,7 +60,7 @@ import Testing
         return rows
     }
 
-    /// The lines that the rows of the store should be.
+    /// The expected rows.
     private func expected() throws -> [Line] {
         try test.read { try $0.outboxPage(limit: 10_000) }.items.map { row in
             let code = [row.code, row.message ?? (row.code == nil ? nil : row.lastError)].compactMap(\.self)
@@ -156,8 +156,8 @@ import Testing
         #expect(try lines().map(\.description) == [nil, "Two"])
     }
 
-    /// SQLite's own count of steps, so no time is measured.
-    @Test("a limit reads the rows it shows, however many there are") func bounded() throws {
+    /// Counts SQLite VM steps, so that no time is measured.
+    @Test("a query with a limit reads only the rows it returns") func bounded() throws {
         var steps: [Int32] = []
         for batch in 0..<5 as Range<UInt64> {
             try enqueue((1...400).map { "Hex \($0)" }, for: peers, firstMessage: 1_000 * batch)

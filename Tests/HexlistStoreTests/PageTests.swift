@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistStore
 
-/// Pages are bounded in bytes as well, and what is not shown is not read.
+/// Pages are bounded in bytes too, and omitted columns are not read.
 @Suite(.timeLimit(.minutes(5))) struct PageTests {
     private func fatHex(_ number: UInt64) -> IncomingHex {
         var content = HexContent()
@@ -56,7 +56,7 @@ import Testing
             for _ in 1...3 { try writer.appendEvent(.alertReceived, at: start, data: data) }
             try writer.appendEvent(.peerUp, at: start)
         }
-        // One that a version before this one recorded, longer than a page.
+        // Recorded by an earlier version, and longer than a page.
         let long = JSONText.object([("message", String(repeating: "m", count: 9 << 20))])
         try test.write { _ = try $0.appendEvent(.alertReceived, at: start, data: long) }
         var (since, pages): (Int64?, [[Int64]]) = (0, [])

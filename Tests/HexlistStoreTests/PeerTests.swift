@@ -54,7 +54,7 @@ import Testing
         let short = peers.map(\.id.shortID)
         #expect(
             try peers.map(alias) == ["Anna", "anna \(short[1])", "\u{C9}va", "E\u{301}VA \(short[3])", "cafe \(short[4])", "Peer 6"])
-        // A later name changes nothing of it, and neither do a block, the end of trust, and trust again.
+        // A later name changes nothing, nor do a block, the end of trust, and renewed trust.
         let renamed = sighting(peers[0], name: "Mallory", at: start + 1)
         try test.write { _ = try $0.upsertPeer(renamed) }
         for trust in [Trust.blocked, .stranger, .trusted] {
@@ -62,7 +62,7 @@ import Testing
             #expect(try alias(peers[0]) == "Anna")
         }
         #expect(try test.read { try $0.peer(peers[0].id) }?.name == "Mallory")
-        // An alias of the user's own stays; forgetting frees it.
+        // An alias set by the user stays. Forgetting the peer frees it.
         try test.write { try $0.setAlias(peers[1].id, "desk") }
         _ = try test.trust(peers[1])
         #expect(try alias(peers[1]) == "desk")
@@ -70,13 +70,13 @@ import Testing
         let next = try TestPeer(7, name: "ANNA")
         _ = try test.trust(next)
         #expect(try alias(next) == "ANNA")
-        // What a person read makes it, also where that was no name.
+        // The name the user read becomes the alias, also if it is not a valid name.
         let nameless = try TestPeer(10, name: "Eva")
         let named = sighting(nameless)
         try test.write { _ = try $0.upsertPeer(named, creating: true) }
         _ = try test.write { try $0.setTrust(nameless.id, .trusted, fingerprint: nameless.fingerprint, name: "", at: start) }
         #expect(try alias(nameless) == "peer \(nameless.id.shortID)")
-        // Nobody is given an alias by being blocked, or by being there.
+        // Blocked and merely present peers get no alias.
         let (enemy, stranger) = (try TestPeer(8), try TestPeer(9))
         _ = try test.trust(enemy, .blocked)
         try test.receive([hex(1)], from: stranger)
@@ -139,10 +139,10 @@ import Testing
             #expect(error?.code == .badRequest)
         }
         #expect(try test.read { try $0.peers() }.isEmpty)
-        #expect(throws: (any Error).self) {  // the schema holds to it as well
+        #expect(throws: (any Error).self) {  // the schema enforces it too
             try test.write { try $0.run("INSERT INTO peer (uuid, trust) VALUES (?, 'trusted')", peer.id.uuid) }
         }
-        // Blocking a UUID is enough, and the key can follow.
+        // A UUID can be blocked alone, and its key can be added later.
         _ = try test.write { try $0.setTrust(peer.id, .blocked, at: start) }
         _ = try test.write { try $0.setTrust(peer.id, .trusted, fingerprint: peer.fingerprint, at: start) }
         #expect(try test.read { try $0.peer(peer.id) }?.fingerprint == peer.fingerprint)
@@ -161,7 +161,7 @@ import Testing
             #expect(error?.code == .badRequest && error?.message.contains(one.id.description) == true)
         }
         try test.write { try $0.setAlias(one.id, "Desk") }
-        #expect(throws: (any Error).self) {  // the schema holds to it as well
+        #expect(throws: (any Error).self) {  // the schema enforces it too
             try test.write { try $0.run("INSERT INTO peer (uuid, alias) VALUES (?, 'DESK')", two.id.uuid) }
         }
         try test.write { try $0.setAlias(one.id, nil) }
@@ -184,7 +184,7 @@ import Testing
         let record = try #require(try test.read { try $0.peer(peer.id) })
         #expect(record.trust == .stranger && record.endpoints.isEmpty && record.lastSeenAt == nil && record.hexes == 1)
         #expect(try test.read { try $0.hex(1) }?.summary.peer == peer.id)
-        // Nothing of it left: the next maintenance drops it, once its ids are forgotten too.
+        // Without data left, the next maintenance removes the peer once its ids are forgotten too.
         try test.write { _ = try $0.delete([1]) }
         #expect(try test.write { try $0.maintain(at: start + 59 * day) }.peersDropped == 0)
         #expect(try test.write { try $0.maintain(at: start + 61 * day) }.peersDropped == 1)

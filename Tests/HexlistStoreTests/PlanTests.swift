@@ -4,9 +4,9 @@ import Testing
 
 @testable import HexlistStore
 
-/// What SQLite makes of the statements: nothing looks through a table that grows, and no page is sorted.
+/// SQLite's query plans: no scan of a table that grows, and no sorting of a page.
 @Suite struct PlanTests {
-    /// A store with some of everything.
+    /// A store with rows of each kind.
     private func filled() throws -> (test: TestStore, trusted: TestPeer, stranger: TestPeer) {
         let test = try TestStore()
         let (trusted, stranger) = (try TestPeer(1), try TestPeer(2))
@@ -85,14 +85,14 @@ import Testing
         }
         #expect(plan.count > 30)
         for step in plan {
-            // Peers are few, and the log is walked from its oldest row on, so many rows at most.
+            // Peers are few, and the log is read from its oldest row, so at most this many rows.
             let isBounded = ["peer", "json_each", "event"].contains { step.hasPrefix("SCAN \($0)") }
             #expect(!step.contains("SCAN") || isBounded, "\(step)")
         }
     }
 }
 
-/// How SQLite goes about the statements `work` runs.
+/// The query plan of each statement that `work` runs.
 private func plans(_ reader: StoreReader, _ work: () throws -> Void) throws -> [String] {
     var statements: Set<String> = []
     reader.db.trace { statements.insert("\($0)") }

@@ -51,7 +51,7 @@ import Testing
         return try test.read { try $0.search(filter, limit: 1_000) }.hits.map(\.summary.id)
     }
 
-    /// The entries that a store with the same rows has when its index is made at once.
+    /// The entries of an index built at once for the same rows.
     private func isAsMadeAnew() throws -> Bool {
         try index()
         func entries() throws -> [String] {
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "text is never the language of FTS5",
+        "search text is never interpreted as FTS5 syntax",
         arguments: [
             "river AND", "NOT river", "river OR nothing", "\"river", "river\"\"", "NEAR(river map)", "{about} : river", "about:river",
             "^river",
@@ -138,7 +138,7 @@ import Testing
         #expect(try found("river") { $0.until = start + day } == [mine, old])
         _ = try test.write { try $0.setRead([new]) }
         #expect(try found("river") { $0.unread = true } == [old])
-        // A new name and an alias count at once: the index has neither.
+        // A new name and an alias count at once, because the index contains neither.
         let countess = ada.id
         try test.write { try $0.setAlias(countess, "Countess") }
         #expect(try found("countess river") == [old] && found("lovelace") == [old])
@@ -159,7 +159,7 @@ import Testing
         for number in 1...5 { try receive(Text(description: "held \(number) of many"), from: stranger) }
         try index()
         _ = try test.trust(stranger)
-        // Entries to be made again are deleted before they are.
+        // Entries are deleted before they are rebuilt.
         _ = try test.write { try $0.delete([41, 42]) }
         #expect(try found("many").count == 40 - 8 + 3)
         #expect(try isAsMadeAnew())
@@ -203,7 +203,7 @@ import Testing
         let page = try await test.store.readWithIndex { try $0.search(SearchFilter([.words("river", isPrefix: false)]), limit: 100) }
         #expect(page.hits.count == 28 && page.behind == 0)
         #expect(try isAsMadeAnew())
-        // The structure of the index is read by whoever writes to it.
+        // Each writer reads the structure of the index.
         try test.store.onWritingConnection { db in try db.execute(sql: "UPDATE search_data SET block = x'00' WHERE id = 10") }
         #expect(try test.write { try $0.delete([3]) } == 1)
         #expect(try found("river").count == 27)
@@ -339,14 +339,14 @@ import Testing
                 try links(unique: false, limit: limit) == ["\(two).0 a:2", "\(two).1 a:3", "\(one).0 a:1", "\(one).1 a:2", "\(one).2 a:1"])
             #expect(try links(unique: true, limit: limit) == ["\(two).0 a:2", "\(two).1 a:3", "\(one).0 a:1"])
         }
-        // Once among those listed.
+        // Once among the listed ones.
         #expect(try links(HexFilter(peer: ada.id), unique: true) == ["\(one).0 a:1", "\(one).1 a:2"])
         _ = try test.write { try $0.setRead([two]) }
         #expect(try links(HexFilter(unread: true), unique: true) == ["\(one).0 a:1", "\(one).1 a:2"])
     }
 
     @Test func aPageOfLinksLooksAtSoMuchAndGoesOn() throws {
-        // Comparing: each link of the oldest hex is in another newer one, beside a long URL.
+        // Worst case of the comparison: each link of the oldest hex is also in a newer one, beside a long URL.
         let count = 60
         try receive(Text(links: (0..<count).map { ("a:\($0)", "", "") }), from: ada)
         for number in 0..<count {
@@ -381,7 +381,7 @@ import Testing
             for link in links { document.add(url: Array(link.url.utf8), description: [], service: Array(link.service.utf8)) }
             return document
         }
-        /// A host of a number, with so many labels before it.
+        /// A numeric host with the given number of labels before it.
         func host(_ number: Int, _ label: String, _ count: Int) -> String {
             "http://" + String(repeating: label + ".", count: count) + "x\(number)"
         }
@@ -393,7 +393,7 @@ import Testing
             let texts = document.byteCount - document.keys.count
             #expect(document.keys.count <= max(64 << 10, 2 * texts) + 20 * links.count, "\(links[0])")
         }
-        // Each host of an ordinary hex is there, with what is above it.
+        // Each host of an ordinary hex is indexed with its parent domains.
         let links = (0..<300).map { (host($0, "www", 4) + ".example.org/page", "Box\($0)") }
         let keys = Set(document(links).keys.split(separator: 0x20).map { Array($0) + [0x20] })
         for number in 0..<300 {
@@ -413,7 +413,7 @@ import Testing
     }
 
     @Test(
-        "the fast way to a host finds what the strict one does",
+        "the fast host parser finds the same hosts as the strict one",
         arguments: [
             "https://example.org", "https://EXAMPLE.org:80/x", "http://a-b.example.org/?q#f", "https://1.2.3.4/", "https://a_b.example/",
             "https://example.org./", "https://-a.example/", "https://user@example.org/", "https://a..b/", "https://", "mailto:a@b",

@@ -3,9 +3,11 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite("Results of rows as the outbox records them")
+@Suite("Recording of delivery results")
 struct SettlementTests {
-    @Test("of the temporary refusals only internal counts", arguments: [RefusalCode.internal, .storageFull, .quotaExceeded, .notAccepting])
+    @Test(
+        "of the temporary refusals only `internal` counts as an attempt",
+        arguments: [RefusalCode.internal, .storageFull, .quotaExceeded, .notAccepting])
     func counting(code: RefusalCode) {
         let row = RowResult(id: 1, .refused(code, message: "m", retryAfter: 5), isFirstRefused: true)
         let note = AttemptRecord(row, nextAttemptAt: 7)
@@ -18,7 +20,7 @@ struct SettlementTests {
         #expect(AttemptRecord(behind, nextAttemptAt: 7)?.failures == 0)
     }
 
-    @Test("consecutive rows with the same result are settled together")
+    @Test("consecutive rows with the same result are settled as one range")
     func settledTogether() {
         let refused = DeliveryResult.refused(.internal, message: "m")
         let rejected = DeliveryResult.refused(.tooLarge, message: "n")
@@ -35,7 +37,7 @@ struct SettlementTests {
         #expect(rows.filter { AttemptRecord($0, nextAttemptAt: nil) != nil }.map(\.id) == [6, 7])
     }
 
-    @Test("the moves of queued rows are as few as possible")
+    @Test("moves of queued rows are merged")
     func moves() throws {
         let peer = try TestPeer(1).id
         let rows = [(1, DeliveryResult.stored), (2, .stored), (3, .held), (4, .refused(.internal)), (5, .stored)].map {

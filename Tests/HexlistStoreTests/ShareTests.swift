@@ -4,7 +4,7 @@ import Testing
 @testable import HexlistStore
 
 @Suite("Shares in the store", .timeLimit(.minutes(5))) struct ShareTests {
-    @Test("a share is for those it names and the members its groups have, and for nobody once they are gone")
+    @Test("a share is visible to the named peers and to members of its groups, and to none once these are gone")
     func audience() async throws {
         let test = try TestStore()
         let (one, two) = (try TestPeer(1), try TestPeer(2))
@@ -20,10 +20,10 @@ import Testing
         _ = try test.write { try $0.addToGroup("family", [two.id]) }
         _ = try await test.store.deleteGroup("family")
         #expect(try test.read { try $0.share("Photos", for: two.id) } == nil)
-        // A group of the same name is another one.
+        // A new group of the same name is another group.
         _ = try test.write { try $0.addToGroup("family", [two.id]) }
         #expect(try test.read { try $0.share("Photos", for: two.id) } == nil)
-        // Again: for whom it is now, and nobody else.
+        // A second share replaces the recipients.
         (row.peers, row.groups, row.showsHidden) = ([two.id], [], true)
         _ = try await test.store.share(row)
         #expect(try test.read { try $0.share("Photos", for: one.id) } == nil)
@@ -35,7 +35,7 @@ import Testing
         #expect(try test.read { try $0.shares() }.isEmpty)
     }
 
-    @Test("a name is one folder's; there are bounds; what is refused changes nothing")
+    @Test("a name belongs to one folder; numbers are bounded; refused changes have no effect")
     func refused() async throws {
         let test = try TestStore()
         let row = ShareRow(name: "a", path: "/a", showsHidden: false, isForAll: true)

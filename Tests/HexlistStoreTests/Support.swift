@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistStore
 
-/// Keeps the writer busy until `release`, so that what is submitted meanwhile waits together.
+/// Keeps the writer busy until `release`, so that requests submitted meanwhile form one batch.
 final class Gate: Sendable {
     private let open = DispatchSemaphore(value: 0)
     private let entered = DispatchSemaphore(value: 0)
@@ -24,7 +24,7 @@ final class Gate: Sendable {
     func release() { open.signal() }
 }
 
-/// A store in a folder of its own, both gone at the end.
+/// A store in its own folder. Both are removed at the end.
 final class TestStore {
     let folder: String
     let path: String
@@ -47,7 +47,7 @@ final class TestStore {
         return folder
     }
 
-    /// - Parameter lived: the time by `LivedClock`. In these tests it equals the wall time, unless they say otherwise.
+    /// - Parameter lived: the time by `LivedClock`; by default the wall time.
     func write<Value: Sendable>(
         lived: Int64 = start, _ work: @escaping @Sendable (StoreWriter) throws -> Value
     ) throws -> Value {
@@ -65,7 +65,7 @@ final class TestStore {
         }
     }
 
-    /// Takes in hexes of a sender, as a session would.
+    /// Stores hexes of a sender as a session would.
     @discardableResult
     func receive(
         _ hexes: [IncomingHex], from peer: TestPeer, at now: Int64 = start, address: String = "192.168.1.7",
@@ -81,7 +81,7 @@ final class TestStore {
         try write(lived: now) { try $0.setTrust(peer.id, trust, fingerprint: peer.fingerprint, name: peer.name, at: now) }
     }
 
-    /// Counts every row there is and compares with what is kept.
+    /// Counts all rows and compares with the stored counters.
     func countersAreRight() throws -> Bool {
         try read { reader in
             func number(_ sql: String) throws -> Int64 { try Int64.fetchOne(reader.db, sql: sql) ?? -1 }
@@ -98,7 +98,7 @@ final class TestStore {
             }
             var kept = try reader.counts()
             kept.unindexed = 0
-            if counts.lastEvent == 0 { kept.lastEvent = 0 }  // everything in the log may be gone
+            if counts.lastEvent == 0 { kept.lastEvent = 0 }  // all events may have been deleted
             let strays = try number(
                 """
                 SELECT count(*) FROM peer WHERE
@@ -109,7 +109,7 @@ final class TestStore {
                     queued <> (SELECT coalesce(sum(last - outbox.id + 1), 0) FROM outbox WHERE outbox.peer = peer.id AND state = 'queued')
                 """)
             let links = try number("SELECT (SELECT count(*) FROM link) - (SELECT coalesce(sum(linkCount), 0) FROM hex)")
-            // Runs without bodies that need them, packs with bodies that none of their rows needs, packs without rows, keys without packs.
+            // Ranges whose bodies are missing, unused bodies in packs, packs without rows, keys without packs.
             let bodies = try number(
                 """
                 SELECT (SELECT count(*) FROM outbox LEFT JOIN outboxPack ON outboxPack.id = pack
@@ -185,7 +185,7 @@ extension PreparedHexes {
 }
 
 extension EnqueueReport {
-    /// For each hex its rows, or why it has none.
+    /// The rows of each hex, or the reason why it has none.
     var results: [Result<[Enqueued], HexlistError>] {
         parts.flatMap { part -> [Result<[Enqueued], HexlistError>] in
             switch part {
@@ -215,7 +215,7 @@ func outgoing(_ number: UInt64, to peer: TestPeer, body: String = "{}", createdA
 
 extension StoreWriter {
     /// Queues hexes for one peer each.
-    /// - Returns: for each its row, or why it has none.
+    /// - Returns: the row of each hex, or the reason why it has none.
     func enqueue(_ batch: [Outgoing], bounds: OutboxBounds = OutboxBounds()) throws -> [Result<Enqueued, HexlistError>] {
         var full: HexlistError?
         return try batch.map { outgoing in
@@ -243,7 +243,7 @@ extension StoreWriter {
 }
 
 extension StoreWriter {
-    /// A round at a time by both clocks.
+    /// Runs maintenance at a time by both clocks.
     func maintain(
         at time: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000
     ) throws -> MaintenanceReport {
@@ -253,7 +253,7 @@ extension StoreWriter {
 }
 
 extension HexContent {
-    /// Every text, for comparing two contents whose buffers differ.
+    /// All texts, for comparing contents with different buffers.
     var texts: [String] {
         [senderUUID, senderName, hexDescription, hexColor, extra].map(string)
             + links.flatMap { [$0.url, $0.linkDescription, $0.service, $0.extra].map(string) }
@@ -261,7 +261,7 @@ extension HexContent {
 }
 
 extension ReceiveOutcome {
-    /// The local id it came to have.
+    /// The local id that was assigned.
     var id: Int64? {
         switch self {
         case .stored(let id), .held(let id): id

@@ -4,9 +4,9 @@ import Testing
 
 @testable import HexlistStore
 
-/// Hexes inside hexes: kept whole, on no list, gone with the hex they are in.
+/// Nested hexes: stored completely, listed nowhere, deleted with their parent.
 @Suite(.timeLimit(.minutes(5))) struct TreeTests {
-    /// A hex with `shape` inside: for each its parent in the list, and its number of links.
+    /// A hex with nested hexes: `shape` has the parent's index and the number of links of each.
     private func tree(_ shape: [(Int?, Int)]) -> HexContent {
         var content = HexlistStoreTests.content("Top", links: 1)
         for (number, (parent, links)) in shape.enumerated() {
@@ -27,7 +27,7 @@ import Testing
     /// Three levels: 0 and 1 directly inside, 2 and 3 inside 0, 4 inside 1.
     private var small: HexContent { tree([(nil, 1), (nil, 0), (0, 2), (0, 0), (1, 3)]) }
 
-    /// What a tree consists of, without its ids.
+    /// The contents of a tree without ids.
     private func texts(_ content: HexContent) -> [String] {
         content.texts
             + content.children.indices.flatMap { index in
@@ -94,7 +94,7 @@ import Testing
         #expect(try await test.store.change(.list(HexFilter(location: .held)), .delete, at: start) == 1)
         #expect(try rows("hex", in: test) == 1 && rows("link", in: test) == 2)
         #expect(try test.countersAreRight())
-        // Held ones drop out by their age in the same way.
+        // Held trees expire in the same way.
         try test.receive([incoming(small, 5)], from: stranger)
         #expect(try test.write { try $0.maintain(at: start + 8 * day) }.heldDropped == 1)
         #expect(try rows("hex", in: test) == 1)
@@ -110,7 +110,7 @@ import Testing
             let error = await #expect(throws: HexlistError.self) { _ = try await test.store.change([4], change, at: start) }
             #expect(error?.code == .badRequest && error?.message == "Hex 4 is inside hex 1.")
         }
-        // In My Hexlist it may be deleted alone, and is counted no more by those it was in.
+        // In My Hexlist it can be deleted alone, and its parents no longer count it.
         let mine = try test.write { try $0.insertMine(self.small, at: start) }
         #expect(try await test.store.change([mine + 1, mine + 3, mine + 5], .delete, at: start) == 3)
         let detail = try #require(try test.read { try $0.hex(mine) })

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite("Which pieces of work share a transaction") struct WaitingPiecesTests {
+@Suite("Write requests that share a transaction") struct WaitingPiecesTests {
     private let start = ContinuousClock.now
     private var waiting = WaitingPieces()
 

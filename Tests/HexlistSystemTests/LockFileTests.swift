@@ -4,16 +4,16 @@ import Testing
 
 @testable import HexlistSystem
 
-@Suite("The lock file of a running process", .timeLimit(.minutes(5)))
+@Suite("Lock file of a running process", .timeLimit(.minutes(5)))
 struct LockFileTests {
     private func holder(_ folder: String) -> LockFile.Holder? { LockFile.holder(of: "lock", in: folder) }
 
     @Test(
-        "the text of the file",
+        "contents of the file",
         arguments: [
             ("12\n/run/a/control.sock\n", LockFile.Holder(pid: 12, socket: "/run/a/control.sock")),
             ("12\n", LockFile.Holder(pid: 12)), ("12\n/a\nb\n", LockFile.Holder(pid: 12, socket: "/a\nb")),
-            // A write that was cut off, a relative path, no number.
+            // A truncated write, a relative path, no number.
             ("12\n/run/a/contr", LockFile.Holder(pid: 12)), ("12\ncontrol.sock\n", LockFile.Holder(pid: 12)),
             ("12\n/a\0b\n", LockFile.Holder(pid: 12)), ("12", LockFile.Holder(pid: nil)), ("", LockFile.Holder(pid: nil)),
             ("-1\n/a\n", LockFile.Holder(pid: nil)), ("x\n/a\n", LockFile.Holder(pid: nil)),
@@ -23,7 +23,7 @@ struct LockFileTests {
         #expect(LockFile.holder(text: Array(text.utf8)) == holder)
     }
 
-    @Test("a holder is reported while it lives, with its process and its socket, and a second one is refused with both")
+    @Test("a live owner is reported with process and socket, and a second one is refused with both")
     func held() async throws {
         try await TemporaryFolder.with { folder in
             chmod(folder.path, 0o700)
@@ -34,7 +34,7 @@ struct LockFileTests {
                 let lock = try LockFile(path: path, socket: "/run/control.sock")
                 #expect(holder(folder.path) == expected)
                 #expect(throws: LockFile.Fault.held(expected)) { try LockFile(path: path) }
-                // Neither the query nor the refusal has ended the lock.
+                // Neither the query nor the refusal released the lock.
                 #expect(holder(folder.path) == expected)
                 lock.write(socket: "/elsewhere")
                 #expect(holder(folder.path)?.socket == "/elsewhere")
@@ -42,13 +42,13 @@ struct LockFileTests {
                 #expect(holder(folder.path) == LockFile.Holder(pid: Int(getpid())))
                 withExtendedLifetime(lock) {}
             }
-            // The text is left, as after SIGKILL.
+            // The content stays, as after SIGKILL.
             #expect(TemporaryFolder.mode(path) == 0o600)
             #expect(holder(folder.path) == nil)
         }
     }
 
-    @Test("a lock ends with its object, whoever has a copy of the descriptor")
+    @Test("a lock ends with its object, even if a child has a copy of the descriptor")
     func copied() async throws {
         try await TemporaryFolder.with { folder in
             chmod(folder.path, 0o700)
@@ -73,7 +73,7 @@ struct LockFileTests {
         return file.st_ino == open.st_ino && file.st_dev == open.st_dev
     }
 
-    @Test("a file is not believed if other users could have written it, or it is none; a linked folder is")
+    @Test("a lock file that other users could have written, or that is not a regular file, is ignored; a linked folder is accepted")
     func trust() async throws {
         try await TemporaryFolder.with { folder in
             chmod(folder.path, 0o700)
@@ -103,7 +103,7 @@ struct LockFileTests {
         }
     }
 
-    @Test("another user's file or folder is not believed", .enabled(if: geteuid() == 0, "only root can give a file away"))
+    @Test("another user's file or folder is ignored", .enabled(if: geteuid() == 0, "only root can give a file away"))
     func otherUser() async throws {
         try await TemporaryFolder.with { folder in
             chmod(folder.path, 0o700)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Interfaces of this machine")
 struct MachineInterfaceTests {
-    @Test("each once, by index, with addresses in one order: those of IPv4 first")
+    @Test("each is listed once, by index, with addresses in a fixed order: IPv4 first")
     func order() {
         let all = MachineInterface.all()
         #expect(all.map(\.index) == all.map(\.index).sorted() && Set(all.map(\.name)).count == all.count)

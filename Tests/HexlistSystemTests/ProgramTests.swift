@@ -11,15 +11,15 @@ struct ProgramTests {
             input: input, environment: ["A=1"], folder: folder, milliseconds: 60_000, outputBytes: outputBytes)
     }
 
-    @Test("it gets its input, its folder and what is in its environment, and nothing else; both outputs come in order")
+    @Test("it gets its input, folder and environment, and nothing else; both outputs arrive in order")
     func surroundings() async {
         #expect(await Self.shell("cat", input: Array("in".utf8)) == Program.Outcome(end: .exited(0), output: Array("in".utf8)))
         let told = await Self.shell("pwd; echo $A $HOME >&2; ls /proc/self/fd | wc -l; exit 3", folder: "/")
-        // 0, 1, 2 and the one ls reads the folder by.
+        // 0, 1, 2 and the descriptor ls has of the folder.
         #expect(told == Program.Outcome(end: .exited(3), output: Array("/\n1\n4\n".utf8)))
     }
 
-    @Test("how it ended: by a signal, not at all, or with more than is taken")
+    @Test("results: ended by a signal, not ended, output over the limit")
     func ends() async {
         #expect(await Self.shell("kill -9 $$").end == .signalled(9))
         #expect(
@@ -30,7 +30,7 @@ struct ProgramTests {
         #expect((try? Program("true").runHere()) == .exited(0))
     }
 
-    @Test("an answer has a status, as a shell has it")
+    @Test("the status of a reply follows the shell's convention")
     func answers() async {
         #expect(await Program("/bin/sh", ["-c", "echo $LC_ALL; exit 2"]).answer() == Program.Answer(status: 2, text: "C\n"))
         #expect(await Program("/bin/sh", ["-c", "kill -9 $$"]).answer()?.status == 137)

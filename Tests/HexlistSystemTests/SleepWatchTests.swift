@@ -5,15 +5,15 @@ import Testing
 @testable import HexlistSystem
 
 @Suite struct SleepWatchTests {
-    @Test("only time asleep is waking up, and each sleep is told once") func sleeping() {
+    @Test("only sleeping counts as waking up, and each sleep is reported once") func sleeping() {
         var watch = SleepWatch(slept: 7_000_000_000)
-        // The clock was set, and read a little later; asleep; told already; asleep again.
+        // The clock was set and read a little later; asleep; already reported; asleep again.
         let readings: [Int64] = [7_000_000_000, 7_000_090_000, 9_000_000_000, 9_000_000_000, 30_000_000_000]
         let woken = readings.map { watch.hasWoken(slept: $0) }
         #expect(woken == [false, false, true, false, true])
     }
 
-    @Test("the kernel gives the timer that jumps of the clock cancel, and it stands still meanwhile") func timer() {
+    @Test("a timer that clock changes cancel is created, and does not fire meanwhile") func timer() {
         let descriptor = hexlist_watch_wake()
         #expect(descriptor >= 0)
         defer { close(descriptor) }

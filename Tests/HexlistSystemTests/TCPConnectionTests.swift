@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistSystem
 
-@Suite("The user of a connection within this machine")
+@Suite("The user of a local connection")
 struct TCPConnectionTests {
     /// A socket that is closed with the object.
     private final class Socket {
@@ -19,7 +19,7 @@ struct TCPConnectionTests {
             descriptor = -1
         }
 
-        /// The port at this end, as that of an IPv4 or IPv6 socket: both have it at the same place.
+        /// The local port. IPv4 and IPv6 socket addresses have it at the same offset.
         var port: UInt16 {
             var address = sockaddr_in6()
             var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
@@ -49,7 +49,7 @@ struct TCPConnectionTests {
     }
 
     @Test(
-        "an established connection has one, by IPv4, IPv6, and IPv4 on a socket of IPv6; one that is closed or never was has none",
+        "an established connection has a user, by IPv4, IPv6, and IPv4 on an IPv6 socket; closed and unknown ones have none",
         arguments: [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("127.0.0.1", "::ffff:127.0.0.1")])
     func user(listening: String, dialled: String) throws {
         let listener = try Socket.open(listening, 0, bind)
@@ -63,7 +63,7 @@ struct TCPConnectionTests {
         }
         #expect(try user((own, other), (own, port)) == geteuid())
         #expect(try user((own, port), (own, other)) == geteuid())
-        // The listener itself, a port that nobody uses, another address, and the other family.
+        // The listener itself, an unused port, another address, and the other IP version.
         #expect(try user((own, port), (own, 1)) == nil)
         #expect(try user((own, 1), (own, port)) == nil)
         #expect(try user((try #require(IPAddress("127.0.0.9")), other), (own, port)) == nil)
