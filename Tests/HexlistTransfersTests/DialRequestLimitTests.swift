@@ -2,8 +2,8 @@ import Testing
 
 @testable import HexlistTransfers
 
-@Suite("Dials that a peer asked for, to be served files on") struct RequestedDialsTests {
-    @Test("so many in a while, and a rest after one that led nowhere")
+@Suite("Limit of requested file dials") struct RequestedDialsTests {
+    @Test("a number per interval, and a pause after a dial that failed")
     func bounds() {
         let start = ContinuousClock.now
         var dials = DialRequestLimit()

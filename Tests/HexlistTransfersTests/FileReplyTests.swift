@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistTransfers
 
-/// Answers to requests for a file of ten bytes.
+/// Replies to requests for a file of ten bytes.
 @Suite struct FileReplyTests {
     private final class Nothing: FileSource {
         func read(_ count: Int, at offset: Int64, isLast: Bool) throws -> ByteBuffer { ByteBuffer() }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistTransfers
 
-/// Files between two machines, without nodes.
+/// Files between two machines without nodes.
 @Suite(.timeLimit(.minutes(5))) struct FileTransfersTests {
     private func withSides(_ body: (Side, Side) async throws -> Void) async throws {
         try await TemporaryFolder.with { one in
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("an offered file is fetched once its owner has a session, and its owner records that")
+    @Test("an offered file is fetched once its owner has a session, and the owner records that")
     func offered() async throws {
         try await withSides { one, two in
             try one.folder.write("text", to: "a.txt")
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("a peer that its owner does not trust gets no file")
+    @Test("a peer that the owner does not trust gets no file")
     func notTrusted() async throws {
         try await withSides { one, two in
             try await two.meets(one)

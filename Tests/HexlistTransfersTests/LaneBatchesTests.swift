@@ -3,7 +3,7 @@ import Testing
 @testable import HexlistTransfers
 
 @Suite struct LaneBatchesTests {
-    @Test("items that come meanwhile are the next batch of their lane; another lane does not wait")
+    @Test("items that arrive meanwhile are the lane's next batch; other lanes do not wait")
     func lanes() {
         var batches = LaneBatches<String, Int>()
         #expect(batches.begin(1, in: "a") && !batches.begin(2, in: "a") && !batches.begin(3, in: "a"))

@@ -3,10 +3,10 @@ import Testing
 
 @testable import HexlistTransfers
 
-@Suite("Lists of folders that peers wait for") struct ListStepsTests {
+@Suite("Scheduling of folder lists") struct ListStepsTests {
     private static func peer(_ number: UInt64) -> PeerID { PeerID(UUIDBytes(high: 1, low: number)) }
 
-    @Test("of each peer one step is under way, its lists in turn; another peer does not wait")
+    @Test("each peer has one step in progress, its lists alternate, and other peers do not wait")
     func steps() {
         var steps = ListScheduler<String>()
         let (a, b) = (Self.peer(1), Self.peer(2))

@@ -17,7 +17,7 @@ import Testing
 
     private func add(_ row: TransferRow, to transfers: inout QueuedTransfers) { transfers.add(row, key: TransferKey(row)) }
 
-    @Test("as many transfers as there may be, with the longest links and folders, keep a bounded number of bytes")
+    @Test("the maximum number of transfers with the longest links and folders uses bounded memory")
     func bounded() {
         var transfers = QueuedTransfers()
         for id in 1...Int64(TransferRow.limit) { add(row(id, link: FileLink.maximumBytes), to: &transfers) }
@@ -28,7 +28,7 @@ import Testing
         #expect(transfers.count == 0 && transfers.keptBytes == 0 && !transfers.has(PeerID(.nil)))
     }
 
-    @Test("a row that the store does not have yet is kept, whatever its length, until the store has it")
+    @Test("a row not yet committed is kept in memory until it is, whatever its length")
     func unsaved() {
         var transfers = QueuedTransfers()
         for id in 1...2_000 { add(row(Int64(id), link: FileLink.maximumBytes), to: &transfers) }
@@ -43,7 +43,7 @@ import Testing
         #expect(transfers.row(TransferID(2_000)) == last)
         transfers.saved(last)
         #expect(transfers.row(TransferID(2_000)) == nil && transfers.entries[TransferID(2_000)]?.bytes == 5)
-        transfers.set(row(3_000, link: 1))  // one that is not in the queue any more
+        transfers.set(row(3_000, link: 1))  // a transfer that is no longer queued
         #expect(transfers.row(TransferID(3_000)) == nil)
     }
 }

@@ -10,7 +10,7 @@ import TestSupport
 
 @testable import HexlistTransfers
 
-/// The files of one machine without a node: real TLS over loopback, real SQLite in a folder of its own.
+/// The files of one machine without a node: real TLS over loopback, real SQLite in its own folder.
 struct Side {
     let transfers: FileTransfers
     let peers: Peers
@@ -57,7 +57,7 @@ struct Side {
     }
 }
 
-/// A host that has one peer, trusts it, and has a session with it.
+/// A host with one trusted peer and a session.
 final class Peers: TransfersHost {
     let friend = Mutex<(peer: PeerID, target: DialTarget)?>(nil)
     let isOver = Mutex(false)

@@ -31,7 +31,7 @@ import Testing
         Case(limits: [9, 9, 2, 0], addresses: ["10.0.0.1", "10.0.0.2", "10.0.0.3"], refusal: .unidentified),
     ]
 
-    @Test("each limit refuses the next one, by its name", arguments: cases)
+    @Test("each limit refuses the next connection, by name", arguments: cases)
     func refuses(one: Case) throws {
         var admission = Admission(limits: limits(one.limits[0], one.limits[1], one.limits[2], one.limits[3]))
         for address in one.addresses.dropLast() { _ = try admission.admit(try self.address(address)) }
@@ -39,7 +39,7 @@ import Testing
         #expect(throws: one.refusal) { try admission.admit(last) }
     }
 
-    @Test("hosts of one link do not share a place, though they share fe80::/64")
+    @Test("hosts of one link are counted separately, though they share fe80::/64")
     func linkLocal() throws {
         var admission = Admission(limits: limits(9, 1, 9, 0))
         _ = try admission.admit(try address("fe80::1%1"))
@@ -48,10 +48,10 @@ import Testing
         #expect(throws: Admission.Refusal.perAddress) { try admission.admit(again) }
     }
 
-    @Test("hosts of an own IPv6 link each have a place of their own; beyond it a /64 has one")
+    @Test("hosts of an own IPv6 link are counted separately; elsewhere a /64 counts as one")
     func ownLinks() throws {
         var admission = Admission(limits: limits(99, 1, 99, 0))
-        // The last two are no links: a network of many, and IPv4.
+        // The last two are not links: a large network, and IPv4.
         let links = try [("fd00:1::1", 64), ("fd00:2::1:0", 112), ("200::7", 7), ("10.0.0.1", 64)].map {
             (prefix: try address($0.0), length: $0.1)
         }
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("who said Hello frees its place once, and who leaves frees all of them")
+    @Test("a Hello frees its place once, and a disconnect frees all places")
     func places() throws {
         var admission = Admission(limits: limits(9, 9, 1, 0))
         let one = try address("10.0.0.1")
@@ -86,7 +86,7 @@ import Testing
         #expect(admission.connections == 0)
     }
 
-    @Test("a flood leaves the reserved places to trusted peers' addresses")
+    @Test("a flood does not use the places reserved for trusted peers' addresses")
     func reserved() throws {
         var admission = Admission(limits: limits(6, 2, 3, 2))
         admission.reserve([try address("10.0.0.9"), try address("2001:db8:0:1::9")])
@@ -94,14 +94,14 @@ import Testing
         let stranger = try address("10.0.1.4")
         #expect(throws: Admission.Refusal.unidentified) { try admission.admit(stranger) }
         _ = try admission.admit(try address("10.0.0.9"))
-        // Its neighbours in the same /64 do not use its places up.
+        // Its neighbours in the same /64 do not use its places.
         _ = try admission.admit(try address("2001:db8:0:1::9"))
         let trusted = try address("10.0.0.9")
         #expect(throws: Admission.Refusal.unidentified) { try admission.admit(trusted) }
     }
 
     @Test(
-        "where descriptors are few there are fewer connections, half of them reserved at most",
+        "with few descriptors there are fewer connections, at most half of them reserved",
         arguments: [(1_024, 512, 16), (568, 512, 16), (567, 511, 16), (80, 24, 12), (64, 8, 4), (0, 8, 4), (-1, 8, 4)])
     func descriptors(_ descriptors: Int, _ connections: Int, _ reserved: Int) {
         let limits = TransportLimits().fitting(descriptors: descriptors)
@@ -109,7 +109,7 @@ import Testing
         #expect(TransportLimits().fitting(descriptors: 100_000) == TransportLimits())
     }
 
-    @Test("limits without sense refuse and do not trap", arguments: [[0, 0, 0, 0], [-1, -5, -7, -9], [1, 1, 1, 1 << 40]])
+    @Test("senseless limits refuse connections without a trap", arguments: [[0, 0, 0, 0], [-1, -5, -7, -9], [1, 1, 1, 1 << 40]])
     func senseless(values: [Int]) throws {
         var admission = Admission(limits: limits(values[0], values[1], values[2], values[3]))
         let one = try address("10.0.0.1")
@@ -126,12 +126,12 @@ import Testing
         (String(repeating: ":", count: 9_999), nil),
     ]
 
-    @Test("text is read as one address or as none", arguments: texts)
+    @Test("text is one address or invalid", arguments: texts)
     func text(_ text: String, description: String?) {
         #expect(IPAddress(scoped: text)?.host == description)
     }
 
-    @Test("a socket's address comes back as it went, interface and all", arguments: ["10.1.2.3", "2001:db8::1", "fe80::1%lo"])
+    @Test("a socket address is unchanged by a round trip, including its interface", arguments: ["10.1.2.3", "2001:db8::1", "fe80::1%lo"])
     func socketAddress(text: String) throws {
         let address = try #require(IPAddress(scoped: text))
         let socket = try #require(address.socketAddress(port: 24_391))
@@ -139,7 +139,7 @@ import Testing
         #expect(IPAddress(socket) == address)
     }
 
-    @Test("an interface given beside it counts for a link-local address only")
+    @Test("a separate interface applies to link-local addresses only")
     func interface() {
         #expect(IPAddress(scoped: "fe80::1", interface: "lo")?.host == "fe80::1%lo")
         #expect(IPAddress(scoped: "fe80::1%lo", interface: "nosuch0")?.host == "fe80::1%lo")

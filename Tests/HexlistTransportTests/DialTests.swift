@@ -13,7 +13,7 @@ import Testing
 
     private func target(_ port: UInt16, host: String = "127.0.0.1") -> DialTarget { DialTarget(host: host, port: port) }
 
-    @Test("nothing listens: refused, and nothing else is called that")
+    @Test("no listener: `refused`, and no other failure is")
     func refused() async throws {
         let peer = try await Endpoint()
         let (one, other) = (try #require(RefusingPort()), try #require(RefusingPort(isIPv6: true)))
@@ -25,7 +25,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("one that is refused and one that is silent are together not refused")
+    @Test("one refused and one silent address are together not `refused`")
     func summary() async throws {
         let peer = try await Endpoint()
         let silent = try await RawPeer.serve()
@@ -38,7 +38,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a server that accepts and hangs up is neither refused nor foreign")
+    @Test("a server that accepts and disconnects is neither `refused` nor foreign")
     func hangsUp() async throws {
         let peer = try await Endpoint()
         var limits = TransportLimits()
@@ -49,7 +49,7 @@ import Testing
         await full.transport.shutdown()
     }
 
-    @Test("the silent one first: the good one wins long before it times out, and the loser is closed")
+    @Test("silent address first: the good one wins long before the timeout, and the loser is closed")
     func happyEyeballs() async throws {
         let peer = try await Endpoint()
         let other = try await Endpoint()
@@ -59,7 +59,7 @@ import Testing
         #expect(report.connection?.peerFingerprint == other.identity.fingerprint)
         // The silent one had not even timed out.
         #expect(report.failures.isEmpty)
-        // Only a ClientHello reached the other side.
+        // The other side received only a ClientHello.
         let bytes = try await silent.accepted.next().bytes()
         #expect(bytes.first == 0x16 && bytes.count < 4_096)
         try await silent.channel.close()
@@ -67,7 +67,7 @@ import Testing
         await other.transport.shutdown()
     }
 
-    @Test("of many that answer one is used, and the others end without a word")
+    @Test("of many that answer one is used, and the others are closed without a frame")
     func oneWinner() async throws {
         let peer = try await Endpoint()
         let other = try await Endpoint()
@@ -77,7 +77,7 @@ import Testing
         let recorder = try await winner.record()
         try await other.reaches([1, 1])
         try await winner.send([[1]])
-        // Losers that got as far as a session see its end, the winner's gets the frame.
+        // A loser with a session sees its end; the winner gets the frame.
         var got: [[UInt8]] = []
         while got.isEmpty {
             let session = try await other.accepted.next().record()
@@ -90,12 +90,12 @@ import Testing
         await other.transport.shutdown()
     }
 
-    @Test("another identity is told by name, and the others go on")
+    @Test("another identity is reported by name, and the other addresses are tried")
     func otherIdentity() async throws {
         let peer = try await Endpoint()
         let wanted = try await Endpoint()
         let impostor = try await Endpoint()
-        // The next one begins at once when the one before has failed, and here only then.
+        // The next dial starts as soon as the previous one failed, and not before.
         let report = try await peer.transport.dial(
             [impostor.target, wanted.target], expecting: wanted.identity.peerID, stagger: .hours(1)
         ).report.get()
@@ -108,14 +108,14 @@ import Testing
         for one in [peer, wanted, impostor] { await one.transport.shutdown() }
     }
 
-    @Test("a cancelled dial says so at once, and its sockets are gone")
+    @Test("a cancelled dial reports it at once, and its sockets are closed")
     func cancel() async throws {
         let peer = try await Endpoint()
         let silent = try await RawPeer.serve()
         let begun = ContinuousClock.now
         let dial = peer.transport.dial([target(silent.port), target(silent.port)])
         let raw = try await silent.accepted.next()
-        // A dial has 3 s; where a busy machine took as long to come here, it may have ended by itself.
+        // A dial has 3 s. On a loaded machine it may have ended before this point.
         let isDialling = ContinuousClock.now - begun < .seconds(2)
         dial.cancel()
         dial.cancel()
@@ -127,11 +127,11 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("names are looked up", arguments: ["localhost"])
+    @Test("names are resolved", arguments: ["localhost"])
     func names(name: String) async throws {
         let peer = try await Endpoint()
         let other = try await Endpoint()
-        // The name may have an IPv6 address too, where nothing listens.
+        // The name may also have an IPv6 address without a listener.
         let report = try await report(peer, [target(other.port, host: name)])
         #expect(report.connection?.target?.host == name)
         #expect(report.failures.allSatisfy { $0.error == .refused })
@@ -139,7 +139,7 @@ import Testing
         await other.transport.shutdown()
     }
 
-    @Test("what cannot be dialled is an error of its own")
+    @Test("an address that cannot be dialled is an error of its own")
     func senseless() async throws {
         let peer = try await Endpoint()
         #expect(try await report(peer, []).summary == .failed("there is no address to dial"))
@@ -154,13 +154,13 @@ import Testing
             guard case .nameNotFound? = try await report(peer, [target(9, host: host)]).summary else { throw Unexpected(host) }
         }
         guard case .failed? = try await report(peer, [target(0)]).summary else { throw Unexpected("port 0") }
-        // A link-local address without an interface is not reached, even if some interface has a route.
+        // A link-local address without interface is unreachable, even if some interface has a route.
         #expect(try await report(peer, [target(9, host: "fe80::1")]).connection == nil)
         await peer.transport.shutdown()
     }
 
     @Test(
-        "what is looked up: no address, and nothing the system would read as another one",
+        "resolved names: not an address, and nothing the system would read as one",
         arguments: [
             ("ada", true), ("ada.local", true), ("ada.local.", true), ("1.2.3.4.5", true), ("node.1", true), ("1a", true), ("", true),
             ("1.2.3.4", false), ("1.2.3", false), ("1", false), ("16909060", false), ("0x7f.1", false), ("0177.0.0.1", false),
@@ -170,7 +170,7 @@ import Testing
         #expect(DialTarget(host: host, port: 9).isName == isName)
     }
 
-    @Test("a dial after the end is cancelled")
+    @Test("a dial after shutdown is cancelled")
     func afterShutdown() async throws {
         let peer = try await Endpoint()
         await peer.transport.shutdown()
@@ -183,7 +183,7 @@ import Testing
         (ENETUNREACH, .unreachable(String(cString: strerror(ENETUNREACH)))), (EMFILE, .failed(String(cString: strerror(EMFILE)))),
     ]
 
-    @Test("the system's errors are told apart", arguments: codes)
+    @Test("system errors are distinguished", arguments: codes)
     func classify(code: CInt, error: DialError) {
         #expect(DialAttempt.classify(IOError(errnoCode: code, reason: "connect")) == error)
     }

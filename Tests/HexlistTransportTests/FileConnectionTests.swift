@@ -6,11 +6,11 @@ import Testing
 
 @testable import HexlistTransport
 
-/// Connections for files against servers and clients that are none of Hexlist's, and each other.
+/// File connections against foreign servers and clients, and against each other.
 @Suite(.timeLimit(.minutes(5))) struct FileConnectionTests {
-    // MARK: The side that serves
+    // MARK: Server
 
-    /// Answers every request with what it asked for: a large file, or for `/small/TEXT` that text. Of several it answers the first three.
+    /// Answers each request: `/small/TEXT` with that text, all others with a large file. Of a pipeline it answers the first three.
     private final class Echo: FileServerDelegate, FileSource {
         func received(_ requests: [FileRequest], on connection: FileServerConnection) {
             connection.answer(
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        "what is no request for a file is 400, and the connection is closed",
+        "an invalid request gets a 400, and the connection is closed",
         arguments: [
             "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
             "GET /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(
-        "who may not is closed after the handshake, as is who has no protocol in common",
+        "an unauthorised client is closed after the handshake, as is one without a common protocol",
         arguments: [
             (false, ["hexlist-files/1"]), (true, ["h2"]), (true, []),
         ])
@@ -82,9 +82,9 @@ import Testing
         await server.transport.shutdown()
     }
 
-    // MARK: The side that fetches
+    // MARK: Client
 
-    /// The answer to one request, taken as it comes.
+    /// The response to one request, recorded as it arrives.
     private final class Receiver: FileClientDelegate, Sendable {
         enum Event: Sendable, Equatable {
             case head(FileAnswerHead)
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("a file comes as it is, and the connection is used again")
+    @Test("a file arrives unchanged, and the connection is reused")
     func both() async throws {
         let server = try await serving()
         let client = try await Endpoint()
@@ -134,7 +134,7 @@ import Testing
         await server.transport.shutdown()
     }
 
-    @Test("several requests are under way at once; the answers come in their order, also where some are given up")
+    @Test("requests are pipelined; responses come in order, also if some requests are cancelled")
     func together() async throws {
         let server = try await serving()
         let client = try await Endpoint()
@@ -153,7 +153,7 @@ import Testing
             let large = (0..<Echo.size).map { UInt8(truncatingIfNeeded: $0 % 251) }
             #expect(end == .end(index == 17 ? large : Array("\(index)".utf8)))
         }
-        // The connection goes on; where it is closed, all that wait are told.
+        // The connection continues. When it closes, all pending requests fail.
         let others = (0..<3).map { _ in Receiver() }
         try await client.transport.eventLoop.submit {
             for receiver in others { connection.get("/large", from: 0, ifStill: nil, receiver) }
@@ -166,7 +166,7 @@ import Testing
         await server.transport.shutdown()
     }
 
-    @Test("a peer that was asked to dials and serves; one that was not is closed", arguments: [true, false])
+    @Test("a peer that was asked to dial serves files; an unexpected one is closed", arguments: [true, false])
     func dialerServes(isAsked: Bool) async throws {
         let (owner, fetcher) = (try await serving(), try await Endpoint())
         let connections = Inbox<FileClientConnection>()
@@ -188,7 +188,7 @@ import Testing
         await owner.transport.shutdown()
         await fetcher.transport.shutdown()
         #expect(connections.now.isEmpty)
-        // Nor is anything dialled for who may not be served.
+        // No dial is made for a peer that may not be served.
         let (refusing, other) = (try await serving(false), try await Endpoint())
         let refused = try await refusing.transport.dialToServeFiles([other.target], expecting: other.identity.peerID).report.get()
         #expect(!refused.isServing && refused.summary != nil)
@@ -196,7 +196,7 @@ import Testing
         await other.transport.shutdown()
     }
 
-    /// Sends a text once it got something, and closes.
+    /// Sends a text once it has received data, and closes.
     private final class Liar: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
         private let answer: String
@@ -233,7 +233,7 @@ import Testing
     }
 
     @Test(
-        "an answer that is not understood is a fault of its sender's",
+        "an invalid response is the sender's fault",
         arguments: [
             "HTTP/1.1 200 OK\r\n\r\nabc", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Encoding: gzip\r\n\r\nabc",
@@ -249,7 +249,7 @@ import Testing
         }
     }
 
-    @Test("less than was announced is no file; more is cut off; a redirect is followed nowhere")
+    @Test("a short body fails, a long one is cut off, and redirects are not followed")
     func lengths() async throws {
         let less = try await answers("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
         guard case .failed = less.end else {

@@ -6,7 +6,7 @@ import Testing
 @testable import HexlistTransport
 
 @Suite(.timeLimit(.minutes(5))) struct HandshakeTurnsTests {
-    /// A loop and a clock that only go on when they are told.
+    /// A loop and a clock that advance only on request.
     private final class Stage {
         let loop = EmbeddedEventLoop()
         var now = ContinuousClock.now
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("a second's worth begins at once; the others wait, and begin in order")
+    @Test("a second's worth starts at once; the others wait and start in order")
     func order() {
         let stage = Stage()
         #expect(stage.enter(1...15).count == 5)
@@ -36,13 +36,13 @@ import Testing
         #expect(stage.begun.count == 10)
         stage.advance(1)
         #expect(stage.begun == Array(1...11))
-        // A new one does not overtake those that wait.
+        // A new one does not overtake waiting ones.
         _ = stage.enter(16...16)
         for _ in 0..<5 { stage.advance(100) }
         #expect(stage.begun == Array(1...16))
     }
 
-    @Test("who went away costs no turn")
+    @Test("a waiting client that disconnects uses no turn")
     func givenUp() {
         let stage = Stage()
         let waiting = stage.enter(1...40)
@@ -51,7 +51,7 @@ import Testing
         #expect(stage.begun == Array(1...10) + [40])
     }
 
-    @Test("a handshake whose turn comes later is not begun, and then goes on with what came before")
+    @Test("a delayed handshake does not start early, and then processes the bytes that arrived meanwhile")
     func endToEnd() async throws {
         var limits = TransportLimits.patient
         limits.handshakesPerSecond = 1
@@ -66,7 +66,7 @@ import Testing
         await other.transport.shutdown()
     }
 
-    @Test("strangers wait apart from the last addresses of trusted peers, and their end is noticed while they wait")
+    @Test("strangers and the last addresses of trusted peers wait separately, and disconnects are noticed while waiting")
     func apart() async throws {
         var limits = TransportLimits.patient
         limits.handshakesPerSecond = 1
@@ -80,7 +80,7 @@ import Testing
         peer.transport.setReservedAddresses(["127.0.0.1"])
         _ = try await other.dial(peer)
         for stranger in strangers { try await stranger.close() }
-        // Both dialled ones are left, and the strangers' turn has not come.
+        // Both dialled connections remain, and the strangers' turn has not come.
         try await peer.reaches([2, 2])
         #expect(try await waiting() == strangers.count)
         await peer.transport.shutdown()
@@ -89,8 +89,8 @@ import Testing
 }
 
 extension Endpoint {
-    /// Turns of nobody come first, and are given up as soon as somebody's waits behind them.
-    /// - Returns: whether one has waited; on the loop, since a dial has not the time that tests may take on a slow machine.
+    /// Adds placeholder turns in front, and removes them once a real connection waits behind them.
+    /// - Returns: whether one has waited. Runs on the loop, because a dial may time out before a slow test.
     fileprivate func occupyTurnsUntilOneWaits() async throws -> NIOLoopBoundBox<Bool> {
         let (state, loop) = (transport.state, transport.eventLoop)
         let hasWaited = NIOLoopBoundBox.makeBoxSendingValue(false, eventLoop: loop)
@@ -112,7 +112,7 @@ extension Endpoint {
         return hasWaited
     }
 
-    /// Turns of nobody come first, and last for longer than a test may.
+    /// Adds placeholder turns in front that last longer than the test.
     /// - Returns: the number of turns behind them.
     fileprivate func occupyTurns() async throws -> () async throws -> Int {
         let (state, loop) = (transport.state, transport.eventLoop)
@@ -123,7 +123,7 @@ extension Endpoint {
         return { try await loop.submit { state.value.turns.count - left.value }.get() }
     }
 
-    /// Handshakes that wait for their turn: of anybody, and of reserved addresses.
+    /// Handshakes waiting for a turn: from any address, and from reserved addresses.
     fileprivate func waitingTurns() async throws -> [Int] {
         let state = transport.state
         return try await transport.eventLoop.submit { [state.value.turns.count, state.value.reservedTurns.count] }.get()

@@ -8,7 +8,7 @@ import Testing
 @testable import HexlistTransport
 
 @Suite(.timeLimit(.minutes(5))) struct HandshakeTests {
-    // MARK: What strangers look like
+    // MARK: Strangers
 
     private static func certificates(_ pem: String) throws -> [NIOSSLCertificateSource] {
         try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)).map { .certificate($0) }
@@ -18,7 +18,7 @@ import Testing
         .privateKey(try NIOSSLPrivateKey(bytes: Array(pem.utf8), format: .pem))
     }
 
-    /// A client that differs from a Hexlist peer only by what `change` does to it.
+    /// A client that differs from a Hexlist peer only by `change`.
     private static func client(
         certificate: String = Fixtures.certificate, key: String = Fixtures.key, _ change: (inout TLSConfiguration) -> Void = { _ in }
     ) throws -> TLSConfiguration {
@@ -43,7 +43,7 @@ import Testing
 
     // MARK: Both sides
 
-    @Test("each side sees the key the other one holds")
+    @Test("each side sees the other's key")
     func identities() async throws {
         let pair = try await Endpoint.pair()
         #expect(pair.dialled.peerFingerprint == pair.right.identity.fingerprint)
@@ -58,7 +58,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("a peer may dial itself, and sees that it did")
+    @Test("a peer may dial itself, and detects it")
     func ownIdentity() async throws {
         let peer = try await Endpoint()
         let connection = try await peer.dial(peer, expecting: peer.identity.peerID)
@@ -66,7 +66,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a certificate long expired is as good as any: clocks lie")
+    @Test("an expired certificate is accepted, because clocks may be wrong")
     func expired() async throws {
         let past = CertificateValidity(from: Date(timeIntervalSince1970: 0), until: Date(timeIntervalSince1970: 86_400))
         let future = CertificateValidity(
@@ -90,7 +90,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    // MARK: Who is not let in
+    // MARK: Refused clients
 
     struct Stranger: Sendable, CustomTestStringConvertible {
         var testDescription: String
@@ -113,7 +113,7 @@ import Testing
         },
     ]
 
-    @Test("who is not a peer is let in by nobody and told nothing", arguments: strangers)
+    @Test("a client that is not a peer is refused without any information", arguments: strangers)
     func refused(stranger: Stranger) async throws {
         let peer = try await Endpoint()
         let (raw, _) = try await RawPeer.connect(to: peer.port, tls: stranger.client())
@@ -123,7 +123,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    /// Signs with a key that is not the certificate's.
+    /// Signs with a key that does not belong to the certificate.
     private struct StolenCertificateKey: NIOSSLCustomPrivateKey, Hashable {
         private static let own = P256.Signing.PrivateKey()
         var signatureAlgorithms: [SignatureAlgorithm] { [.ecdsaSecp256R1Sha256] }
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("somebody else's certificate without its key is nobody")
+    @Test("another's certificate without its key is refused")
     func stolenCertificate() async throws {
         let peer = try await Endpoint()
         let client = try Self.client { $0.privateKey = .privateKey(NIOSSLPrivateKey(customPrivateKey: StolenCertificateKey())) }
@@ -152,7 +152,7 @@ import Testing
     }
 
     @Test(
-        "what does not begin like TLS is closed without an answer",
+        "bytes that are not TLS are closed without a reply",
         arguments: [
             "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "\0\0\0\u{2}{}", "\u{80}\u{1}", "\u{15}\u{3}\u{1}", "{",
         ])
@@ -165,9 +165,9 @@ import Testing
     }
 
     @Test(
-        "what begins like TLS and is none ends within the handshake's bounds",
+        "malformed TLS ends within the bounds of a handshake",
         arguments: [
-            // A record of the largest size with a ClientHello that announces 16 MiB, the same again and again, and noise.
+            // A maximum-size record with a ClientHello that announces 16 MiB, the same repeated, and noise.
             [0x16, 3, 1, 0x40, 0, 1, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 7, count: 1 << 20),
             [0x16] + [UInt8](repeating: 0xFF, count: 100_000),
             (0..<50_000).flatMap { _ in [0x16, 3, 1, 0, 1, 1] as [UInt8] },
@@ -175,14 +175,14 @@ import Testing
     func garbage(greeting: [UInt8]) async throws {
         let peer = try await Endpoint()
         let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: greeting)
-        // An alert of TLS may come; no byte of a session does.
+        // A TLS alert may come, but no session byte.
         #expect(try await raw.bytes().count < 64)
         try await peer.reaches([0, 0])
         #expect(peer.accepted.now.isEmpty)
         await peer.transport.shutdown()
     }
 
-    @Test("who does not finish its handshake in time is closed", arguments: [[], [0x16], [0x16, 3, 1, 2, 0, 1, 0, 1, 0xFC]])
+    @Test("a handshake that does not finish in time is closed", arguments: [[], [0x16], [0x16, 3, 1, 2, 0, 1, 0, 1, 0xFC]])
     func handshakeTime(greeting: [UInt8]) async throws {
         var limits = TransportLimits()
         limits.handshakeSeconds = 1
@@ -195,7 +195,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    // MARK: Whom a dialer refuses
+    // MARK: Refused servers
 
     struct Foreigner: Sendable, CustomTestStringConvertible {
         var testDescription: String
@@ -210,7 +210,7 @@ import Testing
         Foreigner(testDescription: "two certificates") { try server(certificate: Fixtures.certificate + Fixtures.p384Certificate) },
     ]
 
-    @Test("a dialer takes nothing for a peer that is none", arguments: foreigners)
+    @Test("a dialer refuses a server that is not a peer", arguments: foreigners)
     func foreignServer(foreigner: Foreigner) async throws {
         let peer = try await Endpoint()
         let server = try await RawPeer.serve(tls: foreigner.server())
@@ -221,7 +221,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a dialer that finds another key than the one it dialled closes without a frame")
+    @Test("a dialer that finds another key than expected closes without a frame")
     func anotherKey() async throws {
         let peer = try await Endpoint()
         let wanted = try Identity.ephemeral()
@@ -234,7 +234,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a dialer shows its certificate to the peer it expects, and to nobody else that answers there", arguments: [true, false])
+    @Test("a dialer shows its certificate only to the expected peer", arguments: [true, false])
     func ownCertificate(isExpected: Bool) async throws {
         let peer = try await Endpoint()
         let there = try #require(Fingerprint(Fixtures.fingerprint)).peerID
@@ -260,7 +260,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a server that speaks first, and not TLS, is no peer", arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n"])
+    @Test("a server that speaks first, and not TLS, is not a peer", arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n"])
     func banner(greeting: String) async throws {
         let peer = try await Endpoint()
         let server = try await RawPeer.serve(greeting: Array(greeting.utf8))
@@ -270,14 +270,14 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    /// Records of one handshake message that BoringSSL would go on collecting: 60 KiB announced, 48 KiB sent.
+    /// Records of one handshake message that BoringSSL would keep buffering: 60 KiB announced, 48 KiB sent.
     private static func endless(_ type: UInt8) -> [UInt8] {
         let record: [UInt8] = [0x16, 3, 3, 0x40, 0]
         let filler = [UInt8](repeating: 0, count: 16 << 10)
         return record + [type, 0, 0xF0, 0] + filler.dropLast(4) + record + filler + record + filler
     }
 
-    @Test("a client that pours bytes into the handshake is cut off before its time is up")
+    @Test("a client that floods the handshake is cut off before the timeout")
     func floodingClient() async throws {
         var limits = TransportLimits()
         limits.handshakeSeconds = 600
@@ -287,7 +287,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a server that does is cut off, too")
+    @Test("a server that floods the handshake is cut off too")
     func floodingServer() async throws {
         let peer = try await Endpoint()
         let server = try await RawPeer.serve(greeting: Self.endless(2))

@@ -27,7 +27,7 @@ import Testing
         try #require(throws: HexlistError.self) { try Identity.load(from: folder) }
     }
 
-    @Test("what was made is loaded again, and only this user can read it")
+    @Test("a new identity can be loaded again, and only this user can read it")
     func roundTrip() throws {
         #expect(try Identity.load(from: folder) == nil)
         let made = try Identity.create(in: folder)
@@ -48,7 +48,7 @@ import Testing
         #expect(try Identity.load(from: folder)?.fingerprint == made.fingerprint)
     }
 
-    @Test("a creation that was killed leaves nothing in the way")
+    @Test("a killed creation leaves nothing in the way")
     func killedCreation() throws {
         try Data("half".utf8).write(to: URL(filePath: path + ".new"))
         #expect(try Identity.load(from: folder) == nil)
@@ -57,7 +57,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["identity.pem"])
     }
 
-    @Test("the fingerprint is the one openssl computes, and neither the order nor the dates matter")
+    @Test("the fingerprint equals openssl's, regardless of order and dates")
     func opensslFixture() throws {
         for text in [Fixtures.key + Fixtures.certificate, Fixtures.certificate + Fixtures.key] {
             try put(text)
@@ -85,7 +85,7 @@ import Testing
         Damage(testDescription: "too long", text: String(repeating: "x", count: 70_000), says: "too long"),
     ]
 
-    @Test("a damaged file says what is wrong and is left alone", arguments: damages)
+    @Test("a damaged file is reported and left unchanged", arguments: damages)
     func damaged(damage: Damage) throws {
         try put(damage.text)
         let fault = try fault()
@@ -96,7 +96,7 @@ import Testing
         #expect(try String(contentsOfFile: path, encoding: .utf8) == damage.text)
     }
 
-    @Test("a key and another key's certificate do not go together")
+    @Test("a key with another key's certificate is refused")
     func mismatch() throws {
         let other = try Identity.ephemeral()
         let certificate = try #require(other.pem.range(of: "-----BEGIN CERTIFICATE")).lowerBound
@@ -104,7 +104,7 @@ import Testing
         #expect(try fault().message.contains("do not belong together"))
     }
 
-    @Test("a file others can read or change is refused", arguments: [0o640, 0o604, 0o660, 0o622, 0o700 + 0o1])
+    @Test("a file readable or writable by others is refused", arguments: [0o640, 0o604, 0o660, 0o622, 0o700 + 0o1])
     func openModes(mode: Int) throws {
         try put(Fixtures.key + Fixtures.certificate, mode: mode)
         let fault = try fault()
@@ -112,7 +112,7 @@ import Testing
         #expect(fault.hint?.contains("chmod 600") == true)
     }
 
-    @Test("what is no file is refused and does not hang", arguments: ["folder", "link", "fifo"])
+    @Test("a path that is not a regular file is refused without hanging", arguments: ["folder", "link", "fifo"])
     func noFile(kind: String) throws {
         switch kind {
         case "folder": try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -126,7 +126,7 @@ import Testing
         #expect(fault.hint?.contains(kind == "link" ? "Put the file itself there" : "run `hexlistd --begin-anew`") == true, "\(fault)")
     }
 
-    @Test("a folder that is missing is an error that says so")
+    @Test("a missing folder is reported")
     func missingFolder() throws {
         let fault = try #require(throws: HexlistError.self) { try Identity.create(in: folder + "/no/such") }
         #expect(fault.code == .identity)
@@ -140,7 +140,7 @@ import Testing
         return Array(try #require(Data(base64Encoded: lines.joined())))
     }
 
-    @Test("only a P-256 key is one")
+    @Test("only P-256 keys are accepted")
     func others() throws {
         for pem in [Fixtures.p384Certificate, Fixtures.ed25519Certificate] {
             let der = try der(pem)
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test("a certificate cut or changed anywhere is read or refused, and never ends the process")
+    @Test("a truncated or altered certificate is read or refused, without a trap")
     func mutations() throws {
         let whole = try der(Fixtures.certificate)
         let expected = try SubjectPublicKey.fingerprint(ofCertificate: whole)

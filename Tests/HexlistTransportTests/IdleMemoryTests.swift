@@ -3,8 +3,8 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite("What an idle connection keeps") struct IdleMemoryTests {
-    @Test("reads of a trusted peer grow while they leave some behind, and shrink again") func longReads() {
+@Suite("Buffers of an idle connection") struct IdleMemoryTests {
+    @Test("reads of a trusted peer grow under load, and shrink again") func longReads() {
         var pool = NIOPooledRecvBufferAllocator(capacity: 1, recvAllocator: ReadBufferAllocator(most: SocketOptions.longReadBytes))
         var capacities: [Int] = []
         for count in [SocketOptions.readBytes, SocketOptions.longReadBytes, SocketOptions.readBytes - 1, 1] {
@@ -15,7 +15,7 @@ import Testing
         #expect(capacities == [short, long, long, short])
     }
 
-    @Test("a channel keeps its first buffer, a small one, and no other") func readBuffers() {
+    @Test("a channel keeps only its small first buffer") func readBuffers() {
         var pool = NIOPooledRecvBufferAllocator(capacity: 1, recvAllocator: ReadBufferAllocator())
         let first = pool.buffer(allocator: ByteBufferAllocator()) { $0.writeInteger(UInt8(1)) }.0
         #expect(first.capacity <= 1_024)

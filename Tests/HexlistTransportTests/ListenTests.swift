@@ -20,21 +20,21 @@ import Testing
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    @Test("no addresses: both families, on one port", .enabled(if: hasIPv6))
+    @Test("no addresses: both IP versions on one port", .enabled(if: hasIPv6))
     func everyAddress() async throws {
         let peer = try await Endpoint(addresses: [])
         let other = try await Endpoint()
         for (host, seen) in [("127.0.0.1", "127.0.0.1"), ("::1", "::1")] {
             let report = try await other.transport.dial([DialTarget(host: host, port: peer.port)]).report.get()
             #expect(report.connection?.remoteAddress == host, "\(report.failures)")
-            // An IPv4 address is never dressed as IPv6.
+            // An IPv4 address is never reported as IPv4-mapped IPv6.
             #expect(try await peer.accepted.next().remoteAddress == seen)
         }
         await peer.transport.shutdown()
         await other.transport.shutdown()
     }
 
-    @Test("a port in use is an error that names it, and nothing is left bound", .enabled(if: hasIPv6))
+    @Test("a port in use is an error that names it, and no socket stays bound", .enabled(if: hasIPv6))
     func portInUse() async throws {
         let taken = try await RawPeer.serve()
         let transport = try transport()
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "what is no address or no port of this machine is an error of the configuration",
+        "an invalid address or port is a configuration error",
         arguments: [("nowhere", 0), ("192.0.2.1", 0), ("", 0), ("fe80::1%nosuch0", 0), ("127.0.0.1", -1), ("127.0.0.1", 65_536)])
     func noAddress(address: String, port: Int) async throws {
         let transport = try transport()
@@ -65,7 +65,7 @@ import Testing
         await transport.shutdown()
     }
 
-    @Test("the end closes sessions, handshakes, dials and listeners, and the port is free again")
+    @Test("shutdown closes sessions, handshakes, dials and listeners, and frees the port")
     func shutdown() async throws {
         let pair = try await Endpoint.pair()
         let left = try await pair.dialled.record()
@@ -76,7 +76,7 @@ import Testing
         let dial = pair.right.transport.dial([DialTarget(host: "127.0.0.1", port: silent.port)])
         _ = try await silent.accepted.next()
         try await pair.right.reaches([2, 2])
-        // A dial has 3 s; where a busy machine took as long to come here, it may have ended by itself.
+        // A dial has 3 s. On a loaded machine it may have ended before this point.
         let isDialling = ContinuousClock.now - begun < .seconds(3)
         await pair.right.transport.shutdown()
         #expect(try await left.end() == .closed(nil))
@@ -93,7 +93,7 @@ import Testing
         try await silent.channel.close()
     }
 
-    @Test("out of descriptors: accepting pauses, and goes on by itself")
+    @Test("without descriptors accepting pauses, and resumes automatically")
     func acceptPause() async throws {
         let accepted = Inbox<Int>()
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -124,7 +124,7 @@ import Testing
         try await server.close()
     }
 
-    @Test("a listening socket that closes by itself is bound again")
+    @Test("a listening socket that closes unexpectedly is bound again")
     func boundAgain() async throws {
         let peer = try await Endpoint()
         let state = peer.transport.state
@@ -138,7 +138,7 @@ import Testing
 
     // MARK: Limits
 
-    @Test("one address gets so many connections, and one that ends makes room")
+    @Test("connections per address are limited, and an end makes room")
     func perAddress() async throws {
         var limits = TransportLimits()
         limits.perAddress = 3
@@ -155,7 +155,7 @@ import Testing
         await other.transport.shutdown()
     }
 
-    @Test("silent connections are bounded apart, and Hello frees their place; reserved addresses have their own")
+    @Test("connections before Hello are limited separately, and a Hello frees its place; reserved addresses have their own limit")
     func unidentified() async throws {
         var limits = TransportLimits()
         limits.unidentified = 1

@@ -4,7 +4,7 @@ import HexlistTransport
 import NIOCore
 import Testing
 
-/// Peers made with openssl's command line; skipped where there is none.
+/// Peers made with the openssl command line. Skipped if it is not installed.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: OpenSSL.isThere)) struct OpenSSLTests {
     let folder: String
 
@@ -36,7 +36,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    /// The properties of a certificate made by `openssl x509` or `req`, and whether a peer may have it.
+    /// Properties of a certificate made by `openssl x509` or `req`, and whether a peer may have it.
     struct Form: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var extensions = ""
@@ -56,7 +56,7 @@ import Testing
         Form(testDescription: "key usage without signatures", extensions: "keyUsage=critical,keyAgreement\n", isTaken: false),
     ]
 
-    @Test("of a certificate nothing counts but its key, and a key usage that forbids signatures", arguments: forms)
+    @Test("of a certificate only the key counts, and a key usage that forbids signatures", arguments: forms)
     func certificate(form: Form) async throws {
         let (key, other, issuer) = (folder + "/k.pem", folder + "/other.pem", folder + "/issuer.pem")
         let (request, certificate, extensions) = (folder + "/r.pem", folder + "/c.pem", folder + "/e.cnf")
@@ -88,7 +88,7 @@ import Testing
         try #require(made.status == 0, "\(arguments): \(made.text)")
     }
 
-    @Test("an older version of TLS gets no handshake at all", arguments: ["-tls1_2", "-tls1_1"])
+    @Test("older TLS versions get no handshake", arguments: ["-tls1_2", "-tls1_1"])
     func oldVersion(version: String) async throws {
         let peer = try await Endpoint()
         let certificate = p256.filter { $0 != "-tls1_3" }
@@ -114,12 +114,12 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a resumed session, for which no certificate is sent or checked, is the same peer")
+    @Test("a resumed session, without a certificate check, belongs to the same peer")
     func resumption() async throws {
         let peer = try await Endpoint()
         let ticket = folder + "/session"
         for resume in [["-sess_out", ticket], ["-sess_in", ticket]] {
-            // A byte from the acceptor makes the client read, and with it the tickets that came before.
+            // A byte from the acceptor makes the client read, including the tickets sent before.
             async let client = OpenSSL.run(
                 ["s_client", "-connect", "127.0.0.1:\(peer.port)", "-no_ign_eof"] + p256 + resume)
             let accepted = try await peer.accepted.next()

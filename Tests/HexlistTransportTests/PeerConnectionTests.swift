@@ -11,7 +11,7 @@ import Testing
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) }
     }
 
-    @Test("frames of every size go both ways, whole and in order")
+    @Test("frames of each size travel both ways, complete and in order")
     func bothWays() async throws {
         let pair = try await Endpoint.pair()
         let bodies = [1, 2, 100, 8_192, 16_384, 16_385, 65_536, 1 << 20, 3].enumerated().map { body($0.offset, $0.element) }
@@ -48,26 +48,26 @@ import Testing
             case .fault, .writable, .closed: throw Unexpected("the connection ended")
             }
         }
-        // 160 kB in reads of 16 KiB, not 20 000 reads.
+        // 160 kB in reads of 16 KiB, not in 20 000 reads.
         #expect(bursts < 100)
         await pair.shutdown()
     }
 
-    @Test("frames that arrive byte by byte are the same frames")
+    @Test("frames that arrive byte by byte are decoded")
     func byteByByte() async throws {
         let pair = try await Endpoint.pair()
         let recorder = try await pair.accepted.record()
         var stream = ByteBuffer()
         for size in [1, 5, 300] { stream.writeFrame(body(size, size)) }
         for byte in stream.readableBytesView {
-            // Each in a turn of the loop, so in a record and a packet of its own.
+            // One byte per loop tick, so each is a record and a packet of its own.
             try await pair.dialled.on { $0.write(ByteBuffer(bytes: [byte])) }
         }
         #expect(try await recorder.frames(3) == [1, 5, 300].map { body($0, $0) })
         await pair.shutdown()
     }
 
-    @Test("nothing is lost while there is no delegate")
+    @Test("no frame is lost while there is no delegate")
     func lateDelegate() async throws {
         let pair = try await Endpoint.pair()
         try await pair.dialled.send([[1], [2]])
@@ -81,7 +81,7 @@ import Testing
 
     // MARK: Lengths
 
-    @Test("a length outside the bounds is a fault before a byte of the body", arguments: [0, 8_193, 1 << 24, UInt32.max])
+    @Test("a length outside the bounds is a fault before any byte of the body", arguments: [0, 8_193, 1 << 24, UInt32.max])
     func lengthFault(length: UInt32) async throws {
         let pair = try await Endpoint.pair()
         let right = try await pair.accepted.record(Recorder(onFault: { $0.write { $0.writeFrame([9]) } }))
@@ -97,13 +97,13 @@ import Testing
         #expect(try await right.events.next() == .frame([1]))
         #expect(try await right.events.next() == .fault(length))
         #expect(try await right.events.next() == .closed(nil))
-        // The last word still reaches the other side, and then the end.
+        // The final Bye still arrives, then the end.
         #expect(try await left.events.next() == .frame([9]))
         #expect(try await left.events.next() == .closed(nil))
         await pair.shutdown()
     }
 
-    @Test("after a fault a sender that goes on is cut off, and what it sends is not kept")
+    @Test("after a fault a sender that continues is cut off, and its bytes are not buffered")
     func faultAndFlood() async throws {
         let pair = try await Endpoint.pair()
         let right = try await pair.accepted.record()
@@ -118,7 +118,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("the limit that holds is the one of the moment the frame's header is read")
+    @Test("the limit in effect when a header is read applies to its frame")
     func raisedLimit() async throws {
         let pair = try await Endpoint.pair()
         #expect(pair.accepted.frameLimit == 8 << 10)
@@ -133,7 +133,7 @@ import Testing
 
     // MARK: Back-pressure
 
-    @Test("who is not read stops being writable, with bounded memory on both sides, and goes on where it stopped")
+    @Test("a peer that is not read becomes unwritable, with bounded memory on both sides, and resumes without loss")
     func backPressure() async throws {
         let pair = try await Endpoint.pair()
         try await pair.accepted.on {
@@ -142,7 +142,7 @@ import Testing
         }
         let right = try await pair.accepted.record()
         let frame = body(1, 60_000)
-        // The other side sends until both kernels' buffers are full; then it is blocked, and stays so.
+        // The other side sends until the kernel buffers on both sides are full, and stays blocked.
         var sent = 0
         var largest = 0
         var isMoving = true
@@ -153,7 +153,7 @@ import Testing
             isMoving = try await Self.moves(pair)
         }
         #expect(sent < 1_000, "60 MB went into a receiver that reads nothing")
-        // The water mark here, the one in the channel, and one frame.
+        // This side's water mark, the channel's, and one frame.
         #expect(largest < (512 << 10) + 65_000)
         #expect(right.events.now.isEmpty)
         try await pair.accepted.on { $0.isReading = true }
@@ -161,7 +161,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("short answers to a peer that reads nothing wait in few long pieces, and not in the channel, where each would hold a buffer")
+    @Test("small replies to a peer that does not read are coalesced into few buffers before they reach the channel")
     func fewRecords() async throws {
         let pair = try await Endpoint.pair()
         try await pair.accepted.on {
@@ -174,7 +174,7 @@ import Testing
         repeat { sent += try await Self.fill(pair, with: frame).written } while try await Self.moves(pair)
         let before = try await pair.dialled.on { $0.channelBytes }
         #expect(before > 0)
-        // Each in a turn of its own, as answers to what comes in turns of their own.
+        // One per loop tick, like replies to frames of separate ticks.
         for _ in 0..<500 {
             try await pair.dialled.on { $0.write { $0.writeFrame([1, 2, 3]) } }
             try await pair.dialled.on { _ in }
@@ -186,7 +186,7 @@ import Testing
         await pair.shutdown()
     }
 
-    /// Writes a frame again and again until the dialled side is not writable.
+    /// Writes a frame repeatedly until the dialled side is not writable.
     private static func fill(_ pair: Pair, with frame: [UInt8]) async throws -> (written: Int, pending: Int) {
         try await pair.dialled.on { connection in
             var written = 0
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    /// Whether the kernels still take some: for many turns of both loops nothing moves otherwise.
+    /// Whether the kernels accept more: checks that nothing moves for many ticks of both loops.
     private static func moves(_ pair: Pair) async throws -> Bool {
         let before = try await pair.dialled.on { $0.pendingWriteBytes }
         for _ in 0..<200 {
@@ -209,7 +209,7 @@ import Testing
         return false
     }
 
-    @Test("reading stops within a burst, at the very frame, and no frame is lost")
+    @Test("reading stops within a burst at the exact frame, and no frame is lost")
     func pauseInBurst() async throws {
         let pair = try await Endpoint.pair()
         let recorder = try await pair.accepted.record(
@@ -224,7 +224,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("frames that came before the end are delivered before it, however late")
+    @Test("frames received before the end are delivered before it, however late")
     func endWhilePaused() async throws {
         let pair = try await Endpoint.pair()
         let recorder = try await pair.accepted.record(Recorder(onFrame: { connection, _ in connection.isReading = false }))
@@ -241,7 +241,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("a session that gives up while frames wait is told the end once")
+    @Test("a session that closes while frames are queued gets the end once")
     func closeWhilePaused() async throws {
         let pair = try await Endpoint.pair()
         let recorder = try await pair.accepted.record(Recorder(onFrame: { connection, _ in connection.isReading = false }))
@@ -261,7 +261,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("a writer learns when it may go on, once for each time it had to stop")
+    @Test("a writer is notified that it may continue, once per stop")
     func writability() async throws {
         let pair = try await Endpoint.pair()
         try await pair.accepted.on { $0.frameLimit = 1 << 20 }
@@ -281,7 +281,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("flush sends at once, without it the turn does")
+    @Test("flush sends immediately; otherwise the loop tick does")
     func flush() async throws {
         let pair = try await Endpoint.pair()
         let right = try await pair.accepted.record()
@@ -298,7 +298,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("flush on a broken connection tells of the end afterwards")
+    @Test("flush on a broken connection reports the end afterwards")
     func flushBroken() async throws {
         let pair = try await Endpoint.pair()
         let left = try await pair.dialled.record()
@@ -312,9 +312,9 @@ import Testing
         await pair.shutdown()
     }
 
-    // MARK: The end
+    // MARK: End
 
-    @Test("what was written before close arrives, both sides end without an error, and later calls do nothing")
+    @Test("bytes written before close arrive, both sides end without error, and later calls do nothing")
     func orderlyClose() async throws {
         let pair = try await Endpoint.pair()
         let left = try await pair.dialled.record()
@@ -337,7 +337,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("both close at once")
+    @Test("both sides close at once")
     func bothClose() async throws {
         let pair = try await Endpoint.pair()
         let left = try await pair.dialled.record()
@@ -350,7 +350,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("close waits for a side that reads nothing, and no longer than it says")
+    @Test("close waits for a peer that does not read, at most for its timeout")
     func closeUnread() async throws {
         let pair = try await Endpoint.pair()
         try await pair.accepted.on { $0.isReading = false }
@@ -367,7 +367,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("an aborted connection is an error to the other side")
+    @Test("an aborted connection is an error at the other side")
     func abort() async throws {
         let pair = try await Endpoint.pair()
         let left = try await pair.dialled.record()
@@ -381,7 +381,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("an end in the middle of a frame is an error")
+    @Test("an end within a frame is an error")
     func truncated() async throws {
         let pair = try await Endpoint.pair()
         let right = try await pair.accepted.record()
@@ -393,7 +393,7 @@ import Testing
         await pair.shutdown()
     }
 
-    @Test("a session that closes within a frame gets no further one")
+    @Test("a session that closes while handling a frame gets no further one")
     func closeInBurst() async throws {
         let pair = try await Endpoint.pair()
         let right = try await pair.accepted.record(
@@ -411,7 +411,7 @@ import Testing
     }
 }
 
-/// Ends the socket of this process that has the local port, so that the next write fails.
+/// Closes the socket of this process with the given local port, so that the next write fails.
 private func breakSocket(of port: UInt16) {
     for descriptor in Int32(3)..<1_024 {
         var address = sockaddr_in()

@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistTransport
 
 @Suite(.timeLimit(.minutes(5))) struct PlainTests {
-    @Test("bare TCP is a session without a proved key, where it is switched on")
+    @Test("with plain TCP enabled, a connection is a session without proved key")
     func plain() async throws {
         let peer = try await Endpoint(acceptsPlain: true)
         let (raw, channel) = try await RawPeer.connect(to: peer.port, greeting: [0, 0, 0, 2, 0x7B, 0x7D, 0, 0])
@@ -36,7 +36,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a sender that hangs up is read to its end", arguments: [1, 1_000])
+    @Test("the bytes of a sender that disconnects are read completely", arguments: [1, 1_000])
     func hangUp(frames: Int) async throws {
         let peer = try await Endpoint(acceptsPlain: true)
         let body = [UInt8](repeating: 7, count: 1_000)
@@ -54,7 +54,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a client that does not hang up is closed after a while")
+    @Test("a client that stays connected is closed after a timeout")
     func lingering() async throws {
         let peer = try await Endpoint(acceptsPlain: true)
         let (raw, channel) = try await RawPeer.connect(to: peer.port, greeting: [0, 0, 0, 1, 9])
@@ -68,7 +68,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("what is neither is closed", arguments: ["{\"jmObject\":{}}", "GET /", "\u{1}"])
+    @Test("a connection that is neither TLS nor a frame is closed", arguments: ["{\"jmObject\":{}}", "GET /", "\u{1}"])
     func neither(greeting: String) async throws {
         let peer = try await Endpoint(acceptsPlain: true)
         let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: Array(greeting.utf8))

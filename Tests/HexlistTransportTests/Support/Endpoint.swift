@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 
 extension TransportLimits {
-    /// Limits for tests that are not about the time of a handshake: on a busy machine 5 s may pass before the first byte is looked at, and
-    /// the connection would be dropped.
+    /// Limits for tests that do not test the handshake timeout. On a loaded machine 5 s may pass before the first byte is read, and the
+    /// connection would be dropped.
     static var patient: TransportLimits {
         var limits = TransportLimits()
         limits.handshakeSeconds = 60
@@ -53,7 +53,7 @@ final class Endpoint: Sendable {
         return Pair(left: left, right: right, dialled: dialled, accepted: try await right.accepted.next())
     }
 
-    /// The counts of admission: connections, and of those the unidentified.
+    /// Admission's counts: all connections, and those before Hello.
     func counts() async throws -> [Int] {
         let state = transport.state
         return try await transport.eventLoop.submit {
@@ -61,7 +61,7 @@ final class Endpoint: Sendable {
         }.get()
     }
 
-    /// Waits until admission has these counts: connections of the other side end a little later here.
+    /// Waits for these counts, because connections closed by the other side end here a little later.
     func reaches(_ counts: [Int]) async throws {
         try await eventually("admission has \(counts)") { try await self.counts() == counts }
     }

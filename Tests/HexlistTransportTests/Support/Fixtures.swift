@@ -1,4 +1,4 @@
-/// Keys and certificates made with openssl, for these tests only. All certificates are of one day and long expired or not yet
+/// Keys and certificates made with openssl, for tests only. All certificates are valid on a single day, so they are expired or not yet
 /// valid by most clocks: dates must not matter.
 enum Fixtures {
     /// P-256, from `openssl ecparam -name prime256v1 -genkey`.

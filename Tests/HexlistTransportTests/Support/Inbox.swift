@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// Values from any thread, awaited one by one. A test's time limit cancels the wait.
+/// A queue of values from any thread, awaited one by one. A test's time limit cancels the wait.
 final class Inbox<Value: Sendable>: Sendable {
     private struct State {
         var values: [Value] = []

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// The openssl command line, as a peer somebody else wrote.
+/// The openssl command line as an independent peer.
 enum OpenSSL {
     static let path = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/opt/homebrew/bin/openssl"]
         .first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -12,8 +12,8 @@ enum OpenSSL {
         var status: Int32
     }
 
-    /// Runs to the end.
-    /// - Parameter input: its standard input, which then stays open until it has said `until`.
+    /// Runs openssl until it exits.
+    /// - Parameter input: its standard input, which stays open until `until` was printed.
     static func run(_ arguments: [String], input: [UInt8] = []) async throws -> Output {
         let output = Pipe()
         let source = Pipe()
@@ -26,7 +26,7 @@ enum OpenSSL {
                 try? source.fileHandleForWriting.write(contentsOf: Data(input))
                 let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
                 let status = child.waitForEnd()
-                // Held open until here: s_client ends with its input.
+                // Held open until here, because s_client ends with its input.
                 try? source.fileHandleForWriting.close()
                 done(Output(text: String(decoding: data, as: UTF8.self), status: status))
             }

@@ -4,7 +4,7 @@ import NIOSSL
 import NIOTLS
 import Synchronization
 
-/// Something that is no Hexlist peer: a client or a server that sends what it is told and keeps what it gets.
+/// A client or server that is not a Hexlist peer. It sends given bytes and records received ones.
 final class RawPeer: ChannelInboundHandler, Sendable {
     typealias InboundIn = ByteBuffer
 
@@ -40,7 +40,7 @@ final class RawPeer: ChannelInboundHandler, Sendable {
 
     func channelInactive(context: ChannelHandlerContext) { events.put(.closed) }
 
-    /// Everything up to the end.
+    /// All bytes up to the end.
     func all() async throws -> [Event] {
         var all: [Event] = []
         while true {
@@ -50,12 +50,12 @@ final class RawPeer: ChannelInboundHandler, Sendable {
         }
     }
 
-    /// The bytes it got before the end.
+    /// The bytes received before the end.
     func bytes() async throws -> [UInt8] {
         try await all().flatMap { event -> [UInt8] in if case .bytes(let bytes) = event { bytes } else { [] } }
     }
 
-    // MARK: Making them
+    // MARK: Creation
 
     static func connect(to port: UInt16, greeting: [UInt8] = []) async throws -> (RawPeer, any Channel) {
         let peer = RawPeer(greeting: greeting)
@@ -81,8 +81,8 @@ final class RawPeer: ChannelInboundHandler, Sendable {
         return (peer, channel)
     }
 
-    /// A server of one connection after the other, each with its own `RawPeer`.
-    /// - Parameter certificates: gets what each client shows; `nil` asks for none.
+    /// A server that accepts one connection after another, each as a `RawPeer`.
+    /// - Parameter certificates: receives each client's certificate; `nil` requests none.
     static func serve(
         greeting: [UInt8] = [], tls: TLSConfiguration? = nil, certificates: Inbox<[NIOSSLCertificate]>? = nil
     ) async throws -> RawServer {

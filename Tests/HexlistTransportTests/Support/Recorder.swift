@@ -4,7 +4,7 @@ import NIOCore
 import Synchronization
 import Testing
 
-/// A session that writes down what its connection tells it.
+/// A session that records the calls of its connection.
 final class Recorder: PeerConnectionDelegate, Sendable {
     enum Event: Sendable, Equatable {
         case frame([UInt8])
@@ -16,7 +16,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
     }
 
     let events = Inbox<Event>()
-    /// Runs on the loop, inside the call; for frames only.
+    /// Runs on the loop, inside the call, for frames only.
     private let onFrame: @Sendable (PeerConnection, [UInt8]) -> Void
     private let onFault: @Sendable (PeerConnection) -> Void
     private let onWritable: @Sendable (PeerConnection) -> Void
@@ -34,7 +34,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         self.onWritable = onWritable
     }
 
-    /// No call comes out of another one.
+    /// No delegate call happens inside another.
     private func inside(_ connection: PeerConnection, _ work: () -> Void) {
         connection.eventLoop.preconditionInEventLoop()
         #expect(!isInside.withLock { $0 }, "called out of a method of the connection")
@@ -43,7 +43,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         isInside.withLock { $0 = false }
     }
 
-    /// Expects that nothing is told during a call of a method of the connection.
+    /// Expects that no delegate call happens during a call to the connection.
     func during(_ work: () -> Void) {
         isInside.withLock { $0 = true }
         work()
@@ -79,7 +79,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         inside(connection) { events.put(.closed(error.map { "\($0)" })) }
     }
 
-    /// The next frames' bodies.
+    /// The bodies of the next frames.
     func frames(_ count: Int) async throws -> [[UInt8]] {
         var frames: [[UInt8]] = []
         while frames.count < count {
@@ -92,7 +92,7 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         return frames
     }
 
-    /// The end, after whatever comes before it.
+    /// The end, after any events before it.
     func end() async throws -> Event {
         while true {
             let event = try await events.next()
