@@ -1,8 +1,8 @@
-/// Frames that are made to be expensive: little to write, much to read. The decoder takes time linear in their bytes.
+/// Frames that are small to write and expensive to read. The decoder takes time linear in their size.
 enum Bombs {
-    /// Each a name, and a frame of at most so many bytes and hardly less.
+    /// Each has a name, and a frame just under the given size.
     static func all(bytes: Int) -> [(String, String)] {
-        /// As many pieces as fit between head and tail.
+        /// Head and tail with as many pieces between them as fit.
         func many(_ piece: String, _ head: String = "", _ tail: String = "") -> String {
             head + String(repeating: piece, count: (bytes - head.utf8.count - tail.utf8.count) / piece.utf8.count) + tail
         }
@@ -20,7 +20,7 @@ enum Bombs {
         let ping = #"{"operationType":"Ping","#
         let store = #"{"operationType":"Store","jmObject":{"#
         let key: (Int) -> String = { "\"\(String($0, radix: 36))\":1" }
-        let link = (bytes - 200) / 5_000 - 14  // so that hardly fewer than 5 000 fit
+        let link = (bytes - 200) / 5_000 - 14  // so that just under 5 000 fit
         return [
             ("marks in a name", many("\u{301}", ping + "\"a", "\":1}")),
             ("marks in a value", many("\u{301}\u{323}", ping + "\"message\":\"a", "\"}")),

@@ -12,19 +12,19 @@ struct BulkLineTests {
     }
 
     @Test(
-        "a line is a hex, nothing, or refused with a code",
+        "a line is a hex, empty, or refused with a code",
         arguments: [
             (#"{"links":["u"]}"#, "hex"), (#"{"links":["u"]}"# + "\r", "hex"), (#"{"url":"u"}"#, "noLink"), ("{}", "noLink"), ("", "blank"),
             (" \t\r", "blank"), ("[]", "malformed"), (#"{"links":["u"]"#, "malformed"), (#"{"links":["u"]} x"#, "malformed"),
         ])
     func line(_ text: String, _ expected: String) { #expect(code(Array(text.utf8)) == expected) }
 
-    @Test("a hex without links is taken where that is allowed") func empty() {
+    @Test("a hex without links is accepted if allowed") func empty() {
         #expect(code(Array("{}".utf8), allowsEmpty: true) == "hex")
         #expect(code(Array("{".utf8), allowsEmpty: true) == "malformed")
     }
 
-    @Test("bytes that are no UTF-8, and a line over the bound") func bytes() {
+    @Test("invalid UTF-8, and a line over the bound") func bytes() {
         #expect(code(Array(#"{"description":""#.utf8) + [0xFF] + Array(#"","links":["u"]}"#.utf8)) == "malformed")
         #expect(code(nil) == "tooLarge")
         #expect(code(Array(repeating: 0x20, count: BulkLineDecoder.lineBytes + 1)) == "tooLarge")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Dialling back")
 struct DialBackTests {
-    @Test("a request and its answer go through a frame and come out the same")
+    @Test("a request and its reply are unchanged by encoding and decoding")
     func frames() throws {
         let request = DialBack(token: BootNonce(0xAB), port: 24_391)
         var buffer = ByteBuffer()
@@ -28,7 +28,7 @@ struct DialBackTests {
     }
 
     @Test(
-        "what is no request is none",
+        "invalid requests",
         arguments: [
             "", " ", "00000000000000ab", "00000000000000ab ", "00000000000000ab 80", "00000000000000ab 1023", "00000000000000ab 65536",
             "00000000000000ab -1", "00000000000000ab 24391 ", "00000000000000ab  24391", "ab 24391", "00000000000000ag 24391",
@@ -36,13 +36,13 @@ struct DialBackTests {
         ])
     func noRequest(message: String) { #expect(DialBack(message: message) == nil) }
 
-    @Test("an answer of a later version is an answer nobody understands, not none")
+    @Test("an unknown reply of a later version is a reply, but not an understood one")
     func laterAnswer() {
         #expect(DialBack.Answer(message: "00000000000000ab sideways")?.result == .some(nil))
         #expect(DialBack.Answer(message: "00000000000000ab") == nil)
     }
 
-    @Test("it is taken only on a session where both said Hello, and uses no number")
+    @Test("accepted only on a session after both Hellos, and without a sequence")
     func session() {
         var fixture = SessionFixture.opened()
         _ = fixture.take()
@@ -53,7 +53,7 @@ struct DialBackTests {
         fixture.receive(.dialedBack, message: "00000000000000ab reached")
         #expect(fixture.actions == [.dialedBack(DialBack.Answer(token: BootNonce(0xAB), result: .reached))])
         #expect(fixture.owed().isEmpty)
-        // Before a Hello, and on plain TCP even after one, the address may be anybody's.
+        // Before a Hello, and on plain TCP even after it, the address may belong to anyone.
         var silent = SessionFixture()
         silent.receive(.dialBack, message: "00000000000000ab 24391")
         var plain = SessionFixture(security: .plain)

@@ -4,7 +4,7 @@ import NIOCore
 import Testing
 
 @Suite struct DocumentedExampleTests {
-    @Test("the example of the page of HexlistWire opens a session") func session() throws {
+    @Test("the example in HexlistWire's page opens a session") func session() throws {
         let now = ContinuousClock.Instant.now
         let peer = PeerID(UUIDBytes(high: 1, low: 2).with(version: 8))
         let hello = Hello(uuid: peer, name: "peer", boot: BootNonce(7))

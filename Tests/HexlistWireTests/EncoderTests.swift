@@ -4,11 +4,11 @@ import HexlistWire
 import NIOCore
 import Testing
 
-/// Hexes on their way out.
+/// Encoding of hexes.
 struct EncoderTests {
     private func store(_ object: String) throws -> HexContent { try hex(decode(#"{"operationType":"Store","jmObject":\#(object)}"#)) }
 
-    @Test("every character goes out and comes back") func characters() throws {
+    @Test("each character is unchanged by encoding and decoding") func characters() throws {
         var text = ""
         for value in UInt32(0)...0x2FF { text.unicodeScalars.append(Unicode.Scalar(value) ?? "?") }
         for value in [0xFFFF, 0x1_F600, 0x10_FFFF, 0x2028, 0xFEFF] as [UInt32] { text.unicodeScalars.append(Unicode.Scalar(value) ?? "?") }
@@ -21,17 +21,17 @@ struct EncoderTests {
         #expect(object["hexDescription"] as? String == text)
         var decoder = WrapperDecoder()
         let found = try decoder.decodeHex(json, acceptsLocalNames: false).get().content
-        #expect(PlainHex(found).hexDescription == "\u{FFFD}" + text.dropFirst())  // U+0000 does not arrive (T20)
+        #expect(PlainHex(found).hexDescription == "\u{FFFD}" + text.dropFirst())  // U+0000 is replaced (T20)
         #expect(PlainHex(found).links.map(\.service) == ["\"\\"])
     }
 
-    @Test("an empty hex has all its members") func empty() {
+    @Test("an empty hex has all members") func empty() {
         #expect(
             String(decoding: HexEncoder.encode(HexContent()), as: UTF8.self)
                 == #"{"senderUUID":"","senderName":"","hexDescription":"","hexColor":"","links":[]}"#)
     }
 
-    @Test("unknown members go on byte for byte") func unknownMembers() throws {
+    @Test("unknown members are forwarded byte for byte") func unknownMembers() throws {
         let object =
             #"""
             {"senderName":"n","a\u0062" : [ 1.0 , "\ud800\/" ],"links":[{"url":"u","thumb" :{ "w":1e0}},\#
@@ -50,7 +50,7 @@ struct EncoderTests {
     }
 
     @Test(
-        "a link is written the same, wherever its texts lie",
+        "a link is encoded the same, wherever its texts are stored",
         arguments: [
             #"{"url":"https://a.example/ü","linkDescription":"b","service":"Box"}"#,
             #"{"url":"a","linkDescription":"b","service":"Box","x":1}"#, #"{"x":1,"url":"a","linkDescription":"b","service":"Box"}"#,
@@ -74,7 +74,7 @@ struct EncoderTests {
         #expect(String(decoding: HexEncoder.encode(read), as: UTF8.self) == String(decoding: HexEncoder.encode(made), as: UTF8.self))
     }
 
-    @Test("an alias that did not count does not count later") func aliases() throws {
+    @Test("an overridden alias does not count later") func aliases() throws {
         for object in [
             #"{"links":[{"fileName":"f","linkDescription":"","type":"Box","service":""}]}"#,
             #"{"links":[{"fileName":"f","linkDescription":{},"type":null}]}"#,
@@ -86,7 +86,7 @@ struct EncoderTests {
     }
 
     @Test(
-        "a kept member whose name this version knows is left out",
+        "a kept member whose name this version knows is omitted",
         arguments: [
             (#"{"a":1,"senderName":"x","b":2}"#, #"{"links":3,"url":"x","c":4}"#, #","a":1,"b":2}"#, #","links":3,"c":4}"#),
             (#"{"lin\u006bs":[]}"#, #"{"\u0075rl":"x"}"#, "]}", "}"),
@@ -106,7 +106,7 @@ struct EncoderTests {
     }
 
     @Test(
-        "what a damaged store holds beside a hex is not sent on",
+        "members damaged in the store are not sent",
         arguments: ["x", "{", "[]", #"{"a"}"#, #"{"a":}"#, "\u{0}", #"{"a":1"#, "{}", #"{"a":1} x"#])
     func damagedExtra(_ extra: String) throws {
         var hex = HexContent()
@@ -116,7 +116,7 @@ struct EncoderTests {
         _ = try decoder.decodeHex(json, acceptsLocalNames: false).get()
     }
 
-    @Test("a member nested too deep for a frame is left out, not sent to be refused") func deepMembers() throws {
+    @Test("a member nested too deep for a frame is omitted, because the frame would be refused") func deepMembers() throws {
         func nested(_ count: Int) -> String { String(repeating: "[", count: count) + String(repeating: "]", count: count) }
         for (levels, isKept) in [(62, true), (63, false)] {
             let hex = try store(quoted(#"{"x":\#(nested(levels)),"y":1}"#))
@@ -160,14 +160,14 @@ struct EncoderTests {
         #expect((found["hex"] as? [String: Any])?["senderName"] as? String == "a\nb")
     }
 
-    @Test("a refusal's description") func refusalDescription() throws {
+    @Test("description of a refusal") func refusalDescription() throws {
         let found = try described(decode(#"{"operationType":"a\"\n\u0000b"}"#))
         #expect(
             found["ok"] as? Bool == false && found["code"] as? String == "unsupportedOperation"
                 && (found["message"] as? String)?.isEmpty == false)
     }
 
-    @Test("a canonical frame keeps what its maker wrote") func canonicalFrame() throws {
+    @Test("a canonical frame keeps its creator's texts") func canonicalFrame() throws {
         let input =
             #"""
              {"jmObject":"{\"links\":{\"p\":\"u\"},\"t\":1}","operationType":"STORE","version":"3",\#

@@ -14,7 +14,7 @@ struct FrameDecoderTests {
         return frames
     }
 
-    @Test("a stream cut anywhere gives the same frames") func cutAnywhere() throws {
+    @Test("a stream split at any offset gives the same frames") func cutAnywhere() throws {
         let bodies: [[UInt8]] = [[1], Array(repeating: 2, count: 300), [0, 0, 0, 1], Array(repeating: 3, count: 65)]
         let stream = bodies.flatMap { Self.frame($0) }
         for cut in 0...stream.count {
@@ -43,7 +43,7 @@ struct FrameDecoderTests {
     }
 
     @Test(
-        "the header alone decides",
+        "a bad length is refused from the header alone",
         arguments: [
             (0, false), (1, true), (8_192, true), (8_193, false), (1 << 24, false), (0x7FFF_FFFF, false), (0x8000_0000, false),
             (0xFFFF_FFFF, false), (0x1603_0100, false),
@@ -68,7 +68,7 @@ struct FrameDecoderTests {
         #expect(buffer.storageCapacity == before)
     }
 
-    @Test("the limit counts from the next frame on, and never above 16 MiB - 1") func limits() throws {
+    @Test("a new limit applies from the next frame, and never exceeds 16 MiB - 1") func limits() throws {
         var decoder = FrameDecoder(limit: 2)
         var buffer = ByteBuffer(bytes: Self.frame([1, 2]) + Self.frame([1, 2, 3]))
         #expect(try decoder.next(from: &buffer) == [1, 2])

@@ -4,9 +4,9 @@ import Testing
 
 @testable import HexlistWire
 
-/// Every sequence of frames up to a length, beside a model of what each may do: put a hex into the store, settle a row, show an
-/// alert, say something, end the session. Nothing else is durable, so nothing else can change.
-@Suite("Session: every sequence of frames")
+/// All frame sequences up to a length, compared with a model of each frame's permitted effects: store a hex, settle a row, show an alert,
+/// send a frame, end the session. Nothing else is durable, so nothing else can change.
+@Suite("Session: all frame sequences")
 struct FrameSequenceTests {
     /// The frames that a peer may send. Numbered ones carry the next number, except `jump`.
     private enum Kind: CaseIterable {
@@ -38,7 +38,7 @@ struct FrameSequenceTests {
         var isRowUnanswered = false
         var next: Int64 = 1
 
-        /// The expected result: `hex`, `settled`, `alert`, and a code if it ends the session.
+        /// The expected effect: `hex`, `settled`, `alert`, or a code if the session ends.
         mutating func receive(_ kind: Kind) -> [String] {
             guard state != .closed else { return [] }
             switch kind {
@@ -136,7 +136,7 @@ struct FrameSequenceTests {
     }
 
     /// Runs one sequence.
-    /// - Returns: what was wrong with it; `nil` for nothing.
+    /// - Returns: the violation; `nil` if there is none.
     private static func fault(_ kinds: [Kind], _ opening: Opening) -> String? {
         var fixture = SessionFixture(
             role: opening.role, security: opening.isTLS ? .tls(SessionFixture.otherFingerprint) : .plain,
@@ -171,7 +171,7 @@ struct FrameSequenceTests {
             if before.state == .closed, !actions.isEmpty { return fault("something after the end") }
             if !opening.isTLS, hexes.contains(where: { $0.messageID != nil }) { return fault("an id that nobody proved") }
             if model.knownPeer == nil, said.contains(where: { !mayBeSaidBeforeHello($0, opening) }) { return fault("said before Hello") }
-            // A row of one's own is on its way as soon as there is somebody to send it to.
+            // The session's own row is in flight once there is a peer.
             if before.knownPeer == nil, model.knownPeer != nil {
                 guard fixture.session.takes(10, windowFrames: 10, windowBytes: 1_000) else { return fault("no room") }
                 _ = fixture.session.numberStore(tag: 7, bytes: 10, now: fixture.now)
@@ -190,7 +190,7 @@ struct FrameSequenceTests {
         }
     }
 
-    @Test("does what the protocol says of each of its frames, and nothing else", arguments: openings)
+    @Test("each frame has exactly the effects of the protocol", arguments: openings)
     private func sequences(opening: Opening) {
         let longest = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1" ? 4 : 3
         var tried = 0

@@ -3,9 +3,9 @@ import HexlistModel
 import HexlistWire
 import Testing
 
-/// RFC 8259, to the letter (T22).
+/// RFC 8259 exactly (T22).
 struct GrammarTests {
-    /// Values that are JSON.
+    /// Valid JSON values.
     static let values = [
         "0", "-0", "1", "-1", "10", "0.0", "-0.5", "1e0", "1E+2", "1e-2", "0e1", "1.5E10", "123456789012345678901234567890.5e+400", "true",
         "false", "null",
@@ -15,7 +15,7 @@ struct GrammarTests {
         #"{"a" : [ {"b":[ ]} ] }"#,
     ]
 
-    /// Bytes that are none.
+    /// Invalid ones.
     static let faults = [
         "", "+1", "01", "-", "--1", "-01", "1.", ".5", "1.e1", "1e", "1e+", "1E-", "0x1", "1_0", "Infinity", "NaN", "-Infinity", "tru",
         "True", "nul", "nulll", "truefalse",
@@ -26,7 +26,7 @@ struct GrammarTests {
         "/**/1", "// \n1", "1 1", "\u{A0}1", "\u{FEFF}1", "[\u{B}]", "[\u{C}]", "[\u{2028}]", "#", "\\u0031", "\"\\\u{0}\"",
     ]
 
-    /// Places a value can stand in, `$`, known and unknown members alike.
+    /// Frames with a value in place of `$`, in known and unknown members.
     static let places = [
         #"{"operationType":"Ping","x":$}"#, #"{"operationType":"Ping","message":$}"#,
         #"{"operationType":"Ping","sequence":$}"#, #"{"sequence":$,"operationType":"Ping"}"#,
@@ -40,7 +40,7 @@ struct GrammarTests {
         #"{"operationType":"Nope","x":[[$]]}"#, #"{"links":$}"#, #"{"operationType":$}"#,
     ]
 
-    @Test("JSON is decoded wherever it stands", arguments: values) func accepted(_ value: String) {
+    @Test("JSON is decoded in every place", arguments: values) func accepted(_ value: String) {
         for place in Self.places {
             switch decode(Self.put(value, place)) {
             case .wrapper: break
@@ -49,7 +49,7 @@ struct GrammarTests {
         }
     }
 
-    @Test("what is no JSON is malformed wherever it stands", arguments: faults) func rejected(_ value: String) throws {
+    @Test("invalid JSON is malformed in every place", arguments: faults) func rejected(_ value: String) throws {
         for place in Self.places where value != "" || !Self.put("", place).contains("[]") {
             let refusal = try refusal(decode(Self.put(value, place)))
             #expect(refusal.code == .malformed && refusal.isUndecodable, "\(Self.put(value, place))")
@@ -58,7 +58,7 @@ struct GrammarTests {
     }
 
     @Test(
-        "UTF-8 is checked",
+        "UTF-8 is validated",
         arguments: [
             ([0x80], false), ([0xBF], false), ([0xC0, 0x80], false), ([0xC1, 0xBF], false), ([0xC2], false), ([0xC2, 0x20], false),
             ([0xC2, 0x80], true),
@@ -73,7 +73,7 @@ struct GrammarTests {
             ([0x00], false), ([0x1F], false), ([0x7F], true), ([0x5C, 0x6E], true), ([0x5C, 0x78], false), ([0x22, 0x22], false),
         ] as [([UInt8], Bool)]) func utf8(_ bytes: [UInt8], _ isText: Bool)
     {
-        // At every distance from the start and the end of a string, so that it meets each lane of the wide loads.
+        // At each distance from the start and end of a string, so that each lane of the wide loads is tested.
         for before in 0..<36 {
             for after in [0, 1, 15, 16, 17] {
                 let text = Array(repeating: UInt8(ascii: "x"), count: before) + bytes + Array(repeating: UInt8(ascii: "y"), count: after)
@@ -90,7 +90,7 @@ struct GrammarTests {
         }
     }
 
-    @Test("escapes are read wherever they stand") func escapes() throws {
+    @Test("escapes are decoded in every place") func escapes() throws {
         for before in 0..<40 {
             for (escape, character) in [
                 (#"\n"#, "\n"), (#"\u00e9"#, "é"), (#"\u5c71"#, "山"), (#"\ud83d\ude00"#, "😀"), (#"\\"#, "\\"), (#"\""#, "\""),
@@ -103,7 +103,7 @@ struct GrammarTests {
     }
 
     @Test(
-        "nesting counts from the frame, 64 levels",
+        "nesting depth counts from the frame: 64 levels",
         arguments: [
             (#"{"operationType":"Ping","x":$}"#, 63), (#"{"operationType":"Store","jmObject":{"x":$}}"#, 62),
             (#"{"operationType":"Store","jmObject":{"links":[$]}}"#, 61),
@@ -124,7 +124,7 @@ struct GrammarTests {
         }
     }
 
-    @Test("a text of T5 or T18 counts its own levels") func embeddedNesting() throws {
+    @Test("JSON in a text (T5, T18) counts its own levels") func embeddedNesting() throws {
         func nested(_ count: Int) -> String { String(repeating: "[", count: count) + String(repeating: "]", count: count) }
         _ = try hex(decode(#"{"operationType":"Store","jmObject":\#(quoted(#"{"x":\#(nested(63))}"#))}"#))
         let refusal = try refusal(decode(#"{"operationType":"Store","jmObject":\#(quoted(#"{"x":\#(nested(64))}"#)),"sequence":4}"#))
@@ -137,7 +137,7 @@ struct GrammarTests {
     }
 
     @Test(
-        "a byte order mark stands only at the start",
+        "a byte order mark is allowed only at the start",
         arguments: [
             ("\u{FEFF}{\"operationType\":\"Ping\"}", true), ("\u{FEFF} \n{\"operationType\":\"Ping\"} \r\n\t", true),
             (" \u{FEFF}{\"operationType\":\"Ping\"}", false),
@@ -153,7 +153,7 @@ struct GrammarTests {
     }
 
     @Test(
-        "UTF-16 and UTF-32 are not UTF-8",
+        "UTF-16 and UTF-32 are refused",
         arguments: [String.Encoding.utf16, .utf16LittleEndian, .utf16BigEndian, .utf32, .utf32LittleEndian])
     func otherEncodings(_ encoding: String.Encoding) throws {
         let data = try #require(#"{"operationType":"Ping"}"#.data(using: encoding))

@@ -3,12 +3,12 @@ import HexlistModel
 import HexlistWire
 import Testing
 
-/// Every member the protocol names, with every kind of value a hostile or careless sender may put there.
-@Suite("Every field, every value")
+/// Each member of the protocol with each kind of value that a hostile or careless sender may use.
+@Suite("All members with all values")
 struct HostileFieldTests {
     enum Kind { case text, number, object, array, literal, null, broken }
 
-    /// The values, and what each is to JSON.
+    /// The values, with their kinds of JSON.
     static let values: [(json: String, kind: Kind)] = {
         let long = String(repeating: "x", count: 1 << 20)
         let texts = [
@@ -32,7 +32,7 @@ struct HostileFieldTests {
         return texts.map { (quoted($0), .text) } + escaped.map { ($0, .text) } + numbers.map { ($0, .number) } + rest
     }()
 
-    /// Members, and a frame each stands in, `$`.
+    /// Members, each with a frame that has `$` in place of the value.
     static let fields: [(path: String, frame: String)] = {
         func wrapper(_ name: String, _ rest: String) -> (String, String) { (name, "{\"\(name)\":$,\(rest)}") }
         let store = #""operationType":"Store","jmObject":{"links":["u"]}"#
@@ -64,11 +64,12 @@ struct HostileFieldTests {
             + ["description", "color", "key"].map { ($0, "{\"operationType\":\"Store\",\"jmObject\":{\"links\":[\"u\"],\"\($0)\":$}}") }
     }()
 
-    @Test("there are enough of both") func count() {
+    @Test("both tables are complete") func count() {
         #expect(Self.values.count >= 40 && Self.fields.count >= 40)
     }
 
-    @Test("a typed outcome for each, and no trap", arguments: fields) func outcome(_ field: (path: String, frame: String)) throws {
+    @Test("each combination has a typed result, without a trap", arguments: fields)
+    func outcome(_ field: (path: String, frame: String)) throws {
         var decoder = WrapperDecoder(reportsRepairs: true)
         for value in Self.values {
             let text = field.frame.replacingOccurrences(of: "$", with: value.json)
@@ -84,7 +85,7 @@ struct HostileFieldTests {
         }
     }
 
-    /// Checks that the refusal is one that the field and value allow.
+    /// Checks that the refusal is permitted for this field and value.
     private func check(_ refusal: Refusal, _ field: String, _ value: (json: String, kind: Kind), _ name: String) {
         guard value.kind != .broken else { return #expect(refusal.code == .malformed, "\(name)") }
         let isLong = value.json.utf8.count > 1 << 20
@@ -98,7 +99,7 @@ struct HostileFieldTests {
         }
     }
 
-    /// Checks that the decoded values have the types the protocol gives them, by the rules T2, T3, T4, T13, T20 and T21.
+    /// Checks that decoded values have the protocol's types, by the rules T2, T3, T4, T13, T20 and T21.
     private func check(_ wrapper: DecodedWrapper, _ field: String, _ value: (json: String, kind: Kind), _ name: String) throws {
         if let sequence = wrapper.sequence {
             #expect(sequence >= 1 && field == "sequence" && value.kind == .number && Int64(value.json) == sequence, "\(name)")

@@ -4,9 +4,9 @@ import HexlistWire
 import TestSupport
 import Testing
 
-/// Arbitrary bytes: no trap, always an outcome, and every slice inside its buffer.
+/// Arbitrary bytes: always a result, never a trap, and each slice within its buffer.
 struct HostileInputTests {
-    /// Checks what the decoder promises of any outcome.
+    /// Checks the decoder's guarantees for any result.
     private func check(_ frame: [UInt8], _ decoder: inout WrapperDecoder) {
         switch decoder.decode(frame) {
         case .refused(let refusal):
@@ -29,7 +29,7 @@ struct HostileInputTests {
         }
     }
 
-    /// A frame as long as a trusted peer's may be; `Benchmarks/decode --bombs` measures the same ones.
+    /// A frame as long as a trusted peer's may be. `Benchmarks/decode --bombs` measures the same frames.
     static let bombs = Bombs.all(bytes: ProtocolLimits.trustedFrameBytes)
 
     @Test("a bomb is decoded or refused", arguments: bombs.map(\.0)) func bomb(_ name: String) throws {
@@ -37,18 +37,18 @@ struct HostileInputTests {
         var decoder = WrapperDecoder()
         #expect(frame.count <= ProtocolLimits.trustedFrameBytes)
         check(frame, &decoder)
-        // The decoded value takes at most twice the bytes of the frame: the frame itself, and the rewritten texts.
+        // The decoded value takes at most twice the bytes of the frame: the frame itself, and rewritten texts.
         if case .wrapper(let wrapper) = decoder.decode(frame) {
             #expect(wrapper.extra.count <= frame.count)
             if case .hex(let hex) = wrapper.object {
                 #expect(hex.frame.count <= frame.count && hex.arena.count <= frame.count + 64 && hex.links.count <= ProtocolLimits.links)
             }
         }
-        // The decoder can be used again.
+        // The decoder is reusable.
         #expect(try described(decoder.decode(Array(#"{"operationType":"Ping","message":"m"}"#.utf8)))["message"] as? String == "m")
     }
 
-    @Test("every prefix and every damaged byte of every vector") func prefixes() {
+    @Test("every prefix and every damaged byte of each vector") func prefixes() {
         var decoder = WrapperDecoder()
         for vector in VectorTests.vectors where vector.input.utf8.count < 2_000 {
             let bytes = Array(vector.input.utf8)
@@ -61,7 +61,7 @@ struct HostileInputTests {
         }
     }
 
-    @Test("random damage, the same at every run") func randomDamage() throws {
+    @Test("random damage with a fixed seed") func randomDamage() throws {
         var generator = SeededGenerator(seed: 2)
         var decoder = WrapperDecoder()
         let seeds = VectorTests.vectors.map { Array($0.input.utf8) }.filter { $0.count < 2_000 }
@@ -87,7 +87,7 @@ struct HostileInputTests {
         }
     }
 
-    /// Foundation is no validator (trailing commas, UTF-16) and takes no lone surrogates; apart from these both must agree.
+    /// Foundation does not validate strictly (trailing commas, UTF-16) and refuses lone surrogates. Apart from that both must agree.
     private func compare(_ bytes: [UInt8], _ frame: DecodedFrame) {
         guard !bytes.contains(0), !bytes.starts(with: [0xEF]) else { return }
         let text = String(decoding: bytes, as: UTF8.self)
@@ -103,7 +103,7 @@ struct HostileInputTests {
         }
     }
 
-    @Test("a decoded hex goes out and comes in unchanged") func roundTrip() throws {
+    @Test("a decoded hex is unchanged by encoding and decoding") func roundTrip() throws {
         var generator = SeededGenerator(seed: 3)
         let texts = [
             "", "a", "Zoë", "山田 太郎", "😀", "\"q\"", "a\\b", "\n\t", "https://example.org/a?b=c", "{\"a\":[1]}", "[]", "Dropbox",

@@ -5,7 +5,7 @@ import HexlistWire
 import NIOCore
 import Testing
 
-/// Corner cases of JSON (Vectors/README.md) through the way a peer's bytes take: frame codec, then tolerant decoder.
+/// Corner cases of JSON (Vectors/README.md) through the path of a peer's bytes: frame codec, then tolerant decoder.
 @Suite("Corner cases of JSON")
 struct JSONCaseTests {
     struct Case: Sendable, CustomTestStringConvertible {
@@ -36,7 +36,7 @@ struct JSONCaseTests {
         }
     }()
 
-    /// The frame as it comes out of the frame codec, which gets it in two pieces.
+    /// The frame as the frame codec delivers it after receiving two pieces.
     private func received(_ body: [UInt8]) throws -> DecodedFrame {
         var codec = FrameDecoder(limit: ProtocolLimits.trustedFrameBytes)
         var buffer = ByteBuffer(integer: UInt32(body.count))
@@ -53,11 +53,11 @@ struct JSONCaseTests {
         }
     }
 
-    @Test("the file is there and whole") func count() {
+    @Test("the file is present and complete") func count() {
         #expect(Self.cases.count == 659 && Self.cases.count(where: \.isJSON) == 161)
     }
 
-    @Test("as the value of an unknown member it is taken or refused, with nothing in between")
+    @Test("as the value of an unknown member it is accepted or refused as a whole")
     func asValue() throws {
         for (head, tail) in [
             (#"{"operationType":"Ping","x":"#, "}"), (#"{"operationType":"Store","jmObject":{"links":["u"],"x":"#, "}}"),
@@ -71,7 +71,7 @@ struct JSONCaseTests {
         }
     }
 
-    @Test("where a known member stands it is read generously, or refused as no JSON")
+    @Test("as the value of a known member it is read tolerantly, or refused as invalid JSON")
     func asKnownMember() throws {
         for head in [#""message":"#, #""versionID":"#, #""messageID":"#, #""sequence":"#, #""jmObject":"#, #""operationType":"#] {
             for test in Self.cases {
@@ -88,7 +88,7 @@ struct JSONCaseTests {
         }
     }
 
-    @Test("as the whole of a frame it is refused but where it is an object, and a byte order mark may stand before that")
+    @Test("as a whole frame it is refused unless it is an object, optionally after a byte order mark")
     func asFrame() throws {
         for test in Self.cases where !test.bytes.isEmpty {
             let isMarked = test.bytes.starts(with: [0xEF, 0xBB, 0xBF])
@@ -99,7 +99,7 @@ struct JSONCaseTests {
         }
     }
 
-    @Test("nesting: 64 levels, of either kind, wherever they stand", arguments: [62, 63, 64, 65, 66, 1_000])
+    @Test("nesting: 64 levels of either kind, in every place", arguments: [62, 63, 64, 65, 66, 1_000])
     func nesting(levels: Int) throws {
         for (open, close) in [("[", "]"), (#"{"a":"#, "}")] {
             let value = String(repeating: open, count: levels - 1) + "0" + String(repeating: close, count: levels - 1)
@@ -117,7 +117,7 @@ struct JSONCaseTests {
             let object = try received(Array(#"{"operationType":"Store","jmObject":\#(quotedAll(text))}"#.utf8))
             let isTaken = if case .wrapper = object { true } else { false }
             let start = text.unicodeScalars.first { !" \t\r\n".unicodeScalars.contains($0) }
-            // T20 is applied first: a lone surrogate in the embedded JSON is an escape there, so nothing changes.
+            // T20 applies first: a lone surrogate in the embedded JSON is an escape there and stays unchanged.
             #expect(isTaken == (test.isJSON && start == "{"), "\(test.name)")
             let links = try hex(received(Array(#"{"operationType":"Store","jmObject":{"links":\#(quotedAll(text))}}"#.utf8)))
             if text.isEmpty {
@@ -128,7 +128,7 @@ struct JSONCaseTests {
         }
     }
 
-    /// A JSON string of any text.
+    /// A JSON string for any text.
     private func quotedAll(_ text: String) -> String {
         var json: [UInt8] = []
         JSONText.append(text, to: &json)

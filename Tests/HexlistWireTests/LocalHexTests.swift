@@ -2,7 +2,7 @@ import HexlistModel
 import HexlistWire
 import Testing
 
-/// A HexJM that stands alone: an import, a line of a bulk stream.
+/// A HexJM outside a frame: an import, a line of a bulk stream.
 struct LocalHexTests {
     private func local(_ json: String) throws -> LocalHex {
         var decoder = WrapperDecoder()
@@ -10,7 +10,7 @@ struct LocalHexTests {
     }
 
     @Test(
-        "local names stand for missing ones",
+        "local names are used if the wire's are missing",
         arguments: [
             (#"{"description":"d","color":"c"}"#, "d", "c", ""), (#"{"description":7,"color":null}"#, "7", "", #"{"color":null}"#),
             (#"{"description":"d","hexDescription":"h","color":"c","hexColor":""}"#, "h", "", #"{"description":"d","color":"c"}"#),
@@ -24,7 +24,7 @@ struct LocalHexTests {
     }
 
     @Test(
-        "a key is taken out",
+        "the key is extracted",
         arguments: [
             (#"{"key":"k"}"#, "k" as String?), (#"{"key":7}"#, "7"), (#"{"key":"\u006b\ud800"}"#, "k\u{FFFD}"),
             (#"{"key":"a","key":"b"}"#, "b"), (#"{"key":"","x":1}"#, nil),
@@ -43,14 +43,14 @@ struct LocalHexTests {
         #expect(hex.key == nil && PlainHex(hex.content).extra == json && PlainHex(hex.content).hexDescription == "")
     }
 
-    @Test("the rules of a hex hold, those of a wrapper do not") func rules() throws {
+    @Test("the rules for a hex apply, those for a wrapper do not") func rules() throws {
         let hex = PlainHex(
             try local("\u{FEFF} {\"links\":\"[\\\"u\\\"]\",\"senderName\":7,\"operationType\":\"Alert\",\"jmObject\":3} \n").content)
         #expect(hex.links.map(\.url) == ["u"] && hex.senderName == "7" && hex.extra == #"{"operationType":"Alert","jmObject":3}"#)
     }
 
     @Test(
-        "what is no hex is refused",
+        "anything but a hex is refused",
         arguments: [
             ("", RefusalCode.malformed), ("[]", .malformed), (#""{}""#, .malformed), ("{} {}", .malformed), (#"{"links":[}"#, .malformed),
             (#"{"color":"\#(String(repeating: "x", count: 65_537))"}"#, .tooLarge),

@@ -5,10 +5,10 @@ import Testing
 
 @testable import HexlistWire
 
-/// A machine in the middle: it ends both sessions with keys of its own, made before, and wants two people to see the same.
+/// A machine in the middle: it terminates both sessions with keys of its own, made in advance, and wants both users to see the same digits.
 ///
-/// The full figure (1 000 pairings, 10^6 keys, all six digits) runs with HEXLIST_LONG_TESTS=1; otherwise fewer keys, and the
-/// last digits only, so that the control wins as easily.
+/// HEXLIST_LONG_TESTS=1 runs 1 000 pairings with 10^6 keys and all six digits. Otherwise there are fewer keys and only the last digits
+/// count, so that the control wins as easily.
 @Suite("Pairing: a machine in the middle")
 struct PairingAttackTests {
     static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
@@ -28,7 +28,7 @@ struct PairingAttackTests {
         return key
     }
 
-    /// Alice asks whom she takes for Bob. What she shows is settled with her reveal.
+    /// Alice asks the attacker, whom she takes for Bob. Her reveal fixes the digits she shows.
     private mutating func askedByAlice(as key: Fingerprint) throws -> String {
         var (machine, commit) = PairingStateMachine.ask(own: alice, peer: key, nonce: PairingNonce(using: &random), now: .now)
         #expect(commit.count == 1)
@@ -46,7 +46,7 @@ struct PairingAttackTests {
         return try #require(machine.received(Pairing(step: "reveal", nonce: nonce.base64), freshNonce: .of(9), now: .now).digits)
     }
 
-    /// Looks for the nonce that makes Bob, who has answered with his, show these digits.
+    /// Searches for the nonce that makes Bob show these digits. Bob has already sent his own nonce.
     private mutating func grind(_ digits: String, as key: Fingerprint, against answer: PairingNonce, tries: Int) -> PairingNonce {
         var nonce = PairingNonce(using: &random)
         for _ in 0..<tries {
@@ -56,7 +56,7 @@ struct PairingAttackTests {
         return nonce
     }
 
-    /// Asks Bob with a commitment to nothing, hears his nonce, and only then chooses its own.
+    /// Asks Bob with a meaningless commitment, receives his nonce, and only then chooses its own.
     private mutating func late(_ digits: String, as key: Fingerprint, tries: Int) throws -> [PairingStateMachine.Action] {
         let commitment = PairingNonce(using: &random).base64
         var (machine, actions) = try #require(
@@ -67,9 +67,9 @@ struct PairingAttackTests {
         return machine.received(Pairing(step: "reveal", nonce: nonce.base64), freshNonce: .of(9), now: .now)
     }
 
-    @Test("never shows two people the same digits")
+    @Test("never shows two users the same digits")
     mutating func middle() throws {
-        // Each key by the digits Bob shows for it, should the nonces be those guessed here. They never are.
+        // Each key by the digits Bob would show for it if the nonces were the guessed ones. They never are.
         var keys: [String: Fingerprint] = [:]
         var someKey = fingerprint()
         for _ in 0..<Self.keys {
@@ -83,20 +83,20 @@ struct PairingAttackTests {
             let alices = try askedByAlice(as: fingerprint())
             let key = keys[String(alices.suffix(Self.compared))] ?? someKey
             if isMatch(try honest(as: key), alices) { matches += 1 }
-            // However long it looks, what it then reveals is not what it committed to.
+            // However long the search, the revealed nonce does not match the commitment.
             if try late(alices, as: key, tries: 200).end == .badReveal { refused += 1 }
         }
         #expect(matches == 0)
         #expect(refused == Self.pairings)
     }
 
-    @Test("would, were nobody bound by a commitment")
+    @Test("would succeed without commitments")
     mutating func control() throws {
         let key = fingerprint()
         var wins = 0
         for _ in 0..<10 {
             let alices = try askedByAlice(as: key)
-            // Bob as he would be without it: he shows whatever the two nonces give.
+            // Bob without commitments: he shows the digits of any two nonces.
             let answer = PairingNonce(using: &random)
             let nonce = grind(alices, as: key, against: answer, tries: Self.isLong ? Self.keys : 5_000)
             if isMatch(PairingCode.digits(asker: key, asked: bob, askerNonce: nonce, askedNonce: answer), alices) { wins += 1 }

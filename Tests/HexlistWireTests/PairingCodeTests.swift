@@ -13,7 +13,7 @@ import Testing
 @Suite("Pairing: commitment and digits")
 struct PairingCodeTests {
     @Test(
-        "of an independent program",
+        "equal those of an independent program",
         arguments: [
             ([1, 2, 3, 4], "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=", "040660"),
             ([255, 0, 0, 255], "kKQyoMrhn2i2SrHXX1QHJWL5JXiJvcrfxZ/E9Wd43G4=", "498960"),
@@ -26,12 +26,12 @@ struct PairingCodeTests {
         let (one, other) = (PairingNonce.of(bytes[2]), PairingNonce.of(bytes[3]))
         #expect(Base64.encode(PairingCode.commitment(nonce: one, asker: asker, asked: asked)) == commitment)
         #expect(PairingCode.digits(asker: asker, asked: asked, askerNonce: one, askedNonce: other) == digits)
-        // Each part counts, and so does who asked.
+        // Each input matters, and so does the order of the roles.
         #expect(PairingCode.digits(asker: asked, asked: asker, askerNonce: one, askedNonce: other) != digits)
         #expect(PairingCode.digits(asker: asker, asked: asked, askerNonce: other, askedNonce: one) != digits)
     }
 
-    @Test("base64 of 32 bytes, and of nothing else")
+    @Test("base64 of exactly 32 bytes")
     func base64() {
         var random = SeededGenerator(seed: 1)
         for _ in 0..<1_000 {
@@ -44,13 +44,13 @@ struct PairingCodeTests {
         let others: [String] = [
             "", "=", String(text.dropLast()), text + "=", text + "\n", " " + text, String(text.dropFirst(4)), text + text,
             "-\(tail)", "_\(tail)", "\u{0}\(tail)", "é\(tail.dropFirst())", "\(head)==",
-            "\(head)d=",  // bits behind the last byte
+            "\(head)d=",  // bits after the last byte
             String(repeating: "A", count: 44), String(repeating: "=", count: 44),
         ]
         for other in others { #expect(PairingNonce(base64: other) == nil, "\(other)") }
     }
 
-    @Test("bytes are equal or not, wherever they differ")
+    @Test("bytes are compared at every position")
     func equality() {
         let bytes = [UInt8](repeating: 0x5A, count: 32)
         #expect(PairingCode.areEqual(bytes, bytes))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistWire
 
-/// A desk, a clock, and as many peers as are wanted; each peer's side of an exchange is a machine of its own.
+/// A coordinator, a clock and any number of peers. Each peer's side of an exchange is a state machine of its own.
 private struct Stage {
     /// Stands for a session.
     final class Token {}
@@ -14,7 +14,7 @@ private struct Stage {
     var desk = PairingCoordinator(own: own)
     var now = ContinuousClock.Instant.now
     var random = SystemRandomNumberGenerator()
-    /// Kept, so that no two have one address.
+    /// Retained, so that no two have the same address.
     var tokens: [Token] = []
     var out: [PairingCoordinator.Action] = []
 
@@ -58,8 +58,8 @@ private struct Stage {
         did(desk.tick(now: now))
     }
 
-    /// A peer asks and keeps to the steps.
-    /// - Returns: its machine; `nil` where it was not taken.
+    /// A peer asks and follows the protocol.
+    /// - Returns: its state machine; `nil` if it was refused.
     mutating func asked(by peer: Fingerprint = peer, on session: ObjectIdentifier) -> PairingStateMachine? {
         var (machine, actions) = PairingStateMachine.ask(own: peer, peer: Self.own, nonce: PairingNonce(using: &random), now: now)
         var taken = false
@@ -81,13 +81,13 @@ private struct Stage {
     var isOn: Bool { desk.openUntil != nil || desk.items.contains { $0.isOwn } }
 }
 
-/// How the other side ends an exchange when it has the own nonce.
+/// The ways a peer can end an exchange once it has this side's nonce.
 private enum GivingUp: CaseIterable {
     case cancel, close, stall, nonsense
 }
 
 extension Stage {
-    /// The peer gives up on this session, before it has revealed anything.
+    /// The peer gives up on this session before its reveal.
     fileprivate mutating func giveUp(_ how: GivingUp, _ peer: Fingerprint, on session: ObjectIdentifier) {
         switch how {
         case .cancel: receive(Pairing(step: "cancel"), from: peer, on: session)
@@ -97,8 +97,8 @@ extension Stage {
         }
     }
 
-    /// Commits of these keys in turn, each exchange given up when the own nonce is out.
-    /// - Returns: how many nonces that were.
+    /// Sends commits of these keys in turn and gives up each exchange once this side's nonce was sent.
+    /// - Returns: the number of nonces received.
     fileprivate mutating func noncesGiven(to keys: [Fingerprint], _ how: GivingUp, times: Int = 100) -> Int {
         var nonces = 0
         for number in 0..<times {
@@ -113,7 +113,7 @@ extension Stage {
 }
 
 extension [PairingCoordinator.Action] {
-    /// Frames that give the own nonce away.
+    /// Frames that contain this side's nonce.
     fileprivate func nonces(on session: ObjectIdentifier) -> Int {
         count { if case .send(let frame, session) = $0 { !frame.nonce.isEmpty } else { false } }
     }
@@ -128,9 +128,9 @@ extension [PairingCoordinator.Action] {
 
 private let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
 
-@Suite("Pairing: who may, and when")
+@Suite("Pairing: admission and limits")
 struct PairingDeskTests {
-    @Test("while it is off nobody is taken, nothing is kept and nothing is to be done later")
+    @Test("while pairing is off requests are refused without state or timers")
     func off() {
         var stage = Stage()
         let session = stage.session()
@@ -141,7 +141,7 @@ struct PairingDeskTests {
         #expect(stage.desk.items.isEmpty && stage.desk.outcomes.isEmpty && stage.desk.nextDeadline == nil)
     }
 
-    @Test("10 000 requests of 1 000 keys: none is seen while it is off; while it is on one at a time, and after three failures none")
+    @Test("10 000 requests of 1 000 keys: none is shown while pairing is off; while it is on one at a time, and none after three failures")
     func flood() {
         var stage = Stage()
         let sessions = (0..<1_000).map { _ in stage.session() }
@@ -156,7 +156,7 @@ struct PairingDeskTests {
             let actions = stage.took()
             prompts += actions.prompts
             trusts += actions.trusts
-            // The person looks at every hundredth and says no.
+            // The user answers each hundredth with no.
             if number % 100 == 99, let item = stage.desk.items.first {
                 stage.did(stage.desk.reject(item.peer, now: stage.now) ?? [])
                 failures += 1
@@ -167,7 +167,7 @@ struct PairingDeskTests {
         #expect(stage.desk.outcomes.count == 3)
     }
 
-    @Test("the window is open for two minutes; one that was taken goes on")
+    @Test("the window is open for two minutes; an exchange in progress continues after it")
     func window() throws {
         var stage = Stage()
         stage.open()
@@ -184,7 +184,7 @@ struct PairingDeskTests {
         #expect(stage.took().refusals == 1)
     }
 
-    @Test("one at a time: others are refused, the one that was first goes on")
+    @Test("one exchange at a time: others are refused, the first continues")
     func oneAtATime() throws {
         var stage = Stage()
         stage.open()
@@ -197,7 +197,7 @@ struct PairingDeskTests {
         #expect(stage.desk.items.map(\.peer) == [Stage.peer.peerID])
     }
 
-    @Test("a frame on another session than that of the exchange does not touch it")
+    @Test("a frame on another session does not affect the exchange")
     func otherSession() throws {
         var stage = Stage()
         stage.open()
@@ -214,7 +214,7 @@ struct PairingDeskTests {
             "the whole key of the session")
     }
 
-    @Test("how many tries are left is said with each that ends: of the key, and until pairing is off")
+    @Test("the remaining tries are reported at each end: of the key, and until pairing turns off")
     func triesLeft() throws {
         var stage = Stage()
         stage.open()
@@ -226,7 +226,7 @@ struct PairingDeskTests {
             #expect(stage.took().outcomes.map(\.triesLeft) == [left])
             #expect(stage.desk.triesLeft == left)
         }
-        // A lost session counts for nobody.
+        // A lost session counts as no key's failure.
         stage.now += .seconds(601)
         stage.open()
         let session = stage.session()
@@ -235,7 +235,7 @@ struct PairingDeskTests {
         #expect(stage.took().outcomes.map(\.triesLeft) == [nil])
     }
 
-    @Test("an own request takes that peer only, whoever asks first")
+    @Test("this side's own request accepts that peer only, whichever asks first")
     func ownRequest() throws {
         var stage = Stage()
         #expect(stage.ask() == true)
@@ -248,7 +248,7 @@ struct PairingDeskTests {
         #expect(stage.desk.begin(on: stage.session(), with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now).isEmpty)
     }
 
-    @Test("a request nobody takes is tried again every two seconds, for two minutes")
+    @Test("an unanswered request is repeated every two seconds, for two minutes")
     func retry() throws {
         var stage = Stage()
         #expect(stage.ask() == true)
@@ -267,7 +267,7 @@ struct PairingDeskTests {
         #expect(!stage.isOn && stage.desk.failures == 0)
     }
 
-    @Test("it outlives its session: no failure, new digits on the session that stays; but not for ever")
+    @Test("an exchange outlives its session: no failure, new digits on the remaining session; but only for a limited time")
     func survives() throws {
         var stage = Stage()
         #expect(stage.ask() == true)
@@ -277,7 +277,7 @@ struct PairingDeskTests {
             #expect(stage.took().contains(.reach(Stage.peer.peerID)))
             let session = stage.session()
             stage.did(stage.desk.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
-            // From the first step on: the other side sees the digits a moment before or after this one.
+            // From the first step on: the other side sees the digits slightly earlier or later.
             #expect(stage.desk.hasExchange(on: session) && !stage.desk.hasExchange(on: stage.session()))
             stage.receive(Pairing(step: "nonce", nonce: commit.commitment), on: session)
             seen.insert(try #require(stage.digits))
@@ -295,13 +295,13 @@ struct PairingDeskTests {
             }
         }
         #expect(seen.count == 5 && numbers == numbers.sorted())
-        // Who can cut a session does not see digits as often as it likes.
+        // A machine that can cut sessions must not see digits without limit.
         let last = stage.took().outcomes
         #expect(last.map(\.result) == [.ended(.lost)] && last.map(\.isLast) == [true])
         #expect(!stage.isOn)
     }
 
-    @Test("the window closes as well, for one that cuts its session whenever the digits do not fit")
+    @Test("the window also closes for a peer that cuts its session whenever the digits do not fit")
     func cutsWindow() {
         var stage = Stage()
         stage.open()
@@ -317,7 +317,7 @@ struct PairingDeskTests {
         #expect(!stage.isOn)
     }
 
-    @Test("after a session is lost while people compare, its peer may come back; nobody else's digits are shown for ten seconds")
+    @Test("after a session is lost during the comparison, its peer may come back; no other peer's digits are shown for ten seconds")
     func nobodySlipsIn() throws {
         var stage = Stage()
         stage.open()
@@ -331,13 +331,13 @@ struct PairingDeskTests {
         stage.tick(1)
         let other = stage.session()
         #expect(stage.asked(by: Stage.key(8), on: other) != nil)
-        // One that the person names is no surprise.
+        // A peer that the user names is expected.
         stage.did(stage.desk.sessionEnded(other, now: stage.now))
         #expect(stage.ask(Stage.key(9)) == true)
         #expect(stage.asked(by: Stage.key(9), on: stage.session()) != nil)
     }
 
-    @Test("a request that has shown nothing gives way to what the person wants, and ends with the window")
+    @Test("a request that has shown no digits gives way to the user's command, and ends with the window")
     func unseen() throws {
         var stage = Stage()
         stage.open()
@@ -355,7 +355,7 @@ struct PairingDeskTests {
         #expect(stage.desk.items.isEmpty && !stage.isOn && stage.desk.failures == 0)
     }
 
-    @Test("three failures of one key in ten minutes, and it is not taken until ten minutes are over; other keys are")
+    @Test("three failures of a key within ten minutes block it until they are over; other keys are accepted")
     func failuresPerKey() throws {
         var stage = Stage()
         for round in 0..<3 {
@@ -376,7 +376,7 @@ struct PairingDeskTests {
         #expect(stage.asked(on: stage.session()) != nil)
     }
 
-    @Test("as many keys are remembered as there is room for, and then no other one is taken")
+    @Test("the number of remembered keys is bounded; then no other key is accepted")
     func boundedKeys() {
         var stage = Stage()
         stage.desk.limits.failuresPerKey = 1
@@ -395,7 +395,7 @@ struct PairingDeskTests {
         #expect(stage.asked(by: Stage.key(9_000), on: stage.session()) != nil)
     }
 
-    @Test("a wrong code, a no, a peer that gives up, time and a step out of order count once digits were shown", arguments: 0..<6)
+    @Test("wrong digits, a no, giving up, a timeout and an unexpected step count as failures once digits were shown", arguments: 0..<6)
     func whatFails(how: Int) throws {
         var stage = Stage()
         stage.open()
@@ -414,7 +414,7 @@ struct PairingDeskTests {
         #expect(stage.took().trusts == 0)
     }
 
-    @Test("what never showed digits is no failure of the person's and no prompt, but it is told", arguments: GivingUp.allCases)
+    @Test("an exchange without digits is no failure and causes no prompt, but is reported", arguments: GivingUp.allCases)
     fileprivate func whatDoesNotFail(how: GivingUp) {
         var stage = Stage()
         stage.open()
@@ -435,7 +435,9 @@ struct PairingDeskTests {
         #expect(stage.asked(by: Stage.key(8), on: stage.session()) != nil)
     }
 
-    @Test("five nonces are given out while it is on, to 50 keys that give up; then it is off and says so", arguments: GivingUp.allCases)
+    @Test(
+        "five nonces are sent while pairing is on, for 50 keys that give up; then it turns off and reports that",
+        arguments: GivingUp.allCases)
     fileprivate func manyKeysGiveUp(how: GivingUp) {
         var stage = Stage()
         stage.open()
@@ -444,12 +446,12 @@ struct PairingDeskTests {
         let told = stage.took()
         #expect(told.outcomes.map(\.isLast) == [false, false, false, false, true])
         #expect(stage.desk.outcomes.count == 5 && told.refusals == 95)
-        // The person's next command is another request.
+        // The user's next command starts another request.
         stage.open()
         #expect(stage.noncesGiven(to: (50..<100).map { Stage.key(1_000 + $0) }, how) == 5)
     }
 
-    @Test("one key has three of them, because giving up is a failure of the key's; all five where its sessions are lost")
+    @Test("one key gets three of them, because giving up is its failure; all five if its sessions are lost")
     func oneKeyGivesUp() {
         for how in GivingUp.allCases {
             var stage = Stage()
@@ -460,7 +462,7 @@ struct PairingDeskTests {
         }
     }
 
-    @Test("a request to one peer: it has no more tries than others, and the end is told", arguments: GivingUp.allCases)
+    @Test("a request to one peer has the same tries, and its end is reported", arguments: GivingUp.allCases)
     fileprivate func namedGivesUp(how: GivingUp) {
         var stage = Stage()
         #expect(stage.ask() == true)
@@ -471,7 +473,7 @@ struct PairingDeskTests {
         #expect(Set(told.map(\.number)).count == told.count)
     }
 
-    @Test("a request to one peer takes nobody else's commit, and that spends nothing: the two pair in spite of it")
+    @Test("a request to one peer accepts no other's commit, which uses no try: the two pair regardless")
     func namedHearsNobodyElse() throws {
         for isAsked in [true, false] {
             var stage = Stage()
@@ -495,7 +497,7 @@ struct PairingDeskTests {
         }
     }
 
-    @Test("the fifth may still lead to trust; so may a command after the fifth of another one")
+    @Test("the fifth may still lead to trust, and so may a command after another's fifth")
     func fifth() throws {
         for isNewRequest in [false, true] {
             var stage = Stage()
@@ -512,7 +514,7 @@ struct PairingDeskTests {
         }
     }
 
-    @Test("digits that are still shown when a person begins anew are one of the new five")
+    @Test("digits still shown when a user starts again count as one of the new five")
     func runsOn() throws {
         var stage = Stage()
         stage.open()
@@ -527,7 +529,7 @@ struct PairingDeskTests {
         #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, .close) == 4)
     }
 
-    @Test("an answer to digits that are shown no longer is no failure; to none at all it is nothing")
+    @Test("an answer to outdated digits is not a failure; an answer without digits is ignored")
     func outdated() throws {
         var stage = Stage()
         stage.open()
@@ -543,7 +545,7 @@ struct PairingDeskTests {
         #expect(stage.desk.confirm(Stage.key(8).peerID, digits: old, number: nil, now: stage.now).0 == .noDigits)
     }
 
-    @Test("who reads nothing is given nothing more to read")
+    @Test("a peer that does not read gets no more frames")
     func cannotAnswer() {
         var stage = Stage()
         stage.open()
@@ -552,7 +554,7 @@ struct PairingDeskTests {
         #expect(stage.desk.items.isEmpty)
     }
 
-    @Test("after one that led to trust pairing is off, and says so once the store has it", arguments: [nil, "the disk is full"])
+    @Test("after a successful pairing it turns off, and reports so once the store has committed", arguments: [nil, "the disk is full"])
     func success(failure: String?) throws {
         var stage = Stage()
         stage.open()
@@ -569,7 +571,7 @@ struct PairingDeskTests {
         #expect(stage.took().results == [failure.map { .notStored($0) } ?? .paired])
     }
 
-    @Test("outcomes kept are few")
+    @Test("the number of kept results is small")
     func outcomes() {
         var stage = Stage()
         for number in 0..<100 {

@@ -5,10 +5,10 @@ import Testing
 
 @testable import HexlistWire
 
-/// A machine in the middle of two people who pair: Alice asks a key of its own that she takes for Bob's, and Bob takes requests. It always
-/// knows the digits before the side that was asked does, and goes on only where they are those that the other side shows.
+/// A machine in the middle of two users who pair: Alice asks one of its keys, which she takes for Bob's, and Bob accepts requests. It
+/// always knows the digits before the asked side does, and continues only if they equal those on the other side.
 ///
-/// Digits are compared modulo 1 000, so that a guess is right once in a thousand times.
+/// Digits are compared modulo 1 000, so that one guess in a thousand is right.
 private struct Middle {
     private final class Token {}
 
@@ -24,7 +24,7 @@ private struct Middle {
     private var keys = 0
     private(set) var comparisons = 0
 
-    /// - Parameter isCounted: whether the desks are as they are.
+    /// - Parameter isCounted: whether the coordinators limit tries, as they normally do.
     init(_ random: SeededGenerator, isCounted: Bool = true) {
         self.random = random
         asked = Self.key(3, 3)
@@ -54,14 +54,14 @@ private struct Middle {
         desk.items.compactMap { if case .comparing(let digits) = $0.stage { digits } else { nil } }.first
     }
 
-    /// Whether two screens show the same, as far as these people look.
+    /// Whether two screens show the same digits, as compared here.
     private mutating func areSame(_ left: String, _ right: String) -> Bool {
         comparisons += 1
         return left.suffix(3) == right.suffix(3)
     }
 
-    /// Lets Alice begin anew, on a session that replaces the one before.
-    /// - Returns: what she shows then; `nil` once she does not ask any more.
+    /// Alice starts again, on a session that replaces the previous one.
+    /// - Returns: her digits; `nil` once she no longer asks.
     private mutating func drawAlices() -> String? {
         if let last = sessions.first { _ = alicesDesk.sessionEnded(ObjectIdentifier(last), now: now) }
         let token = Token()
@@ -71,7 +71,7 @@ private struct Middle {
         else {
             return nil
         }
-        // An answer as anybody gives it: nothing can be chosen there.
+        // An ordinary reply: the asked side has nothing to choose.
         guard
             let (_, actions) = PairingStateMachine.answer(
                 Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA="), own: asked, peer: Self.alice,
@@ -82,8 +82,8 @@ private struct Middle {
         return Self.digits(alicesDesk)
     }
 
-    /// Asks Bob, with a new key.
-    /// - Returns: what he would show, and the rest of the exchange; `nil` once he takes nobody.
+    /// Asks Bob with a new key.
+    /// - Returns: the digits he would show, and the rest of the exchange; `nil` once he accepts no requests.
     private mutating func drawBobs() -> (digits: String, key: Fingerprint, session: ObjectIdentifier, reveal: Pairing)? {
         keys += 1
         let (key, session) = (Self.key(UInt8(truncatingIfNeeded: keys >> 8) | 0x80, UInt8(truncatingIfNeeded: keys)), session())
@@ -98,7 +98,7 @@ private struct Middle {
         return (digits, key, session, reveal)
     }
 
-    /// How often Bob gives his nonce to somebody who gives up each time: what a machine in the middle finds out first. At most 100.
+    /// The number of nonces that Bob sends to a peer that gives up each time, at most 100. An attacker finds this out first.
     mutating func countedTries() -> Int {
         sessions = [Token()]
         _ = bobsDesk.open(now: now)
@@ -110,8 +110,8 @@ private struct Middle {
         return tries
     }
 
-    /// Uses all tries of both sides: `tries` draws of Bob's against what Alice shows, then draws of Alice's against Bob's last one.
-    /// - Returns: whether both screens showed the same at one time.
+    /// Uses all tries of both sides: `tries` draws of Bob's against Alice's digits, then draws of Alice's against Bob's last digits.
+    /// - Returns: whether both screens showed the same digits at one time.
     mutating func wins(tries: Int) -> Bool {
         sessions = [Token()]
         guard alicesDesk.ask(asked.peerID, now: now) != nil, var alices = drawAlices() else { return false }
@@ -142,7 +142,7 @@ private struct Middle {
 struct PairingGuessesTests {
     private static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 
-    @Test("five tries on either side are nine guesses, and no more")
+    @Test("five tries on either side allow nine guesses, and no more")
     func bound() throws {
         let pairings = Self.isLong ? 20_000 : 1_000
         var random = SeededGenerator(seed: 7)
@@ -162,14 +162,14 @@ struct PairingGuessesTests {
             }
             random = middle.random
         }
-        // Nine in a thousand are expected; the seed has that come out as it does.
+        // Nine in a thousand are expected. The seed makes the result reproducible.
         let expected = Double(pairings) * 0.009
         print("a machine in the middle: \(wins) of \(pairings) pairings, \(expected) expected")
         #expect(abs(Double(wins) - expected) < 4 * expected.squareRoot())
         #expect(lost > 0)
     }
 
-    @Test("with tries that are not counted it always wins")
+    @Test("without limits on tries it always wins")
     func control() {
         var middle = Middle(SeededGenerator(seed: 7), isCounted: false)
         let isWon = middle.wins(tries: 100_000)

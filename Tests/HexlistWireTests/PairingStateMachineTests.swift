@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistWire
 
-/// Two machines and the frames between them.
+/// Two state machines and the frames between them.
 struct PairingFixture {
     typealias Action = PairingStateMachine.Action
 
@@ -14,7 +14,7 @@ struct PairingFixture {
     let start = ContinuousClock.Instant.now
     var asking: PairingStateMachine
     var asked: PairingStateMachine?
-    /// The steps that are on their way, oldest first.
+    /// Frames in transit, oldest first.
     var toAsked: [Pairing] = []
     var toAsking: [Pairing] = []
     var askingActions: [Action] = []
@@ -26,7 +26,7 @@ struct PairingFixture {
         took(actions, isAsking: true)
     }
 
-    /// An event at the one that was asked.
+    /// An event at the asked side.
     mutating func atAsked(_ event: (inout PairingStateMachine) -> [Action]) {
         guard var machine = asked else { return }
         let actions = event(&machine)
@@ -46,7 +46,7 @@ struct PairingFixture {
         }
     }
 
-    /// The next frame to the one that was asked.
+    /// Delivers the next frame to the asked side.
     mutating func deliverToAsked() throws {
         let frame = try #require(toAsked.isEmpty ? nil : toAsked.removeFirst())
         guard asked != nil else {
@@ -63,7 +63,7 @@ struct PairingFixture {
         took(asking.received(frame, freshNonce: .of(6), now: start), isAsking: true)
     }
 
-    /// All frames, until none is left.
+    /// Delivers all frames until none is left.
     mutating func deliver() throws {
         while !toAsked.isEmpty || !toAsking.isEmpty {
             if !toAsked.isEmpty { try deliverToAsked() }
@@ -71,7 +71,7 @@ struct PairingFixture {
         }
     }
 
-    /// Up to the digits.
+    /// Runs the exchange up to the digits.
     static func shown() throws -> PairingFixture {
         var fixture = PairingFixture()
         try fixture.deliver()
@@ -95,7 +95,7 @@ extension [PairingStateMachine.Action] {
 
 @Suite("Pairing: one exchange")
 struct PairingStateMachineTests {
-    @Test("both see the same digits, and each side trusts once both people said yes", arguments: [true, false])
+    @Test("both see the same digits, and each side trusts once both users confirmed", arguments: [true, false])
     func agreement(askerFirst: Bool) throws {
         var fixture = try PairingFixture.shown()
         let digits = try #require(fixture.askingActions.digits)
@@ -113,7 +113,7 @@ struct PairingStateMachineTests {
         #expect(fixture.asking.nextDeadline == nil)
     }
 
-    @Test("answers that cross lead to trust on both sides too")
+    @Test("crossing answers also lead to trust on both sides")
     func crossingAnswers() throws {
         var fixture = try PairingFixture.shown()
         let digits = try #require(fixture.askingActions.digits)
@@ -123,7 +123,7 @@ struct PairingStateMachineTests {
         #expect(fixture.askingActions.last == .paired && fixture.askedActions.last == .paired)
     }
 
-    @Test("a no of either person, before or after the other one's yes, is a no for both", arguments: [true, false], [true, false])
+    @Test("a no of either user, before or after the other's yes, is a no for both", arguments: [true, false], [true, false])
     func no(askerSaysNo: Bool, otherSaidYes: Bool) throws {
         var fixture = try PairingFixture.shown()
         let digits = try #require(fixture.askingActions.digits)
@@ -138,14 +138,14 @@ struct PairingStateMachineTests {
         let (no, told) = askerSaysNo ? (fixture.askingActions, fixture.askedActions) : (fixture.askedActions, fixture.askingActions)
         #expect(no.end == .rejected && no.isFailure)
         #expect(told.end == .refused && told.isFailure)
-        // No yes counts any more.
+        // A yes no longer counts.
         fixture.confirm(asking: true, digits)
         fixture.confirm(asking: false, digits)
         #expect(fixture.toAsked.isEmpty && fixture.toAsking.isEmpty)
         #expect(!fixture.askingActions.contains(.paired) && !fixture.askedActions.contains(.paired))
     }
 
-    @Test("other digits than those shown are a no", arguments: ["000000", "", "04066", "0406600", "040 660", "٠٤٠٦٦٠"])
+    @Test("digits other than those shown are a no", arguments: ["000000", "", "04066", "0406600", "040 660", "٠٤٠٦٦٠"])
     func wrongCode(entered: String) throws {
         var fixture = try PairingFixture.shown()
         #expect(fixture.askingActions.digits != entered)
@@ -155,7 +155,7 @@ struct PairingStateMachineTests {
         #expect(fixture.askedActions.isFailure && !fixture.askedActions.contains(.paired))
     }
 
-    @Test("before there are digits no answer counts, of neither side")
+    @Test("before there are digits neither side's answer counts")
     func tooEarly() throws {
         var fixture = PairingFixture()
         #expect(fixture.asking.confirm(digits: "040660").isEmpty)
@@ -171,7 +171,7 @@ struct PairingStateMachineTests {
         #expect(other.askingActions.end == .outOfOrder && other.toAsked.last?.step == "cancel")
     }
 
-    @Test("a nonce that is not the one committed to ends it, as a failure", arguments: [5, 0, 255] as [UInt8])
+    @Test("a nonce that does not match its commitment ends the exchange as a failure", arguments: [5, 0, 255] as [UInt8])
     func changedCommitment(byte: UInt8) throws {
         var fixture = PairingFixture()
         try fixture.deliverToAsked()
@@ -180,11 +180,11 @@ struct PairingStateMachineTests {
         try fixture.deliver()
         #expect(fixture.askedActions.end == .badReveal && fixture.askedActions.isFailure)
         #expect(fixture.askedActions.digits == nil)
-        // The asker has shown its digits, and hears of the no.
+        // The asker has shown its digits, and is notified of the no.
         #expect(fixture.askingActions.isFailure)
     }
 
-    @Test("a commitment for other keys, or the other way round, is none", arguments: [true, false])
+    @Test("a commitment for other keys, or with swapped roles, is invalid", arguments: [true, false])
     func commitmentOfOthers(isReversed: Bool) throws {
         let (low, high) = (PairingFixture.low, PairingFixture.high)
         let (asker, asked) = isReversed ? (high, low) : (SessionFixture.key(77), high)
@@ -196,7 +196,7 @@ struct PairingStateMachineTests {
     }
 
     @Test(
-        "a commitment or a nonce that is no base64 of 32 bytes",
+        "a commitment or nonce that is not base64 of 32 bytes",
         arguments: [
             "", "AAAA", "!!!!", String(repeating: "A", count: 43), String(repeating: "A", count: 44), String(repeating: "A", count: 4_000),
         ])
@@ -216,7 +216,7 @@ struct PairingStateMachineTests {
         #expect(reveal.askedActions == [.ended(.badReveal, isFailure: true)])
     }
 
-    @Test("a step that is not due cancels, and once digits were shown it is a failure")
+    @Test("an unexpected step cancels, and is a failure once digits were shown")
     func outOfOrder() throws {
         let steps = ["commit", "nonce", "reveal", "confirm", "", "COMMIT", "later"]
         let text = PairingNonce.of(3).base64
@@ -248,7 +248,7 @@ struct PairingStateMachineTests {
         #expect(twice.askedActions.end == .outOfOrder && !twice.askedActions.contains(.paired))
     }
 
-    @Test("of two requests that cross, that of the greater UUID stands")
+    @Test("of two crossing requests the greater UUID's continues")
     func crossing() throws {
         let (low, high, now) = (PairingFixture.low, PairingFixture.high, ContinuousClock.Instant.now)
         #expect(low.peerID < high.peerID)
@@ -269,13 +269,13 @@ struct PairingStateMachineTests {
         #expect(shown.digits == digits)
         #expect(digits == PairingCode.digits(asker: high, asked: low, askerNonce: .of(4), askedNonce: .of(8)))
 
-        // A second request while the first stands is a step that is not due.
+        // A second request during the first is an unexpected step.
         var (again, _) = PairingStateMachine.ask(own: high, peer: low, nonce: .of(4), now: now)
         #expect(again.received(frames(lowCommit)[0], freshNonce: .of(7), now: now).isEmpty)
         #expect(again.received(frames(lowCommit)[0], freshNonce: .of(7), now: now).end == .outOfOrder)
     }
 
-    @Test("own frames that come back lead to nothing", arguments: [true, false])
+    @Test("reflected frames have no effect", arguments: [true, false])
     func reflection(isGreater: Bool) throws {
         let (own, peer) = isGreater ? (PairingFixture.high, PairingFixture.low) : (PairingFixture.low, PairingFixture.high)
         let now = ContinuousClock.Instant.now
@@ -289,12 +289,12 @@ struct PairingStateMachineTests {
         }
         #expect(shown.isEmpty)
         #expect(machine.confirm(digits: "000000").isEmpty)
-        // An exchange that is left waiting is ended by time.
+        // An exchange left waiting ends by timeout.
         #expect(machine.tick(now: now + .seconds(5)).end != .some(.rejected))
         #expect(machine.stage == .ended)
     }
 
-    @Test("frames of an earlier exchange show other digits, or none")
+    @Test("frames of an earlier exchange give other digits, or none")
     func replay() throws {
         let (low, high, now) = (PairingFixture.low, PairingFixture.high, ContinuousClock.Instant.now)
         var fixture = PairingFixture()
@@ -323,7 +323,7 @@ struct PairingStateMachineTests {
         #expect(other.received(reveal, freshNonce: .of(9), now: now).end == .badReveal)
     }
 
-    @Test("time: steps of machines have 5 s, people 2 min, and who said yes waits 10 s more")
+    @Test("timeouts: 5 s for each machine step, 2 min for users, 10 s more after a yes")
     func time() throws {
         var fixture = PairingFixture()
         #expect(fixture.asking.tick(now: fixture.start + .milliseconds(4_999)).isEmpty)
@@ -338,12 +338,12 @@ struct PairingStateMachineTests {
         #expect(fixture.askedActions.end == .timedOut && fixture.askedActions.isFailure)
         fixture.toAsked = []
         try fixture.deliver()
-        // The user there did not say no: the time was up. It counts as a failure all the same.
+        // The other user did not say no: the time ran out. It counts as a failure all the same.
         #expect(fixture.askingActions.end == .timedOut && fixture.askingActions.isFailure)
         #expect(fixture.asking.tick(now: fixture.start + .seconds(1_000)).isEmpty)
     }
 
-    @Test("it dies with its session, which is no failure, and says nothing any more")
+    @Test("the exchange ends with its session, which is no failure, and sends nothing more")
     func session() throws {
         var fixture = try PairingFixture.shown()
         #expect(fixture.asking.sessionEnded() == [.ended(.lost, isFailure: false)])
@@ -352,7 +352,7 @@ struct PairingStateMachineTests {
         #expect(fixture.asking.received(Pairing(step: "confirm"), freshNonce: .of(9), now: .now).isEmpty)
     }
 
-    @Test("once the own nonce is out, a cancel, and no reveal in time, is giving up with the digits known", arguments: [true, false])
+    @Test("once this side's nonce was sent, a cancel or a missing reveal counts as giving up with known digits", arguments: [true, false])
     func givenUp(byCancel: Bool) throws {
         var fixture = PairingFixture()
         try fixture.deliverToAsked()
@@ -367,7 +367,7 @@ struct PairingStateMachineTests {
         #expect(fixture.toAsking.map(\.step) == (byCancel ? [] : ["cancel"]))
     }
 
-    @Test("a cancel before there are digits means that nobody takes the request, and is not answered")
+    @Test("a cancel before the digits means that the peer accepts no requests, and gets no reply")
     func notTaken() {
         var fixture = PairingFixture()
         let actions = fixture.asking.received(Pairing(step: "cancel", message: "no"), freshNonce: .of(9), now: fixture.start)

@@ -1,7 +1,7 @@
 import HexlistWire
 import Testing
 
-/// Every repair is reported: where, and by which rule.
+/// Each repair is reported with its place and its rule.
 struct RepairTests {
     @Test(
         "repairs",
@@ -52,7 +52,7 @@ struct RepairTests {
                     "T3 children[1].children[0].hexColor",
                 ]
             ),
-            // Repairs inside an overridden member are not reported, only that it was overridden.
+            // Repairs inside an overridden member are not reported, only the override.
             (
                 #"""
                 {"versionID":"1","operationType":"Store","jmObjectType":"Hex","jmObject":{"links":[null]},\#

@@ -30,7 +30,7 @@ struct SessionObjectTests {
         #expect(try hello(odd) == hello(""))
     }
 
-    @Test("a Hello in full, members in any order, unknown ones ignored, the last one counts") func helloInFull() throws {
+    @Test("a complete Hello: members in any order, unknown ones ignored, the last duplicate counts") func helloInFull() throws {
         let found = try hello(
             #"""
             "window":1,"x":{},"features":["a",1,null,"b\n"],"protocols":[1,2,1.5,"3",-4],"boot":"00ff00ff00ff00FF",\#
@@ -44,7 +44,7 @@ struct SessionObjectTests {
                     features: ["a", "b\n"], maxFrameBytes: 9_000, window: 7))
     }
 
-    @Test("a Hello out of a text, and before its operation") func helloElsewhere() throws {
+    @Test("a Hello as text, and before its operationType") func helloElsewhere() throws {
         for input in [
             #"{"operationType":"Hello","jmObject":"{\"name\":\"a\\u0062\"}"}"#, #"{"jmObject":{"name":"ab"},"operationType":"HELLO"}"#,
             #"{"jmObject":{"links":[],"name":"ab"},"operationType":"Hello","jmObjectType":"PEER"}"#,
@@ -57,7 +57,7 @@ struct SessionObjectTests {
     @Test(
         "numbers of a Hello",
         arguments: [
-            // A peer that says it takes less than a first frame has 8 KiB is sent receipts of that length all the same.
+            // A peer with a limit below 8 KiB gets receipts of up to 8 KiB all the same, the limit of a first frame.
             ("1", 8_192, 1), ("0", 8_192, 1), ("-5", 8_192, 1), ("8191", 8_192, 8_191), ("8192", 8_192, 8_192), ("8193", 8_193, 8_193),
             ("65536", 65_536, 65_536), ("65537", 65_537, 65_536), ("16777215", 16_777_215, 65_536),
             ("16777216", 16_777_215, 65_536), ("9223372036854775808", 16_777_215, 65_536), ("-99999999999999999999", 8_192, 1),
@@ -70,7 +70,7 @@ struct SessionObjectTests {
     }
 
     @Test(
-        "identifiers of a Hello that are none",
+        "invalid identifiers of a Hello",
         arguments: [
             "", "x", "6F9619FF-8B86-8011-B42D-00CF4FC964F", "6F9619FF-8B86-8011-B42D-00CF4FC964FFF", "00ff00ff00ff00f", "00ff00ff00ff00fff",
             "00ff00ff00ff00fg",
@@ -140,7 +140,7 @@ struct SessionObjectTests {
         #expect(try receipt(members) == expected)
     }
 
-    @Test("lists a peer makes long are not kept long") func bounds() throws {
+    @Test("long lists of a peer are cut") func bounds() throws {
         let many = (1...65_537).map { #"{"sequence":\#($0),"code":"blocked"}"# }
         let full = try receipt(#""through":65536,"rejected":[\#(many.dropLast().joined(separator: ","))]"#)
         #expect(full.rejected.count == 65_536 && full.rejected.last?.sequence == 65_536)
@@ -152,13 +152,13 @@ struct SessionObjectTests {
         #expect(try hello(#""features":["\#(long)","\#(word)"]"#).features == [word])
     }
 
-    /// Texts of a bit more than the limit, where a scalar of 1 to 4 bytes ends at it, or would lie across it; each also as an escape.
+    /// Texts slightly over the limit, with a scalar of 1 to 4 bytes that ends at it or spans it; each also as an escape.
     private static let cuts: [(tail: String, kept: Int)] = [
         ("", 0), ("a", 0), ("é", -1), ("\u{20AC}", -1), ("\u{20AC}", -2), ("😀", -1), ("😀", -3), ("é", -2), ("😀", -4),
     ]
 
     @Test(
-        "what a peer says is cut when it is decoded, between two scalars",
+        "peer text is cut when it is decoded, between two scalars",
         arguments: [
             ("message of an Alert", 512, #"{"operationType":"Alert","message":"%"}"#),
             ("message of a Bye", 512, #"{"operationType":"Bye","message":"%"}"#),
@@ -193,7 +193,7 @@ struct SessionObjectTests {
         }
     }
 
-    @Test("an unknown code and the message behind it are cut together") func cutCode() throws {
+    @Test("an unknown code and the message after it are cut together") func cutCode() throws {
         let long = String(repeating: "x", count: 600)
         let message = try receipt(#""through":1,"rejected":[{"sequence":1,"code":"tired\#(long)","message":"\#(long)"}]"#).rejected[0]
             .message
@@ -214,7 +214,7 @@ struct SessionObjectTests {
         #expect(found == Pairing(step: "commit", commitment: "QQ==", nonce: "", message: "7"))
     }
 
-    // MARK: - As this side writes them
+    // MARK: - Encoding
 
     private func frames(_ write: (inout ByteBuffer) -> Void) throws -> [DecodedWrapper] {
         var buffer = ByteBuffer()
@@ -226,7 +226,7 @@ struct SessionObjectTests {
         return frames
     }
 
-    @Test("what is written is read again") func roundTrip() throws {
+    @Test("an encoded object is decoded unchanged") func roundTrip() throws {
         let hello = Hello(
             uuid: PeerID(Self.id), name: "Zoë \"the\" \u{1}\n\\", boot: BootNonce(5), protocols: [1, 2], features: ["a"],
             maxFrameBytes: 65_536, window: 3)
@@ -256,7 +256,7 @@ struct SessionObjectTests {
         #expect(found.map(\.sequence) == [nil, nil, nil, 4, nil, nil, nil, nil])
     }
 
-    @Test("a Hello stays under 8 KiB whatever the name") func helloSize() throws {
+    @Test("a Hello stays under 8 KiB for any name") func helloSize() throws {
         var buffer = ByteBuffer()
         let name = String(repeating: "\u{1}", count: 100_000)
         WrapperEncoder.hello(Hello(uuid: PeerID(Self.id), name: name, boot: BootNonce(.max)), into: &buffer)

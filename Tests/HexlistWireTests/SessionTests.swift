@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistWire
 
-/// Two ends of a session and a clock of their own: no socket, no waiting.
+/// Both ends of a session and a manual clock: no socket, no waiting.
 struct SessionFixture {
     static let fingerprint = key(1)
     static let otherFingerprint = key(200)
@@ -29,7 +29,7 @@ struct SessionFixture {
         session.start(&actions)
     }
 
-    /// Takes what happened so far away.
+    /// Returns and clears the actions so far.
     mutating func take() -> [Session.Action] {
         defer { actions = [] }
         return actions
@@ -61,7 +61,7 @@ struct SessionFixture {
 
     mutating func receive(_ refusal: Refusal) { session.received(.refused(refusal), bytes: 10, now: now, &actions) }
 
-    /// The store takes everything that waits and answers the same for each.
+    /// The store takes all waiting hexes and gives each the same result.
     mutating func keepAll(_ result: DeliveryResult = .stored) {
         let batch = session.takeBatch(limit: 1_000)
         session.batchCompleted(batch.map { _ in result }, now: now)
@@ -102,7 +102,7 @@ extension [Session.Action] {
 
 @Suite("Session: opening")
 struct SessionOpeningTests {
-    @Test("over TLS Hello goes out first, within the limit of a first frame")
+    @Test("over TLS the Hello is sent first, within the limit of a first frame")
     func start() {
         var fixture = SessionFixture()
         let actions = fixture.take()
@@ -130,14 +130,14 @@ struct SessionOpeningTests {
         #expect(actions.frames == [.bye(code, text: "")])
     }
 
-    @Test("oneself is told from a clone by the boot nonce", arguments: [(BootNonce(1), ByeCode.`self`), (BootNonce(9), .conflict)])
+    @Test("the boot nonce distinguishes oneself from a clone", arguments: [(BootNonce(1), ByeCode.`self`), (BootNonce(9), .conflict)])
     func own(boot: BootNonce, code: ByeCode) {
         var fixture = SessionFixture(security: .tls(SessionFixture.fingerprint))
         fixture.hello(uuid: SessionFixture.own, boot: boot)
         #expect(fixture.take().end == .own(code))
     }
 
-    @Test("a Bye may be the first frame, from either side", arguments: [Session.Role.dialer, .acceptor])
+    @Test("a Bye may be the first frame of either side", arguments: [Session.Role.dialer, .acceptor])
     func byeFirst(role: Session.Role) {
         var fixture = SessionFixture(role: role)
         _ = fixture.take()
@@ -147,7 +147,7 @@ struct SessionOpeningTests {
         #expect(actions.frames.isEmpty)
     }
 
-    @Test("who is dialled and begins with anything but Hello or Bye is not the peer that was looked for")
+    @Test("an acceptor that begins with anything but Hello or Bye is not the expected peer")
     func dialledLegacy() {
         var fixture = SessionFixture(role: .dialer)
         _ = fixture.take()
@@ -155,7 +155,7 @@ struct SessionOpeningTests {
         #expect(fixture.take().end == .own(.identityMismatch))
     }
 
-    @Test("who was dialled must answer")
+    @Test("an acceptor must answer")
     func dialled() {
         let third = SessionFixture.key(5).peerID
         var fixture = SessionFixture(role: .dialer, expected: third)
@@ -163,7 +163,7 @@ struct SessionOpeningTests {
         #expect(fixture.take().end == .own(.identityMismatch))
     }
 
-    @Test("Hello must come within 5 s")
+    @Test("the Hello must arrive within 5 s")
     func timeout() {
         var fixture = SessionFixture()
         _ = fixture.take()
@@ -171,7 +171,7 @@ struct SessionOpeningTests {
         #expect(fixture.tick(after: .seconds(5)).end == .own(.helloTimeout))
     }
 
-    @Test("undecodable bytes are not a legacy sender; another first frame is")
+    @Test("undecodable bytes do not make a legacy sender; another first frame does")
     func legacy() {
         var fixture = SessionFixture()
         fixture.undecodable()
@@ -184,7 +184,7 @@ struct SessionOpeningTests {
     }
 
     @Test(
-        "a Hello that cannot be used is passed over, first and later, and the wait for one goes on",
+        "an unusable Hello is ignored, first or later, and the wait for one continues",
         arguments: [Session.Role.acceptor, .dialer])
     func uselessHello(role: Session.Role) {
         for code in [RefusalCode.missingObject, .unsupportedObject, .malformed] {
@@ -200,7 +200,7 @@ struct SessionOpeningTests {
         }
     }
 
-    @Test("while the store has a legacy sender's hexes, no deadline is due: the shell would wake for nothing, again and again")
+    @Test("while the store has a legacy sender's hexes no deadline is due: the driver would wake up repeatedly for nothing")
     func legacyWaitsForTheStore() {
         var fixture = SessionFixture(trusted: false)
         fixture.store(nil)
@@ -221,7 +221,7 @@ struct SessionOpeningTests {
         #expect(fixture.take().frames.isEmpty)
         fixture.store(1, id: SessionFixture.id(1))
         let batch = fixture.session.takeBatch(limit: 10)
-        #expect(batch.map(\.messageID) == [nil])  // nothing proves whose it is, so it does not deduplicate
+        #expect(batch.map(\.messageID) == [nil])  // no key proves the sender, so there is no deduplication
         fixture.session.batchCompleted([.held], now: fixture.now)
         #expect(fixture.owed() == [.ack(Receipt(through: 1, status: .held))])
         fixture.receive(.ping, message: "x")
@@ -231,7 +231,7 @@ struct SessionOpeningTests {
         #expect(actions == [.close(.own(.tooManyErrors))])
     }
 
-    @Test("a claim of the own identity, over plain TCP, ends the session and says nothing of another machine")
+    @Test("a claim of this machine's identity over plain TCP ends the session without reporting a conflict")
     func plainClaim() {
         for security in [Session.Security.plain, .tls(SessionFixture.key(77))] {
             var fixture = SessionFixture(security: security)
@@ -250,7 +250,7 @@ struct SessionOpeningTests {
         #expect(fixture.owed() == [.pong(message: "x")])
     }
 
-    @Test("a later Hello may raise, never lower, and never be somebody else's")
+    @Test("a later Hello may raise limits, never lower them, and never change the identity")
     func later() {
         var fixture = SessionFixture.opened(window: 10)
         fixture.hello(window: 5, frame: 2 << 20)
@@ -262,7 +262,7 @@ struct SessionOpeningTests {
     }
 
     @Test(
-        "a later Hello of somebody else, or of nobody, ends the session",
+        "a later Hello with another identity, or none, ends the session",
         arguments: [
             (SessionFixture.key(9).peerID, BootNonce(2)), (nil, BootNonce(2)), (SessionFixture.peer, nil),
             (SessionFixture.peer, BootNonce(3)),
@@ -273,7 +273,7 @@ struct SessionOpeningTests {
         #expect(fixture.take().end == .own(.identityMismatch))
     }
 
-    @Test("another Hello is said where it tells more, or always; what was refused is said before it")
+    @Test("another Hello is sent only if it has news, or always on request; refusals are sent before it")
     func helloAgain() {
         var fixture = SessionFixture.opened()
         fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 1 << 20, &fixture.actions)
@@ -293,7 +293,7 @@ struct SessionOpeningTests {
 
 @Suite("Session: receiving")
 struct SessionReceivingTests {
-    @Test("nothing is acknowledged before the store answered, and then once, merged")
+    @Test("nothing is acknowledged before the store answered, then once, merged")
     func receipts() {
         var fixture = SessionFixture.opened()
         for number in 1...5 { fixture.store(Int64(number)) }
@@ -321,7 +321,7 @@ struct SessionReceivingTests {
             ])
     }
 
-    @Test("one batch at a time is with the store")
+    @Test("the store has one batch at a time")
     func oneBatch() {
         var fixture = SessionFixture.opened()
         fixture.store(1)
@@ -333,14 +333,14 @@ struct SessionReceivingTests {
         #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2])
     }
 
-    @Test("numbers rise by one", arguments: [[1, 1], [2], [1, 3], [1, 2, 1], [Int64.max]] as [[Int64]])
+    @Test("numbers increase by one", arguments: [[1, 1], [2], [1, 3], [1, 2, 1], [Int64.max]] as [[Int64]])
     func faults(numbers: [Int64]) {
         var fixture = SessionFixture.opened()
         for number in numbers { fixture.store(number) }
         #expect(fixture.take().end == .own(.sequenceFault))
     }
 
-    @Test("missing numbers are explained by as many undecodable frames, no more")
+    @Test("missing numbers are explained by the same number of undecodable frames")
     func gap() {
         var fixture = SessionFixture.opened()
         fixture.store(1)
@@ -357,7 +357,7 @@ struct SessionReceivingTests {
         #expect(fixture.take().end == .own(.sequenceFault))
     }
 
-    @Test("the 16th malformed frame ends it; refusals of a newer peer do not count")
+    @Test("the 16th malformed frame ends the session; refusals of a newer peer do not count")
     func strikes() {
         var fixture = SessionFixture.opened()
         for _ in 0..<100 {
@@ -370,7 +370,7 @@ struct SessionReceivingTests {
         #expect(fixture.take().end == .own(.tooManyErrors))
     }
 
-    @Test("a temporary refusal refuses what follows, until one refused so comes again")
+    @Test("a temporary refusal refuses later hexes until a refused one is resent")
     func temporary() {
         var fixture = SessionFixture.opened()
         fixture.store(1, id: SessionFixture.id(1))
@@ -385,7 +385,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [3])
     }
 
-    @Test("in that state a Store that is there already is refused too; a permanent refusal keeps its own code")
+    @Test("in that state a stored duplicate is refused too; a permanent refusal keeps its own code")
     func temporaryForAll() {
         var fixture = SessionFixture.opened()
         fixture.store(1, id: SessionFixture.id(1))
@@ -399,7 +399,7 @@ struct SessionReceivingTests {
         #expect(receipt.rejected.map(\.code) == [.storageFull, .tooManyLinks])
     }
 
-    @Test("a hex refused when it comes again begins the state anew: those refused before end it no more")
+    @Test("a resent hex that is refused starts the state again: earlier refused ones no longer end it")
     func temporaryAgain() {
         var fixture = SessionFixture.opened()
         fixture.store(1, id: SessionFixture.id(1))
@@ -424,7 +424,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.takeBatch(limit: 10).count == 1)
     }
 
-    @Test("a receipt too long for the peer's limit is split")
+    @Test("a receipt over the peer's limit is split")
     func split() {
         var fixture = SessionFixture(role: .acceptor)
         fixture.hello(frame: 2_048)
@@ -436,7 +436,7 @@ struct SessionReceivingTests {
         #expect(receipts.last?.through == 100)
     }
 
-    @Test("reading stops at a window of frames the store has not taken")
+    @Test("reading stops at a window of uncommitted frames")
     func pressure() {
         var fixture = SessionFixture.opened()
         for number in 1...1_024 { fixture.store(Int64(number)) }
@@ -448,7 +448,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
-    @Test("reading stops at 16 MiB the store has not taken, however few frames they are")
+    @Test("reading stops at 16 MiB of uncommitted hexes, however few frames")
     func pressureOfBytes() {
         var fixture = SessionFixture.opened()
         for number in 1...16 {
@@ -460,14 +460,14 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
-    @Test("a hex weighs what it takes decoded: its frame, what had to be rewritten, its links and itself")
+    @Test("the weight of a hex is its decoded size: frame, rewritten texts, links and itself")
     func weight() throws {
         let frame = Array(#"{"jmObject":{"hexColor":"\u0041\u0042","links":[{},{"url":"x"}]}}"#.utf8)
         var decoder = WrapperDecoder()
         guard case .hex(let content) = try wrapper(decoder.decode(frame)).object else { throw TestFailure() }
         #expect(content.arena.count == 2 + 7)  // "AB" and the one "Unknown" of both links
         #expect(content.weight(frame: frame.count) == frame.count + 9 + 2 * 64 + 512)
-        // 15 kB on the wire, a third of a megabyte behind it.
+        // 15 kB on the wire, a third of a megabyte in memory.
         let links = #"{"jmObject":{"links":[\#(Array(repeating: "{}", count: 5_000).joined(separator: ","))]}}"#
         guard case .hex(let many) = try wrapper(decode(links)).object else { throw TestFailure() }
         var fixture = SessionFixture.opened()
@@ -479,13 +479,13 @@ struct SessionReceivingTests {
         #expect(count == Int64((16 << 20) / many.weight(frame: links.utf8.count) + 1) && count < 60)
     }
 
-    @Test("what waits is given back once, whatever comes of it")
+    @Test("the weight of a hex is released once, whatever the result")
     func givenBack() {
         var fixture = SessionFixture.opened()
         let one = HexContent().weight(frame: 100)
         for number in 1...6 { fixture.receive(HexContent(), sequence: Int64(number), bytes: 100, id: SessionFixture.id(UInt64(number))) }
         #expect(fixture.session.waitingWeight == 6 * one)
-        // Hexes with the store still count. Once some are refused there, later ones are refused without asking it.
+        // Hexes in the store's queue still count. After a refusal there, later ones are refused without asking it.
         #expect(fixture.session.takeBatch(limit: 2).count == 2)
         #expect(fixture.session.waitingWeight == 6 * one)
         fixture.session.batchCompleted([.stored, .refused(.storageFull)], now: fixture.now)
@@ -503,7 +503,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.waitingWeight == 0)
     }
 
-    @Test("a batch has so many hexes and links together, or one hex whatever it has")
+    @Test("a batch is bounded in hexes plus links, or has one hex of any size")
     func batchRows() {
         var fixture = SessionFixture.opened()
         let link = LinkContent(url: .empty, linkDescription: .empty, service: .empty)
@@ -522,7 +522,7 @@ struct SessionReceivingTests {
         #expect(batches == [[1], [2], [3, 4, 5, 6]])
     }
 
-    @Test("a Ping with a token nobody would choose is not answered")
+    @Test("a Ping with an implausible token gets no reply")
     func longToken() {
         var fixture = SessionFixture.opened()
         fixture.receive(.ping, message: String(repeating: "t", count: 512))
@@ -535,13 +535,13 @@ struct SessionReceivingTests {
     func strangerRate() throws {
         var fixture = SessionFixture.opened(trusted: false)
         for number in 1...4 { fixture.store(Int64(number)) }
-        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the five it has at once
+        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the burst of five
         let again = try #require(fixture.session.readsAgain(now: fixture.now))
         #expect(again - fixture.now <= .milliseconds(51))
         #expect(fixture.session.mayRead(now: again))
     }
 
-    @Test("where there are many strangers each is read more slowly; a trusted peer is not")
+    @Test("with many strangers each is read more slowly; a trusted peer is not")
     func sharedRate() throws {
         var fixture = SessionFixture.opened(trusted: false)
         for number in 1...4 { fixture.store(Int64(number)) }
@@ -552,7 +552,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
-    @Test("a stranger's receipts are earned by what was sent to it and do not count")
+    @Test("receipts of a stranger are limited by the hexes sent to it and do not count as frames")
     func strangerReceipts() {
         var fixture = SessionFixture.opened(trusted: false)
         for number in 1...200 {
@@ -562,7 +562,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
-    @Test("a flood of Pings owes one Pong, a flood of pairing requests one cancel")
+    @Test("a flood of Pings gets one Pong, a flood of pairing requests one cancel")
     func merged() {
         var fixture = SessionFixture.opened()
         for number in 0..<1_000 { fixture.receive(.ping, message: "\(number)") }
@@ -579,7 +579,7 @@ struct SessionReceivingTests {
         #expect(fixture.owed().isEmpty, "what crossed with the end of its exchange is not answered, or the answer would end the next one")
     }
 
-    @Test("what was refused is said before an own step")
+    @Test("refusals are sent before this side's own step")
     func refusedFirst() {
         var fixture = SessionFixture.opened()
         fixture.session.refusePairing(Pairing(step: "commit"))
@@ -591,7 +591,7 @@ struct SessionReceivingTests {
         #expect(fixture.owed().isEmpty)
     }
 
-    @Test("pairing is for TLS, and for after Hello: a sender without Hello is told no, one on plain TCP hears nothing")
+    @Test("pairing needs TLS and a Hello: a sender without Hello is refused, one on plain TCP gets no reply")
     func pairingIsForTLS() {
         var legacy = SessionFixture()
         legacy.store(1)
@@ -611,7 +611,7 @@ struct SessionReceivingTests {
         #expect(plain.take().isEmpty)
     }
 
-    @Test("hexes read before the end still go to the store, however it ended")
+    @Test("hexes read before the end are still stored, however it ended")
     func afterTheEnd() {
         for ends in [
             { $0.receive(.bye, message: "shutdown") }, { $0.session.connectionClosed() }, { $0.session.end(.idle, &$0.actions) },
@@ -626,11 +626,11 @@ struct SessionReceivingTests {
             fixture.session.batchCompleted([.stored], now: fixture.now)
             #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2, 3])
             fixture.session.batchCompleted([.stored, .stored], now: fixture.now)
-            #expect(fixture.owed().isEmpty)  // nobody is there to be told
+            #expect(fixture.owed().isEmpty)  // no peer is left to notify
         }
     }
 
-    @Test("a blocked peer is told, and what it sent is refused")
+    @Test("a blocked peer is notified, and its hexes are refused")
     func blocked() {
         var fixture = SessionFixture.opened()
         fixture.store(1)
@@ -644,7 +644,7 @@ struct SessionReceivingTests {
         #expect(actions.end == .own(.blocked))
     }
 
-    @Test("a blocked sender without Hello is told too, on TLS; before its first frame there is only Bye")
+    @Test("a blocked sender without Hello is notified too, on TLS; before its first frame there is only Bye")
     func blockedLegacy() {
         var legacy = SessionFixture()
         legacy.store(1)
@@ -671,9 +671,9 @@ extension Session {
     }
 }
 
-@Suite("Session: sending and time")
+@Suite("Session: sending and timeouts")
 struct SessionSendingTests {
-    @Test("the window is the smaller of both sides', and one long frame may go alone")
+    @Test("the window is the smaller of both sides', and one long frame may be sent alone")
     func window() {
         var fixture = SessionFixture.opened(window: 2)
         #expect(fixture.session.takes(100 << 20, windowFrames: 1_024, windowBytes: 8 << 20))
@@ -683,7 +683,7 @@ struct SessionSendingTests {
         #expect(!fixture.session.takes(1, windowFrames: 1_024, windowBytes: 8 << 20))
     }
 
-    @Test("the window and its bytes hold Stores back and nothing else: the numbered Ping passes both")
+    @Test("window and bytes hold back Stores only: the numbered Ping passes both")
     func numberedPingPassesTheWindow() {
         var fixture = SessionFixture.opened(window: 1)
         _ = fixture.session.numberStore(tag: 11, bytes: 9 << 20, now: fixture.now)
@@ -693,7 +693,7 @@ struct SessionSendingTests {
         #expect(fixture.take().end == nil)
     }
 
-    @Test("an unknown status confirms Stores of nobody, and no harm is done where it covers none")
+    @Test("an unknown status settles no Store, and is harmless if it covers none")
     func unknownStatus() {
         var fixture = SessionFixture.opened()
         _ = fixture.session.numberStore(tag: 11, bytes: 10, now: fixture.now)
@@ -720,7 +720,7 @@ struct SessionSendingTests {
     }
 
     @Test(
-        "a receipt that cannot be true ends the session and settles nothing",
+        "an impossible receipt ends the session and settles nothing",
         arguments: [
             Receipt(through: 0, status: .stored), Receipt(through: 3, status: .stored), Receipt(through: -1, status: .stored),
             Receipt(through: 2, status: nil), Receipt(through: 1, status: .stored, rejected: [Rejection(sequence: 2, code: .internal)]),
@@ -736,7 +736,7 @@ struct SessionSendingTests {
         #expect(!actions.contains { if case .settled = $0 { true } else { false } })
     }
 
-    @Test("what counts for the Pings and for silence are frames received: sending none or many changes nothing")
+    @Test("Pings and silence depend on received frames only: sent frames do not matter")
     func receivedFrames() {
         var fixture = SessionFixture.opened()
         for second in [5, 10, 14] {
@@ -752,7 +752,7 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(61)).end == .own(.silent))
     }
 
-    @Test("an idle session is asked after 15 s and given up after 45 s")
+    @Test("an idle session is pinged after 15 s and ends after 45 s")
     func silence() {
         var fixture = SessionFixture.opened()
         #expect(fixture.tick(after: .seconds(14)).isEmpty)
@@ -761,7 +761,7 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(45)).end == .own(.silent))
     }
 
-    @Test("an idle session gives back what a bulk took, whoever asks whether it lives", arguments: [true, false])
+    @Test("an idle session releases the memory of a bulk, whichever side pings", arguments: [true, false])
     func givesBack(asks: Bool) {
         var fixture = SessionFixture.opened()
         for number in 1...500 { fixture.store(Int64(number)) }
@@ -787,7 +787,7 @@ struct SessionSendingTests {
         #expect(fixture.owed().contains(.ack(Receipt(through: 501, status: .stored))))
     }
 
-    @Test("only the Ping of an idle session may be late")
+    @Test("only the Ping of an idle session is deferrable")
     func late() {
         var fixture = SessionFixture.opened()
         #expect(fixture.session.mayTickLate)
@@ -810,7 +810,7 @@ struct SessionSendingTests {
         #expect(!paused.session.mayTickLate)
     }
 
-    @Test("with frames unacknowledged: a numbered Ping after 7 s, 20 s of silence, 30 s without a receipt")
+    @Test("with frames unacknowledged: a numbered Ping after 7 s, the end after 20 s of silence or 30 s without a receipt")
     func unacknowledged() {
         var fixture = SessionFixture.opened()
         _ = fixture.session.numberStore(tag: 1, bytes: 1, now: fixture.now)
@@ -828,7 +828,7 @@ struct SessionSendingTests {
         #expect(end == .own(.receiptTimeout))
     }
 
-    @Test("time in which one does not read is not silence, and one says that one lives")
+    @Test("time in which this side does not read does not count as silence, and it still sends signs of life")
     func paused() {
         var fixture = SessionFixture.opened()
         fixture.session.pausedReading(now: fixture.now)
@@ -841,13 +841,13 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(145)).end == .own(.silent))
     }
 
-    @Test("a peer that does not take what it is owed is given up after 45 s, but not while the store has its hexes")
+    @Test("a peer that does not read its receipts is dropped after 45 s, but not while the store has its hexes")
     func owedAndNotTaken() {
         var fixture = SessionFixture.opened()
         for number in 1...1_024 { fixture.store(Int64(number)) }
         #expect(!fixture.session.mayRead(now: fixture.now))
         fixture.session.pausedReading(now: fixture.now)
-        #expect(fixture.tick(after: .seconds(60)).end == nil)  // the store is what one waits for
+        #expect(fixture.tick(after: .seconds(60)).end == nil)  // the store is being waited for
         while !fixture.session.takeBatch(limit: 1_000).isEmpty {
             fixture.session.batchCompleted(Array(repeating: .stored, count: 1_000), now: fixture.now)
         }
@@ -855,11 +855,11 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(61)).end == .own(.silent))
     }
 
-    @Test("time in which one does not read moves the deadline of a stranger's idleness too")
+    @Test("time in which this side does not read also postpones a stranger's idle timeout")
     func pausedStranger() {
         var fixture = SessionFixture.opened(trusted: false)
         fixture.session.pausedReading(now: fixture.now)
-        // The deadlines it names while it does not read are all met: no timer fires for ever at once.
+        // All deadlines named while not reading are kept: no timer fires repeatedly.
         for _ in 0..<30 {
             guard let deadline = fixture.session.nextDeadline else { return #expect(Bool(false), "no deadline") }
             #expect(deadline > fixture.now)
@@ -867,7 +867,7 @@ struct SessionSendingTests {
         }
     }
 
-    @Test("a stranger's session that is asked whether it lives does not end for idleness before its answer")
+    @Test("a pinged stranger's session does not end as idle before the reply")
     func idleWhileAsked() {
         var fixture = SessionFixture.opened(trusted: false)
         fixture.now = fixture.start + .seconds(30)
@@ -879,7 +879,7 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(62)).end == .own(.idle))
     }
 
-    @Test("a stranger's session ends after a minute of nothing, a trusted one stays, one with rows to send stays")
+    @Test("a stranger's session ends after an idle minute; a trusted one stays, and so does one with rows to send")
     func idle() {
         var stranger = SessionFixture.opened(trusted: false)
         var trusted = SessionFixture.opened()
@@ -906,7 +906,7 @@ struct SessionSendingTests {
         }
     }
 
-    @Test("only the Pong that repeats the message answers a challenge")
+    @Test("only the Pong with the same message answers a challenge")
     func challenge() {
         var fixture = SessionFixture.opened()
         fixture.session.challenge("c", now: fixture.now, &fixture.actions)
@@ -929,7 +929,7 @@ struct SessionSendingTests {
     }
 
     @Test(
-        "Bye gives its code and text",
+        "Bye returns its code and text",
         arguments: [
             ("shutdown: going down", ByeCode.shutdown, "going down"), ("idle", .idle, ""), ("somethingNew: x: y", nil, "x: y"),
             ("", nil, ""), ("limit: ", .limit, ""), ("limit:", .limit, ""), ("Limit", nil, ""),
@@ -940,7 +940,7 @@ struct SessionSendingTests {
         #expect(fixture.take().end == .peer(code, text: text))
     }
 
-    @Test("every deadline the machine names leads to something, so its timer never spins")
+    @Test("each deadline named by the state machine leads to an action, so its timer never spins")
     func deadlines() throws {
         for trusted in [true, false] {
             var fixture = SessionFixture.opened(trusted: trusted)
@@ -956,7 +956,7 @@ struct SessionSendingTests {
         }
     }
 
-    @Test("in a stream a batch waits a little to become larger; a hex that comes alone waits for nothing")
+    @Test("in a stream a batch waits briefly to grow; a single hex does not wait")
     func pace() {
         var fixture = SessionFixture.opened()
         func due(_ milliseconds: Int) -> Duration? {
@@ -966,7 +966,7 @@ struct SessionSendingTests {
         #expect(due(0) == nil)
         fixture.keepAll()
         for number in 2...101 { fixture.store(Int64(number)) }
-        #expect(due(0) == nil)  // the one before was alone
+        #expect(due(0) == nil)  // the previous one was alone
         fixture.keepAll()
         fixture.now = fixture.start + .milliseconds(7)
         fixture.store(102)
@@ -974,7 +974,7 @@ struct SessionSendingTests {
         #expect(due(8) == nil)
         fixture.now = fixture.start + .milliseconds(1)
         fixture.store(103)
-        #expect(due(2) == .milliseconds(3))  // it paused
+        #expect(due(2) == .milliseconds(3))  // the stream paused
         for number in 104...700 { fixture.store(Int64(number)) }
         #expect(due(1) == nil)
     }

@@ -4,10 +4,10 @@ import NIOCore
 import TestSupport
 import Testing
 
-/// However TCP cuts a stream of frames, the same wrappers come out.
+/// The decoded wrappers do not depend on how TCP splits the stream.
 @Suite("A stream in pieces")
 struct StreamCutTests {
-    /// Frames of every kind, good and bad, as one stream and as what each says.
+    /// Frames of each kind, valid and invalid, as one stream, with their expected results.
     private static let bodies: [[UInt8]] = VectorTests.vectors.map { Array($0.input.utf8) }.filter { (1..<600).contains($0.count) }
     private static let stream = bodies.flatMap { framed($0) }
     private static let expected = bodies.map { FrameDescription.json(decode($0)) }
@@ -36,8 +36,8 @@ struct StreamCutTests {
         #expect(try read(Self.stream.indices.map { Self.stream[$0...$0] }) == Self.expected)
     }
 
-    @Test("cut once, at every offset") func everyOffset() throws {
-        // All offsets of a part of the stream; the frames before and behind stand whole.
+    @Test("split once, at each offset") func everyOffset() throws {
+        // All offsets of a part of the stream. The frames before and after it are complete.
         let part = Self.bodies.prefix(12)
         let stream = part.flatMap { Self.framed($0) }
         for offset in 0...stream.count {
@@ -45,7 +45,7 @@ struct StreamCutTests {
         }
     }
 
-    @Test("cut at random, the same at every run", arguments: 1...20) func random(seed: Int) throws {
+    @Test("split at random with a fixed seed", arguments: 1...20) func random(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
         var pieces: [ArraySlice<UInt8>] = []
         var position = 0

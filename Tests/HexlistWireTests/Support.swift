@@ -11,7 +11,7 @@ func decode(_ bytes: [UInt8], repairs: Bool = false) -> DecodedFrame {
     return decoder.decode(bytes)
 }
 
-/// The output of `hexlist frame decode`, parsed; without `repairs` unless asked for.
+/// The output of `hexlist frame decode`, parsed; without `repairs` unless requested.
 func described(_ frame: DecodedFrame, repairs: Bool = false) throws -> [String: Any] {
     var object = try parsed(String(decoding: FrameDescription.json(frame), as: UTF8.self))
     if !repairs { object["repairs"] = nil }
@@ -51,7 +51,7 @@ func hex(_ frame: DecodedFrame) throws -> HexContent {
 
 struct TestFailure: Error {}
 
-/// A hex in a form that compares: texts, not slices.
+/// A hex in a comparable form: texts instead of slices.
 struct PlainHex: Equatable {
     struct Link: Equatable {
         var url: String
@@ -91,7 +91,7 @@ func quoted(_ text: String) -> String {
         case "\n": literal += "\\n"
         case "\r": literal += "\\r"
         case "\t": literal += "\\t"
-        case "\u{FEFF}": literal += "\\ufeff"  // Foundation drops one that stands unescaped
+        case "\u{FEFF}": literal += "\\ufeff"  // Foundation drops an unescaped one
         default: literal.unicodeScalars.append(scalar)
         }
     }

@@ -4,7 +4,7 @@ import Testing
 struct TokenBucketTests {
     private let start = ContinuousClock.now
 
-    /// The number of tokens that can be taken at that moment.
+    /// The number of tokens available at that moment.
     private func drain(_ bucket: inout TokenBucket, _ now: ContinuousClock.Instant) -> Int {
         var count = 0
         while bucket.hasToken(now: now), count < 1_000 {
@@ -14,17 +14,17 @@ struct TokenBucketTests {
         return count
     }
 
-    @Test("a second's worth at once, and so much a second after")
+    @Test("a second's worth as burst, then the rate")
     func rate() {
         var bucket = TokenBucket(perSecond: 20, now: start)
         #expect(drain(&bucket, start) == 20)
         #expect(bucket.nextToken == start + .milliseconds(50))
         #expect(drain(&bucket, start + .milliseconds(500)) == 10)
-        // However long nobody takes any, no more than a second's worth gathers.
+        // However long the bucket is unused, it holds a second's worth.
         #expect(drain(&bucket, start + .seconds(3_600)) == 20)
     }
 
-    @Test("less to begin with")
+    @Test("a smaller initial burst")
     func first() {
         var bucket = TokenBucket(perSecond: 20, first: 5, now: start)
         #expect(drain(&bucket, start) == 5)
@@ -40,7 +40,7 @@ struct TokenBucketTests {
         #expect(bucket.hasToken(now: bucket.nextToken))
     }
 
-    @Test("another rate counts from then on, and what was gathered is no more than its second's worth")
+    @Test("a new rate applies from then on, and caps the tokens at its second's worth")
     func setRate() {
         var bucket = TokenBucket(perSecond: 20, now: start)
         bucket.setRate(2, now: start)
@@ -51,7 +51,7 @@ struct TokenBucketTests {
     }
 
     @Test(
-        "a clock that stands still or goes back gives nothing; a rate without sense is a slow one",
+        "a clock that stops or goes back adds nothing; a senseless rate is a slow one",
         arguments: [0, -5, Double.nan, 0.001])
     func senseless(rate: Double) {
         var bucket = TokenBucket(perSecond: rate, now: start)

@@ -5,7 +5,7 @@ import Testing
 
 /// Each rule of Docs/Protocol.md, "Tolerant decoding", in several forms.
 struct ToleranceTests {
-    /// A hex that comes out of a Store, and what was kept beside it.
+    /// The hex of a Store, and the members kept with it.
     struct Case: Sendable, CustomTestStringConvertible {
         var rule: String
         /// The hex's members, without the braces.
@@ -22,7 +22,7 @@ struct ToleranceTests {
         #"{"senderUUID":"","senderName":\#(name),"hexDescription":"","hexColor":"","links":[]}"#
     }
 
-    /// A hex with hexes inside it.
+    /// A hex with nested hexes.
     static func tree(of links: String = "", _ children: String...) -> String {
         String(self.links(links).dropLast()) + #","children":[\#(children.joined(separator: ","))]}"#
     }
@@ -146,7 +146,7 @@ struct ToleranceTests {
         Case(rule: "7", members: #""senderName":"\"\\\/\b\f\n\r\t\u00e9\u5c71""#, hex: named(#""\"\\/\b\f\n\r\té山""#)),
     ]
 
-    @Test("a hex as it is understood", arguments: cases) func understood(_ test: Case) throws {
+    @Test("a decoded hex", arguments: cases) func understood(_ test: Case) throws {
         let input = #"{"versionID":"1","operationType":"Store","jmObject":{\#(test.members)}}"#
         try expect(
             described(decode(input)),
@@ -155,12 +155,12 @@ struct ToleranceTests {
             "hex":\#(test.hex),"extra":\#(test.extra)}
             """#
         )
-        // The object first, so that it is read before the operation is known.
+        // The object comes first, so that it is read before the operation is known.
         let early = #"{"jmObject":{\#(test.members)},"operationType":"store","versionID":"1"}"#
         #expect(try same(described(decode(early)), described(decode(input))))
     }
 
-    @Test("the same out of a text (T5)", arguments: cases) func embedded(_ test: Case) throws {
+    @Test("the same as text (T5)", arguments: cases) func embedded(_ test: Case) throws {
         let object = "{\(test.members)}"
         let plain = try described(decode(#"{"operationType":"Store","jmObject":\#(object)}"#))
         let text = try described(decode(#"{"operationType":"Store","jmObject":\#(quoted(" \n" + object + "\t"))}"#))
@@ -170,14 +170,14 @@ struct ToleranceTests {
     @Test("the same without a wrapper (T14)", arguments: cases) func asPackage(_ test: Case) throws {
         let found = try described(decode("{\(test.members)}"))
         let kept = try parsed(test.extra)["hex"] as? [String: Any]
-        // It is a package only if `links` is there.
+        // It is a package only if it has `links`.
         guard found["ok"] as? Bool == true else { return #expect(found["code"] as? String == "unsupportedOperation") }
         #expect(same(try #require(found["hex"] as? [String: Any]), try parsed(test.hex)))
         let extra = try #require(found["extra"] as? [String: Any])
         #expect(same(extra["hex"] as? [String: Any] ?? [:], kept ?? [:]))
     }
 
-    @Test("repairs change nothing but the report", arguments: cases) func repairing(_ test: Case) throws {
+    @Test("repairs change only the report", arguments: cases) func repairing(_ test: Case) throws {
         let input = #"{"operationType":"Store","jmObject":{\#(test.members)}}"#
         #expect(try same(described(decode(input, repairs: true)), described(decode(input))))
     }
@@ -187,7 +187,7 @@ struct ToleranceTests {
     }
 
     @Test(
-        "kept members stand as they came, byte for byte",
+        "kept members are unchanged, byte for byte",
         arguments: [
             (#""\ud800":1,"\ud801":2"#, #"{"\ud800":1,"\ud801":2}"#),
             (#""a" : [ 1 , 2.0e0 ] ,"b":{ "c" :"\u0041" }"#, #"{"a" : [ 1 , 2.0e0 ],"b":{ "c" :"\u0041" }}"#),
@@ -202,7 +202,8 @@ struct ToleranceTests {
         #expect(try String(decoding: wrapper(decode(#"{"operationType":"Ping",\#(members)}"#)).extra, as: UTF8.self) == kept)
     }
 
-    @Test("a service one bit away from a known one is another", arguments: Service.allCases) func nearlyKnown(_ service: Service) throws {
+    @Test("a service name with one flipped bit is another service", arguments: Service.allCases)
+    func nearlyKnown(_ service: Service) throws {
         let spelled = Array(service.rawValue.utf8)
         for index in 0...spelled.count {
             for bit in 0..<7 {
@@ -213,7 +214,7 @@ struct ToleranceTests {
                     + Array(#"","x":"0123456789abcdef"}]}}"#.utf8)
                 guard case .wrapper(let wrapper) = decode(frame), case .hex(let content) = wrapper.object, let link = content.links.first
                 else { continue }
-                // The same link in another order of members is read the long way.
+                // The same link with another member order takes the slow path.
                 let other =
                     Array(#"{"operationType":"Store","jmObject":{"links":[{"x":"0123456789abcdef","service":""#.utf8) + text
                     + Array("\"}]}}".utf8)

@@ -2,9 +2,9 @@ import HexlistModel
 import HexlistWire
 import Testing
 
-/// Hexes inside hexes: their bounds, their order, and that what was read is written again.
+/// Nested hexes: bounds, order, and that decoding and encoding changes nothing.
 struct TreeTests {
-    /// A hex in a hex in a hex …, `levels` of them, the innermost with so many links and empty hexes.
+    /// Nested hexes of `levels` levels. The innermost has the given numbers of links and empty hexes.
     static func deep(_ levels: Int, links: Int = 0, children: Int = 0) -> String {
         let inner = Array(repeating: #""u""#, count: links).joined(separator: ",")
         let empty = Array(repeating: "{}", count: children).joined(separator: ",")
@@ -15,7 +15,7 @@ struct TreeTests {
     private func decoded(_ hex: String) -> DecodedFrame { decode(#"{"operationType":"Store","jmObject":\#(hex)}"#) }
 
     @Test(
-        "the bounds are for the whole tree",
+        "the bounds apply to the whole tree",
         arguments: [
             (deep(8), nil), (deep(9), "levels"), (deep(40), "nested"), (deep(8, links: 5_000), nil), (deep(8, links: 5_001), "links"),
             (deep(7, children: 1), nil), (deep(8, children: 1), "levels"), (deep(1, children: 5_000), nil),
@@ -23,7 +23,7 @@ struct TreeTests {
             (#"{"links":["a"],"children":[\#(deep(1, links: 4_999))]}"#, nil),
             (#"{"links":["a"],"children":[\#(deep(1, links: 5_000))]}"#, "links"),
             (#"{"children":[\#(deep(1, links: 5_000)),{}],"links":["a"]}"#, "links"),
-            // What is overridden does not count (T19).
+            // Overridden members do not count (T19).
             (#"{"children":[\#(deep(9))],"children":[]}"#, nil), (#"{"children":[{"links":[\#(deep(1))],"links":[]}]}"#, nil),
         ] as [(String, String?)]) func bounds(_ hex: String, _ excess: String?) throws
     {
@@ -35,7 +35,7 @@ struct TreeTests {
         }
     }
 
-    @Test("a text inside that is too long is named") func longText() throws {
+    @Test("a text of a nested hex that is too long is named") func longText() throws {
         let long = String(repeating: "x", count: ProtocolLimits.stringBytes + 1)
         let inside = #"{"children":[{},{"children":[{"hexDescription":"\#(long)"}]}]}"#
         #expect(try refusal(decoded(inside)).message.contains("`children[1].children[0].hexDescription`"))
@@ -44,7 +44,7 @@ struct TreeTests {
         #expect(found.code == .tooLarge && found.message.contains("`children[1].links[1]`"))
     }
 
-    @Test("what was read is written again, each hex in its place")
+    @Test("a decoded tree is encoded unchanged, each hex in its place")
     func roundTrip() throws {
         let text = #"""
             {"senderUUID":"a","senderName":"b","hexDescription":"c","hexColor":"d","links":[],"children":[\#
@@ -62,12 +62,12 @@ struct TreeTests {
         #expect(hex.children(of: nil) == 0..<2 && hex.children[0].children == 2..<4 && hex.children[1].children == 4..<5)
         #expect(hex.links(of: 3).map { hex.string($0.url) } == ["v"])
         #expect(hex.hexCount == 6 && hex.allLinkCount == 2 && hex.levels == 3)
-        // Inside a text (T5) it is the same, though its slices lie elsewhere.
+        // As text (T5) the result is the same, though its slices lie elsewhere.
         let quoted = "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
         #expect(try HexEncoder.encode(self.hex(decoded(quoted))) == Array(text.utf8))
     }
 
-    @Test("the largest tree is written as it was read, and weighs what it takes") func largest() throws {
+    @Test("the largest tree is encoded unchanged, and its weight is its size in memory") func largest() throws {
         let hex = try hex(decoded(Self.deep(7, links: 5_000, children: 4_994)))
         #expect(hex.children.count == 5_000 && hex.childLinks.count == 5_000 && hex.levels == 8)
         #expect(hex.weight(frame: 100) == 100 + hex.arena.count + 5_000 * 64 + 5_001 * 512)
@@ -75,7 +75,7 @@ struct TreeTests {
         #expect(try HexEncoder.encode(self.hex(decoded(String(decoding: encoded, as: UTF8.self)))) == encoded)
     }
 
-    @Test("a key is taken of the hex itself, the local names of those inside too") func localNames() throws {
+    @Test("the key is extracted from the hex itself, local names from nested hexes too") func localNames() throws {
         var decoder = WrapperDecoder()
         let text = #"{"key":"k","description":"d","children":[{"key":"l","description":"e","color":"f"}]}"#
         let local = try decoder.decodeHex(Array(text.utf8), acceptsLocalNames: true).get()

@@ -2,7 +2,7 @@ import Foundation
 import HexlistWire
 import Testing
 
-/// The vectors every implementation of the protocol has to give.
+/// The vectors that each implementation of the protocol must satisfy.
 struct VectorTests {
     struct Vector: Sendable, CustomTestStringConvertible {
         var name: String
@@ -26,11 +26,11 @@ struct VectorTests {
         }
     }()
 
-    @Test("the file is there and whole") func count() {
+    @Test("the file is present and complete") func count() {
         #expect(Self.vectors.count == 75)
     }
 
-    @Test("a vector gives its expectation", arguments: vectors) func vector(_ vector: Vector) throws {
+    @Test("a vector gives the expected result", arguments: vectors) func vector(_ vector: Vector) throws {
         for repairs in [false, true] {
             var found = try described(decode(vector.input, repairs: repairs))
             let expected = try parsed(vector.expect)
@@ -39,7 +39,7 @@ struct VectorTests {
         }
     }
 
-    @Test("a vector's canonical frame decodes to the same", arguments: vectors) func canonical(_ vector: Vector) throws {
+    @Test("a vector's canonical frame decodes to the same value", arguments: vectors) func canonical(_ vector: Vector) throws {
         let expected = try parsed(vector.expect)
         switch FrameDescription.frame(fromJSON: Array(vector.input.utf8)) {
         case .failure(let refusal): #expect(refusal.code.rawValue == expected["code"] as? String)

@@ -4,10 +4,10 @@ import HexlistWire
 import TestSupport
 import Testing
 
-/// The members of the wrapper itself, and the order in which they are judged.
+/// The members of the wrapper itself, and the order in which they are checked.
 struct WrapperTests {
     @Test(
-        "a wrapper as it is understood",
+        "a decoded wrapper",
         arguments: [
             // T6, T7, T8, empty names
             (#"{"jmObject":{}}"#, "Store", "", nil as String?, "{}"),
@@ -46,9 +46,9 @@ struct WrapperTests {
     }
 
     @Test(
-        "a wrapper that is refused",
+        "a refused wrapper",
         arguments: [
-            // operationType comes before everything but grammar
+            // operationType is checked before everything but grammar
             (#"{}"#, "unsupportedOperation", false),
             (#"{"operationType":"Retract"}"#, "unsupportedOperation", false),
             (#"{"operationType":"Store ","jmObject":3,"jmObjectType":"x"}"#, "unsupportedOperation", false),
@@ -119,10 +119,10 @@ struct WrapperTests {
     {
         #expect(try wrapper(decode(#"{"operationType":"Store","jmObject":{},"sequence":\#(number)}"#)).sequence == expected)
         #expect(try wrapper(decode(#"{"sequence":5,"sequence":\#(number),"operationType":"Ping"}"#)).sequence == expected)
-        // A frame refused after its JSON parsed keeps its number, also one of an operation that is not known.
+        // A frame refused after its JSON was parsed keeps its number, also one with an unknown operation.
         #expect(try refusal(decode(#"{"operationType":"Retract","sequence":\#(number)}"#)).sequence == expected)
         #expect(try refusal(decode(#"{"operationType":"Store","jmObject":"{","sequence":\#(number)}"#)).sequence == expected)
-        // These carry none.
+        // These have none.
         for operation in ["Pong", "Bye"] {
             #expect(try wrapper(decode(#"{"operationType":"\#(operation)","sequence":\#(number)}"#)).sequence == nil)
         }
@@ -145,7 +145,7 @@ struct WrapperTests {
     }
 
     @Test(
-        "a package is no wrapper (T14)",
+        "a package is not a wrapper (T14)",
         arguments: [
             (#"{"links":5}"#, "{}"), (#"{"links":""}"#, "{}"),
             (#"{"links":{},"message":"m","sequence":9}"#, #"{"hex":{"message":"m","sequence":9}}"#),
@@ -161,14 +161,14 @@ struct WrapperTests {
         #expect(same(try #require(found["extra"] as? [String: Any]), try parsed(extra)))
     }
 
-    @Test("a package's id is forgotten by the next frame") func packageIDIsForgotten() throws {
+    @Test("a package's id does not carry over to the next frame") func packageIDIsForgotten() throws {
         var decoder = WrapperDecoder()
         _ = decoder.decode(Array(#"{"packageUUID":"0B3D2C1A-1111-4222-8333-444455556666","links":[]}"#.utf8))
         #expect(try wrapper(decoder.decode(Array(#"{"operationType":"Ping"}"#.utf8))).messageID == nil)
         #expect(try wrapper(decoder.decode(Array(#"{"operationType":"Store","jmObject":{}}"#.utf8))).messageID == nil)
     }
 
-    @Test("bounds, on what lands", arguments: [0, 1]) func bounds(_ over: Int) throws {
+    @Test("bounds count decoded members", arguments: [0, 1]) func bounds(_ over: Int) throws {
         let text = "\"" + String(repeating: "x", count: ProtocolLimits.stringBytes + over) + "\""
         let escaped = "\"" + String(repeating: "\\u0078", count: ProtocolLimits.stringBytes + over) + "\""
         let number = String(repeating: "7", count: ProtocolLimits.stringBytes + over)
@@ -199,7 +199,7 @@ struct WrapperTests {
         }
     }
 
-    @Test("bounds count nothing that does not land") func boundsDoNotCount() throws {
+    @Test("bounds do not count skipped members") func boundsDoNotCount() throws {
         let long = "\"" + String(repeating: "x", count: ProtocolLimits.stringBytes + 1) + "\""
         let many = "[" + Array(repeating: "\"u\"", count: ProtocolLimits.links + 1).joined(separator: ",") + "]"
         let skipped = "[" + Array(repeating: "\"\",null", count: ProtocolLimits.links).joined(separator: ",") + ",\"u\"]"

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Texts that programs stumble over, and texts a terminal would obey or not show: what a stranger may put into any field. Tests of
-/// every target use them, and so does `Tests/Faults/hostile-text`.
+/// Texts that break programs, and texts that a terminal would obey or not show. A stranger may put them into any field. Tests of all
+/// targets use them, and so does `Tests/Faults/hostile-text`.
 public enum HostileTexts {
-    /// Our own list, in the spirit of the "big list of naughty strings".
+    /// A list of our own, in the spirit of the "big list of naughty strings".
     public static let all: [String] = {
         guard let url = Bundle.module.url(forResource: "texts", withExtension: "json"), let data = try? Data(contentsOf: url),
             let texts = try? JSONDecoder().decode([String].self, from: data)
@@ -11,6 +11,6 @@ public enum HostileTexts {
         return texts
     }()
 
-    /// Each alone, inside other text, and behind a mark and an escape: over 2 000.
+    /// Each alone, inside other text, and after a mark and an escape: over 2 000.
     public static var inContext: [String] { all + all.map { "a\($0)b" } + all.map { "\u{301}\u{1B}\($0)\u{7}" } }
 }

@@ -6,8 +6,8 @@ internal import Synchronization
     public import Glibc
 #endif
 
-/// A program that a test started. Foundation's `Process` is not used in tests: `run` copies the entry after the last one of a directory
-/// of open descriptors, and so reads past the buffer where there are about 1 300 of them, which tests that run at once reach.
+/// A program started by a test. Foundation's `Process` is not used in tests: `run` copies one entry past the end of a directory of open
+/// descriptors, and so reads past the buffer at about 1 300 of them, a number that parallel tests reach.
 public final class ChildProcess: Sendable {
     public struct Failure: Error, CustomStringConvertible {
         public var description: String
@@ -18,16 +18,16 @@ public final class ChildProcess: Sendable {
     private let ended = Mutex<Int32?>(nil)
     private let end = DispatchGroup()
 
-    /// Seconds after which a program is killed, with its session: longer than the time limit of any test.
+    /// Seconds after which a program and its session are killed: more than the time limit of any test.
     private static let longestLife = 1_500
 
-    /// Starts it in a session of its own, with no descriptors but the standard ones, and with no signal blocked or ignored.
-    /// Nothing that waits for its end or reads its output waits for ever: it is killed after 1 500 s.
+    /// Starts it in its own session, with the standard descriptors only and no signal blocked or ignored. Waits for its end or its output
+    /// are bounded, because it is killed after 1 500 s.
     /// - Parameters:
     ///   - path: of the program; no shell, no `PATH`.
     ///   - arguments: without the program's own name.
     ///   - environment: the whole environment.
-    ///   - input: standard input; /dev/null where it is `nil`, as for the two others. All three stay the caller's to close.
+    ///   - input: standard input; /dev/null if `nil`, as for the other two. The caller closes all three.
     public init(
         _ path: String, _ arguments: [String], environment: [String: String] = ProcessInfo.processInfo.environment,
         input: CInt? = nil, output: CInt? = nil, errors: CInt? = nil
@@ -49,7 +49,7 @@ public final class ChildProcess: Sendable {
         }
     }
 
-    /// Takes the end, on a thread of its own. The number stays this child's until nobody can send it a signal any more.
+    /// Reaps the process on its own thread. The process id stays reserved until no signal can be sent to it any more.
     private func attend() {
         var end = siginfo_t()
         while waitid(P_PID, id_t(identifier), &end, WEXITED | WNOWAIT) < 0, errno == EINTR {}
@@ -80,7 +80,7 @@ public final class ChildProcess: Sendable {
         }
     }
 
-    /// Runs a program to its end, and blocks until then.
+    /// Runs a program and blocks until its end.
     /// - Returns: its standard output and standard error, in the order they were written, and its status.
     public static func answer(
         _ path: String, _ arguments: [String], environment: [String: String] = ProcessInfo.processInfo.environment

@@ -1,6 +1,6 @@
 public import Dispatch
 
-/// A wait of a test that ended without what it waited for.
+/// A test's wait that ended without the awaited condition.
 public struct NotInTime: Error, CustomStringConvertible {
     public var description: String
 
@@ -10,13 +10,13 @@ public struct NotInTime: Error, CustomStringConvertible {
 }
 
 extension Duration {
-    /// The longest wait of a test for one event. It bounds what never comes, and is far above what takes long on a loaded machine.
+    /// Maximum wait of a test for one event. It is far above any delay on a loaded machine.
     public static let longestWait = Duration.seconds(240)
 }
 
-/// Checks a condition every 10 ms until it holds, for states that no event reports. Cancellation, as by a time limit, ends the wait.
-/// - Parameter what: the condition in words, for the message of the fault.
-/// - Throws: `NotInTime` after `limit`; the last check is one that began after that, so a test that was held up for long does not fail.
+/// Checks a condition every 10 ms until it holds, for states without an event. Cancellation, as by a time limit, ends the wait.
+/// - Parameter what: the condition in words, for the error message.
+/// - Throws: `NotInTime` after `limit`. The last check begins after that, so a delayed test does not fail.
 public func eventually(
     within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
     _ what: @autoclosure () -> String = "", _ holds: () async throws -> Bool
@@ -30,7 +30,7 @@ public func eventually(
     }
 }
 
-/// The first value that is not nil, of a look every 10 ms: see `eventually`.
+/// The first non-nil value of a query every 10 ms: see `eventually`.
 public func eventualValue<Value>(
     within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
     _ what: @autoclosure () -> String = "", _ look: () async throws -> Value?
@@ -44,7 +44,7 @@ public func eventualValue<Value>(
     return found
 }
 
-/// The value that a callback gets: `begin` hands it on by the closure it is given. Cancellation ends the wait.
+/// The value passed to a callback: `begin` gets the closure to call. Cancellation ends the wait.
 /// - Throws: `NotInTime` after `limit`.
 public func called<Value: Sendable>(
     within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
@@ -68,7 +68,7 @@ public func called<Value: Sendable>(
 }
 
 extension DispatchSemaphore {
-    /// Blocks until a signal, for code that is not asynchronous.
+    /// Blocks until a signal, for synchronous code.
     /// - Throws: `NotInTime` after `limit`.
     public func take(within limit: Duration = .longestWait, file: String = #fileID, line: Int = #line) throws {
         guard wait(timeout: .now() + .seconds(Int(limit.components.seconds))) == .success else {

@@ -32,7 +32,7 @@ public final class InMemoryDiscovery: PeerDiscovery {
             state = State(node: number, isOver: true)
             return true
         }
-        // The node's number is set before the first event, which may be answered by `resolve`.
+        // The node's number is set before the first event, because the handler may call `resolve`.
         if isFirst { link.join(number, announcement, addresses: addresses, events: events) }
     }
 

@@ -3,8 +3,8 @@ public import HexlistDiscovery
 public import HexlistModel
 internal import Synchronization
 
-/// A link inside one process. Every node that joined sees what is announced on it, as on a network with one interface. Tests add what
-/// networks add: forged announcements, crashes without a goodbye, a discovery service that goes away.
+/// A link inside one process. Each node that joined sees the link's announcements, as on a network with one interface. Tests add network
+/// faults: forged announcements, crashes without a goodbye, a discovery service that goes away.
 public final class InMemoryLink: Sendable {
     typealias NodeNumber = Int
 
@@ -130,7 +130,7 @@ public final class InMemoryLink: Sendable {
         }
     }
 
-    /// - Parameter withdrawing: whether to say goodbye; otherwise the announcement stays, as after a power cut.
+    /// - Parameter withdrawing: whether to send a goodbye; otherwise the announcement stays, as after a power cut.
     func leave(_ node: NodeNumber, withdrawing: Bool) async {
         change { state in
             let item = state.nodes.removeValue(forKey: node)?.item
@@ -162,7 +162,7 @@ public final class InMemoryLink: Sendable {
         }
     }
 
-    // MARK: - Inside
+    // MARK: - Implementation
 
     private func key(_ instance: String) -> InstanceKey { InstanceKey(name: instance, type: "_hexlist._tcp", domain: "local") }
 
@@ -180,7 +180,7 @@ public final class InMemoryLink: Sendable {
 
     private func announce(_ node: NodeNumber, _ state: inout State) {
         guard let present = state.nodes[node], let announcement = present.announcement else { return }
-        // A name that is taken gets a number, as with Avahi.
+        // A name collision appends a number, as with Avahi.
         var instance = announcement.instanceName
         var number = 2
         while state.items.values.contains(where: { $0.key == key(instance) }) {
@@ -219,7 +219,7 @@ public final class InMemoryLink: Sendable {
         }
     }
 
-    /// Changes the link, then tells the nodes: outside the lock and from one thread at a time, so that each node hears events in order.
+    /// Changes the link, then notifies the nodes: outside the lock and from one thread at a time, so that each node gets events in order.
     private func change<T: Sendable>(_ body: (inout State) -> T) -> T {
         let result = state.withLock { body(&$0) }
         while true {

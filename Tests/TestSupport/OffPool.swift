@@ -1,8 +1,8 @@
 internal import Dispatch
 public import Testing
 
-/// Runs a test outside of the thread pool that all tests share. For a test that computes for seconds without a suspension: two of them occupy
-/// the pool of a machine with two cores, and every task of the other tests waits for them.
+/// Runs a test outside of the tests' common thread pool. For tests that compute for seconds without suspension: two of them occupy the pool
+/// of a machine with two cores, and block all other tests' tasks.
 public struct OffPool: TestTrait, TestScoping {
     private final class Executor: TaskExecutor {
         private let queue = DispatchQueue(label: "tests that compute", attributes: .concurrent)

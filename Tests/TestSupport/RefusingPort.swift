@@ -1,7 +1,7 @@
 import Glibc
 
-/// A TCP port of this machine that refuses who dials it, until it is closed: bound, and nothing listens. A port that was only used
-/// before may be given to another test at any time.
+/// A local TCP port that refuses connections until it is closed: bound, without a listener. A port that is merely unused may be given to
+/// another test at any time.
 public struct RefusingPort: Sendable {
     public let port: UInt16
     private let descriptor: Int32
@@ -9,11 +9,11 @@ public struct RefusingPort: Sendable {
     /// - Parameters:
     ///   - port: 0 for any.
     ///   - isIPv6: of `::1`, not of `127.0.0.1`.
-    /// - Returns: `nil` where it cannot be had.
+    /// - Returns: `nil` if it cannot be bound.
     public init?(_ port: UInt16 = 0, isIPv6: Bool = false) {
         let descriptor = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
-        // Connections that were here before may still wait for their end.
+        // Connections from before may not have ended yet.
         var on: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
         guard let bound = isIPv6 ? Self.bindIPv6(descriptor, port) : Self.bindIPv4(descriptor, port) else {
@@ -42,7 +42,7 @@ public struct RefusingPort: Sendable {
         return bind(descriptor, &address) ? UInt16(bigEndian: address.sin6_port) : nil
     }
 
-    /// Binds, and then `address` says to what.
+    /// Binds, and sets `address`.
     private static func bind<Address>(_ descriptor: Int32, _ address: inout Address) -> Bool {
         var length = socklen_t(MemoryLayout<Address>.size)
         return withUnsafeMutablePointer(to: &address) {

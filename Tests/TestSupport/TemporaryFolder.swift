@@ -1,12 +1,12 @@
 public import Glibc
 
-/// A folder of its own for one test, removed afterwards.
+/// A test's own folder, removed afterwards.
 public struct TemporaryFolder: Sendable {
     public let path: String
 
     private struct Fault: Error {}
 
-    /// Short: a socket's path has 107 bytes.
+    /// Short, because a socket's path is limited to 107 bytes.
     public static func with<Result>(_ body: (TemporaryFolder) async throws -> Result) async throws -> Result {
         var template = Array("/tmp/hexapi.XXXXXX".utf8CString)
         guard let path = mkdtemp(&template).map({ String(cString: $0) }) else { throw Fault() }
@@ -26,7 +26,7 @@ public struct TemporaryFolder: Sendable {
         return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
     }
 
-    /// Removes a folder with all that is in it. A symbolic link is removed and never followed: what it leads to is not the test's.
+    /// Removes a folder with its contents. A symbolic link is removed and never followed.
     private static func removeTree(_ path: String) {
         var status = stat()
         if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, let folder = opendir(path) {
