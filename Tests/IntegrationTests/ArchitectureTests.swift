@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Checks Docs/Architecture.md, "Targets", against Package.swift and against the imports of the sources, and rules for all sources. The
-/// compiler alone does not guard the imports: a module of a package that some other target uses can be imported by any.
+/// Compares Docs/Architecture.md, "Targets", with Package.swift and with the imports of the sources, and checks rules for all sources. The
+/// compiler alone does not guard imports: any target can import a package's module that another target uses.
 @Suite("Docs/Architecture.md, \"Targets\"") struct ArchitectureTests {
     private struct Target {
         var name: String
@@ -14,10 +14,10 @@ import Testing
 
     /// Modules of the system, which need no declaration.
     private static let system: Set = ["Darwin", "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Musl", "Synchronization"]
-    /// Modules used through another one, whose own types are made of their types.
+    /// Modules used through another one, which is built from their types.
     private static let through = ["HTTPTypes": "Hummingbird"]
 
-    @Test("the table has every target once, lowest first, with exactly what Package.swift lets it use") func table() throws {
+    @Test("the table has each target once, lowest first, with exactly its dependencies in Package.swift") func table() throws {
         let targets = try Self.targets()
         let rows = try Self.rows()
         #expect(rows.map(\.name).sorted() == targets.map(\.name).sorted())
@@ -31,10 +31,10 @@ import Testing
         }
     }
 
-    @Test("a target imports what Package.swift lets it use, all of it and nothing else") func imports() throws {
+    @Test("a target imports exactly its dependencies in Package.swift") func imports() throws {
         for target in try Self.targets() {
             let imported = try Self.imports(of: target.name)
-            guard !imported.isEmpty || !target.own.isEmpty else { continue }  // a module of C
+            guard !imported.isEmpty || !target.own.isEmpty else { continue }  // a C module
             let usable = target.own.union(target.foreign)
             let strange = imported.subtracting(usable).subtracting(Self.system).filter { !usable.contains(Self.through[$0] ?? "") }
             #expect(strange.isEmpty, "\(target.name) imports \(strange.sorted()), which Package.swift does not give it")
@@ -54,14 +54,14 @@ import Testing
         }
     }
 
-    /// Members that carry text of peers: by a name that is used for nothing else, or, behind a receiver, by a common one.
+    /// Members that contain peer text: names used for nothing else, or common names after a receiver.
     private static let peerTexts = (
         own: "displayName|senderName|peerName|shownName|alias|peerAlias|senderAlias|hexDescription|linkDescription|url|subject"
             + "|instance|instanceName|versionID|hexColor|senderUUID|features",
         common: "name|message|description|step|version|token|service|why"
     )
 
-    /// Comparisons of members with such names that are not of peers' text, each with the reason: a part of "file: line of code".
+    /// Comparisons of members with such names that do not contain peer text, each with the reason: a part of "file: line of code".
     private static let otherTexts = [
         "HexlistDaemon/Configuration/": "the user's configuration",
         "items.contains(where: { $0.name == name })": "names in requests of the local API",
@@ -98,13 +98,13 @@ import Testing
         "links.first?.url.hasPrefix(\"#\")": "a link the user typed",
     ]
 
-    @Test("SQLite is configured in one place, which turns off its statistics before its first use") func configuration() throws {
+    @Test("SQLite is configured in one place, which disables its statistics before its first use") func configuration() throws {
         for (file, line) in try Self.lines(of: "HexlistStore", containing: "Configuration()") {
             #expect(!line.contains(/\bConfiguration\(\)/) || file == "Engine/StoreConnection.swift", "\(file): \(line)")
         }
     }
 
-    @Test("no closure is taken out of a mutex by itself: it is wrapped once more each time, and called through all of that") func closures()
+    @Test("no closure is taken out of a mutex alone: each time adds another wrapper to call through") func closures()
         throws
     {
         let closure = try NSRegularExpression(pattern: #"\b(?:let|var) (\w+) = Mutex<\(.*->.*>\("#)
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test("text of peers meets no comparison of String's, which takes quadratic time on hostile text") func peerTexts() throws {
+    @Test("peer text is never compared with String's operators, which take quadratic time on hostile text") func peerTexts() throws {
         let (own, common) = Self.peerTexts
         let comparison = "(?:==|!=|<=|>=|<|>)"
         let receiver = #"(?:[\w$)\]]+[?!]?\.)"#
@@ -132,7 +132,7 @@ import Testing
             #"\bswitch (?:\([^{\n]*)?\#(text)\)? \{"#,
             #"(?:by: |Set\([^()\n]*\()\\\.(?:\w+\.)*(?:\#(own)|\#(common))\b(?!\.)"#,
         ]
-        // Foundation's expressions: Swift's own take minutes for all sources.
+        // Foundation's regular expressions, because Swift's own take minutes for all sources.
         let offence = try NSRegularExpression(pattern: patterns.joined(separator: "|"))
         for file in try Self.files(in: "Sources") {
             let source = try Self.text("Sources/\(file)") as NSString
@@ -147,9 +147,9 @@ import Testing
         }
     }
 
-    @Test("pages that comments cite are there, and parameters they document too") func comments() throws {
+    @Test("pages cited in comments exist, and so do documented parameters") func comments() throws {
         let page = try NSRegularExpression(pattern: #"Docs/[\w/]+\.\w+"#)
-        let parameter = try NSRegularExpression(  // its name, and the lines behind the comment
+        let parameter = try NSRegularExpression(  // its name, and the lines after the comment
             pattern: #"/// (?:- Parameter|  -) (\w+):.*\n(?=(?: *///.*\n)*((?:.*\n){1,12}))"#)
         for file in try ["Sources", "Tests"].flatMap({ folder in try Self.files(in: folder).map { "\(folder)/\($0)" } }) {
             let source = try Self.text(file) as NSString
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test("Examples/embedded-peer needs nothing but products of this package, and imports nothing else") func example() throws {
+    @Test("Examples/embedded-peer depends on products of this package only, and imports nothing else") func example() throws {
         let folder = "Examples/embedded-peer"
         let manifest = try Self.text("\(folder)/Package.swift")
         let used = Set(manifest.matches(of: /\.product\(name: "(\w+)", package: "hexlist"\)/).map { String($0.output.1) })
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    /// Those of Package.swift, except those of tests and examples.
+    /// The products of Package.swift, except those of tests and examples.
     private static func targets() throws -> [Target] {
         let manifest = try text("Package.swift")
         var targets: [Target] = []
@@ -205,7 +205,7 @@ import Testing
         return targets
     }
 
-    /// What stands before the bracket that ends it.
+    /// The text before the closing bracket.
     private static func balanced(_ text: Substring) -> Substring {
         var depth = 1
         for index in text.indices {
@@ -241,7 +241,7 @@ import Testing
         return Set(try lines(of: target, containing: "import ").compactMap { $0.line.wholeMatch(of: pattern).map { String($0.output.1) } })
     }
 
-    /// Lines of a target's sources with one of some words: expressions are tried on few lines, for they are slow.
+    /// Lines of a target's sources that contain one of some words. Regular expressions are slow, so they get only these lines.
     private static func lines(of target: String, containing words: String...) throws -> [(file: String, line: Substring)] {
         try files(in: "Sources/\(target)").flatMap { file in
             try text("Sources/\(target)/\(file)").split(separator: "\n").filter { line in words.contains { line.contains($0) } }.map {
@@ -250,7 +250,7 @@ import Testing
         }
     }
 
-    /// Paths of the Swift files below a folder, from there on.
+    /// Paths of the Swift files below a folder, relative to it.
     private static func files(in folder: String) throws -> [String] {
         let paths = try #require(FileManager.default.enumerator(atPath: "\(Checkout.root)/\(folder)"))
         return paths.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }.sorted()

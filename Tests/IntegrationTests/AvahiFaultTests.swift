@@ -3,20 +3,20 @@ import HexlistModel
 import Testing
 
 extension TroubledNetworks {
-    /// avahi-daemon and D-Bus as they come and go, and interfaces.
+    /// Restarts of avahi-daemon and D-Bus, and interface changes.
     @Suite("Avahi and interfaces")
     struct AvahiFaults {
         private static let rounds = LongTests.areWanted ? 100 : 6
-        /// The descriptors that may be open in addition: of a second session, a question, or the like under way. Fewer than the rounds, so
-        /// that one left behind in each round shows.
+        /// The number of additional descriptors that may be open: of a second session, a query in progress, or the like. It is smaller than
+        /// the number of rounds, so that a leak per round is detected.
         private static let spareDescriptors = 4
 
-        /// Announced, at the host's own avahi-daemon, and on the network: another host may know the records from before.
+        /// Waits until the host's own avahi-daemon and the network show the announcement. Another host may have cached the records earlier.
         private static func isAnnounced(_ host: String, as uuid: String, to other: String, _ lab: Lab) async throws {
             for browsing in [host, other] { try await Announcement.await(Lab.families, on: browsing, of: lab) { $0.txt["id"] == uuid } }
         }
 
-        /// Waits until hardly more are open than before.
+        /// Waits until hardly more descriptors are open than before.
         private static func descriptorsSettle(_ host: String, _ lab: Lab, before: [String]) async throws {
             var open: [String] = []
             try await Patience.until(or: "open are \(open), before \(before)") {
@@ -25,16 +25,16 @@ extension TroubledNetworks {
             }
         }
 
-        /// The open descriptors of a daemon, without those of the store, which opens readers as needed, up to a number.
+        /// The open descriptors of a daemon, up to a number, without those of the store, which opens readers as needed.
         private static func descriptors(_ host: String, _ lab: Lab) async throws -> [String] {
             let folder = "/proc/\(try await lab.status(host).pid)/fd"
-            // A descriptor that is closed during the look is skipped.
+            // A descriptor closed during the listing is skipped.
             return try FileManager.default.contentsOfDirectory(atPath: folder)
                 .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)") }
                 .filter { !$0.contains("hexlist.sqlite") }.sorted()
         }
 
-        @Test("D-Bus and avahi-daemon are not there at the start, then they are, then they go and come back")
+        @Test("D-Bus and avahi-daemon are missing at the start, then appear, disappear and return")
         func bus() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.run(["avahi", "h1", "stop"])
@@ -53,7 +53,7 @@ extension TroubledNetworks {
                     try await lab.run(["avahi", "h1", "stop"])
                     try await lab.run(["bus", "h1", "stop"])
                     try await lab.awaitStatus("h1") { $0.avahi.state == "unavailable" }
-                    // A known peer is sent to all the same.
+                    // Hexes are sent to a known peer all the same.
                     try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/without-a-bus")
                     try await lab.run(["bus", "h1", "start"])
                     try await lab.run(["avahi", "h1", "start"])
@@ -67,7 +67,7 @@ extension TroubledNetworks {
             }
         }
 
-        @Test("avahi-daemon is killed again and again: announced again each time, and nothing piles up")
+        @Test("avahi-daemon is killed repeatedly: announced again each time, without leaks")
         func restarts() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -90,20 +90,20 @@ extension TroubledNetworks {
             }
         }
 
-        @Test("the name is taken by another program, the host is renamed: the peer is the same one, by the name it says")
+        @Test("another program takes the name, and the host is renamed: the peer stays the same, with the name of its Hello")
         func names() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 try await lab.start("h2")
                 let other = try await lab.uuid("h2")
                 try await lab.stop("h2")
-                // Somebody has the whole instance name before h2 comes back.
+                // Another program has the complete instance name before h2 returns.
                 let squatter = try await lab.publish(
                     PeerName.instance(displayName: "h2", peer: try #require(PeerID(other))), on: "h3", port: 25_999, txt: ["id=none"])
                 try await Announcement.await(1, on: "h2", of: lab) { $0.txt["id"] == "none" }
                 try await lab.start("h1", "h2")
                 try await lab.awaitPeers("h1")
-                // The session is there before the announcement: Avahi asks for the name first. Which of the two gives it up is theirs
-                // to settle, and how often: both may.
+                // The session opens before the announcement, because Avahi probes the name first. The two programs decide, perhaps
+                // repeatedly, which gives up the name; both may.
                 try await Announcement.look(on: "h1", of: lab) { found in
                     let (own, squatting) = (found.filter { $0.txt["id"] == other }, found.filter { $0.txt["id"] == "none" })
                     let areApart = !own.isEmpty && !squatting.isEmpty && Set(own.map(\.name)).isDisjoint(with: squatting.map(\.name))
@@ -113,7 +113,7 @@ extension TroubledNetworks {
                 #expect(list.filter { $0.state == "verified" }.map(\.uuid) == [other])
                 #expect(list.first { $0.state == "verified" }?.name == "h2")
 
-                // h3 takes h2's host name: avahi-daemon calls one of them h2-2 and announces everything again.
+                // h3 takes h2's host name: avahi-daemon renames one of them to h2-2 and announces everything again.
                 let before = try await lab.lastEvent("h1")
                 let set = try await lab.exec("h3", "avahi-set-host-name", "h2", expecting: nil)
                 print("names: avahi-set-host-name said \(set.status)")
@@ -130,7 +130,7 @@ extension TroubledNetworks {
             }
         }
 
-        @Test("three daemons of one name, on two hosts: three peers, each listed once")
+        @Test("three daemons with one name on two hosts: three peers, each listed once")
         func sameNames() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let hosts = ["h1", "h2", "h2/second"]
@@ -145,7 +145,7 @@ extension TroubledNetworks {
             }
         }
 
-        @Test("interfaces come and go, and the cable is pulled and plugged: nobody is lost, nothing is left")
+        @Test("interfaces come and go, and the cable is unplugged and plugged in: no peer is lost, nothing leaks")
         func interfaces() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -167,7 +167,7 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "only link-local IPv6 is left: found, dialled with its scope, and sent to",
+            "with link-local IPv6 only: found, dialled with its scope, and hexes arrive",
             .enabled(if: Lab.families == 2, "this kernel has no IPv6"))
         func linkLocal() async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -176,7 +176,7 @@ extension TroubledNetworks {
                     try await lab.exec(host, "ip", "-6", "address", "flush", "dev", "eth0", "scope", "global")
                 }
                 let uuid = try await lab.startAndMeet()
-                // Another avahi-daemon forgets the withdrawn addresses a moment later.
+                // Other hosts' avahi-daemons forget the withdrawn addresses a moment later.
                 try await lab.awaitList("h1") { list in
                     list.contains { peer in
                         peer.uuid == uuid.other && peer.state == "verified" && !peer.endpoints.isEmpty
@@ -185,7 +185,7 @@ extension TroubledNetworks {
                 }
                 try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/link-local")
-                // The place is remembered with its scope: dialled at the next start, though nobody announces it.
+                // The address is remembered with its scope, and dialled at the next start without an announcement.
                 try await lab.awaitList("h1") {
                     $0.contains { $0.uuid == uuid.other && $0.endpoints.contains { $0.host == "fe80::2%eth0" } }
                 }
@@ -196,11 +196,11 @@ extension TroubledNetworks {
             }
         }
 
-        @Test("a second cable, and a reflector between two networks: one row each, whatever repeats them")
+        @Test("a second cable, and a reflector between two networks: one row each, whatever is repeated")
         func reflector() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 for host in ["h1", "h2", "h3"] { try await lab.run(["cable", host, "1"]) }
-                // h2 repeats what it hears on either network on the other one.
+                // h2 repeats announcements of either network on the other.
                 try await lab.run(["avahi", "h2", "stop"])
                 let folder = try await lab.path("folder", on: "h2")
                 let configuration = """
@@ -231,17 +231,17 @@ extension TroubledNetworks {
                     #expect(Set(peers.map(\.uuid)).count == 2 && !peers.map(\.uuid).contains(own))
                 }
                 let third = try await lab.uuid("h3")
-                // Seen on both networks: folded, and reached by either.
+                // Announced on both networks: merged, and reachable on either.
                 let list = try await lab.awaitList("h1") { list in
                     list.contains { $0.uuid == third && $0.reason == "duplicate" && $0.why?.contains("eth1") == true }
                 }
                 #expect(list.count { $0.uuid == third && $0.state != "ghost" } == 1)
-                // One of the cables fails: the session moves to the other, and the peer stays one.
+                // One cable fails: the session moves to the other, and it stays one peer.
                 try await lab.trustEachOther(("h1", try await lab.uuid("h1")), ("h3", third))
                 try await lab.run(["link", "h3", "down"])
                 try await lab.hexlist("h1", "send", "--wait", "queued", "--to", third, "https://example.org/other-cable")
                 try await lab.awaitDelivered("h1")
-                // h3 is on network 1 only, h1 hears of it there and through h2.
+                // h3 is on network 1 only. h1 discovers it directly and through h2.
                 try await lab.awaitList("h1") { list in list.count { $0.uuid == third && $0.state == "verified" } == 1 }
                 await reflector.stop()
             }

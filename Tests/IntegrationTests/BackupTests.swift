@@ -11,7 +11,7 @@ struct BackupTests {
         return try JSONDecoder().decode(Status.self, from: Data(shown.out.utf8)).uuid
     }
 
-    @Test("what a running daemon backed up is restored where none runs; what was there is moved aside")
+    @Test("a backup of a running daemon is restored on a machine without one; existing state is moved aside")
     func restored() async throws {
         try await LocalDaemon.with { one in
             let file = "\(one.folder.path)/copy"

@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// Streams of hexes between two real daemons on loopback, as people and scripts send them.
+/// Streams of hexes between two real daemons on loopback, sent as people and scripts do.
 @Suite(
     "Bulk sends", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
 struct BulkTests {
-    @Test("2 000 lines with a few bad ones: the others arrive in their order, the bad ones are told by number and reason")
+    @Test("2 000 lines with a few bad ones: the good ones arrive in order, the bad ones are reported with number and reason")
     func badLines() async throws {
         try await TwoDaemons.with { two in
             var lines = (1...2_000).map { Line.hex($0) }
@@ -34,7 +34,7 @@ struct BulkTests {
         }
     }
 
-    @Test("--strict sends nothing where a line is bad, from a file and from a pipe, and tells every bad line")
+    @Test("with --strict a bad line prevents sending, from a file and a pipe, and all bad lines are reported")
     func strict() async throws {
         try await TwoDaemons.with { two in
             let bad = (1...100).map { $0 % 4 == 0 ? "bad" : Line.hex($0) }.joined(separator: "\n")
@@ -55,7 +55,7 @@ struct BulkTests {
         }
     }
 
-    @Test("the first hexes are delivered while the input is still open")
+    @Test("the first hexes are delivered before the input ends")
     func openPipe() async throws {
         try await TwoDaemons.with { two in
             let events = try RunningCommand(
@@ -76,7 +76,7 @@ struct BulkTests {
         }
     }
 
-    @Test("a stopped send has sent whole lines only, and says what it did", arguments: [SIGINT, SIGTERM])
+    @Test("an interrupted send has sent complete lines only, and reports the counts", arguments: [SIGINT, SIGTERM])
     func interrupted(signal: Int32) async throws {
         try await TwoDaemons.with { two in
             let events = try RunningCommand(
@@ -91,7 +91,7 @@ struct BulkTests {
             kill(send.identifier, signal)
             let said = try await send.first { $0.hasPrefix("Stopped: ") ? $0 : nil }
             #expect(said.contains("2 accepted"), "\(said)")
-            // How many are known to be stored by then depends on chance; none is invalid, and none is lost.
+            // The number stored by then varies. None is invalid, and none is lost.
             #expect(await send.status() == 3)
             try pipe.close()
             await events.stop()
@@ -101,7 +101,7 @@ struct BulkTests {
         }
     }
 
-    @Test("with keys a rerun sends nothing twice; a key with another content is refused by its line")
+    @Test("with keys a rerun sends nothing twice; a key with other content is refused with its line")
     func keys() async throws {
         try await TwoDaemons.with { two in
             let lines = (1...300).map { Line.hex($0, key: "k\($0)") }
@@ -118,7 +118,7 @@ struct BulkTests {
         }
     }
 
-    @Test("an absent peer: status 3, the rows wait, can be taken back together, and arrive when it comes back")
+    @Test("an absent peer: status 3, the rows wait, can be cancelled together, and arrive when it returns")
     func absent() async throws {
         try await TwoDaemons.with(isBobThere: false) { two in
             let lines = (1...2_500).map { Line.hex($0) }.joined(separator: "\n")
@@ -149,7 +149,7 @@ struct BulkTests {
         }
     }
 
-    @Test("line ends, blank lines, no end at all, and lines no hex can be")
+    @Test("line ends, blank lines, a missing final line end, and invalid lines")
     func forms() async throws {
         try await TwoDaemons.with { two in
             var inbox: [String] = []
@@ -183,7 +183,7 @@ struct BulkTests {
         }
     }
 
-    @Test("curl streams the same lines through the socket and reads the same reply")
+    @Test("curl sends the same lines through the socket and gets the same reply")
     func curl() async throws {
         try await TwoDaemons.with { two in
             let input = "\(Line.hex(1))\nbad\n\(Line.hex(2))\n"
@@ -201,10 +201,10 @@ struct BulkTests {
         }
     }
 
-    @Test("a client that writes all of it before it reads does not lock itself out")
+    @Test("a client that writes everything before reading does not deadlock")
     func writesFirst() async throws {
         try await TwoDaemons.with { two in
-            // Refusals of far more bytes than a socket holds.
+            // Refusals larger than a socket's buffer.
             let input = (1...40_000).map { $0 % 100 == 0 ? Line.hex($0) : "[\($0)]" }.joined(separator: "\n")
             try two.ada.folder.write(input, to: "in")
             let script = """
@@ -226,7 +226,7 @@ struct BulkTests {
         }
     }
 
-    @Test("what does not go with --bulk, or cannot be read or reached, is said before anything is sent")
+    @Test("conflicting options, unreadable input and unreachable peers are reported before anything is sent")
     func usage() async throws {
         try await TwoDaemons.with { two in
             try two.ada.folder.write((1...20_000).map { Line.hex($0) }.joined(separator: "\n"), to: "in")
@@ -249,7 +249,7 @@ struct BulkTests {
     }
 }
 
-/// Lines of a stream, and what is told about them.
+/// A bulk send's lines and its results.
 private enum Line {
     struct Refused: Decodable, Equatable {
         var line: Int
@@ -280,7 +280,7 @@ extension Command.Output {
         return try JSONLines.decode(lines.joined(separator: "\n"))
     }
 
-    /// The last line.
+    /// The last line of output.
     fileprivate func summary() throws -> Line.Summary {
         let ends: [Line.End] = try JSONLines.decode(String(out.split(separator: "\n").last ?? ""))
         guard let end = ends.first else { throw Command.Failure("no summary: \(self)") }
@@ -288,7 +288,7 @@ extension Command.Output {
     }
 }
 
-/// Two daemons that know and trust each other; ada sends to bob.
+/// Two daemons that trust each other. ada sends to bob.
 struct TwoDaemons {
     let ada: LocalDaemon
     let bob: LocalDaemon
@@ -317,7 +317,7 @@ struct TwoDaemons {
                     guard let port = status.first?.port else { throw Command.Failure("no status") }
                     try ada.folder.write("name: ada\nlisten: [127.0.0.1]\npeers: [\"127.0.0.1:\(port)\"]\n", to: "config.yaml")
                 }
-                // A port that the system chose may be somebody else's, or a connection's own, while bob is away.
+                // While bob is away, a port chosen by the system might be given to another program or connection.
                 let port = "\(try LoopbackPort.free())"
                 if isBobThere {
                     try await bob.running("--port", port) {
@@ -348,7 +348,7 @@ struct TwoDaemons {
             [Checkout.hexlist, "send"] + to + patience + arguments, input: Array(input.utf8), environment: ada.environment)
     }
 
-    /// A send that reads what is written to the handle.
+    /// A send that reads input from the handle.
     func sendFromPipe() throws -> (RunningCommand, FileHandle) {
         guard mkfifo(path("pipe"), 0o600) == 0 else { throw Command.Failure("no pipe: \(errno)") }
         let send = try RunningCommand([Checkout.hexlist, "send", "--to", uuid, "--bulk", path("pipe")], environment: ada.environment)
@@ -364,7 +364,7 @@ struct TwoDaemons {
         return rows.reversed().map(\.description)
     }
 
-    /// The rows in ada's outbox that wait or failed.
+    /// The queued and failed rows in ada's outbox.
     func outbox() async throws -> [String] {
         try await ada.hexlist("outbox", "list", "--json").out.split(separator: "\n").map(String.init)
     }

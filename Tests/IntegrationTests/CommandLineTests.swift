@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the shells complete, on a terminal, and the hook of notifications.
+/// Shell completion on a terminal, and the notification hook.
 @Suite("The command line", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct CommandLineTests {
     enum Shell: String, CaseIterable, CustomTestStringConvertible {
@@ -10,7 +10,7 @@ struct CommandLineTests {
         static let installed = allCases.filter { Program.path(of: $0.rawValue) != nil }
     }
 
-    /// Types into a shell on a terminal, and prints what its screen got until a mark.
+    /// Types into a shell on a terminal, and prints the screen's contents up to a mark.
     private static let typist = """
         import os, pty, select, sys
         shell, folder, line, mark = sys.argv[1:]
@@ -53,7 +53,7 @@ struct CommandLineTests {
         os.close(terminal)
         """
 
-    @Test("Tab offers a peer by its alias and a group by its name, and runs nothing of a hostile one", arguments: Shell.installed)
+    @Test("Tab completes a peer's alias and a group's name, and a hostile name runs no command", arguments: Shell.installed)
     func completion(shell: Shell) async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -109,8 +109,8 @@ struct CommandLineTests {
         #expect(looked.status == 0, "\(looked)")
     }
 
-    /// Puts a notify-send in place that appends its arguments to the file `shown`.
-    /// - Returns: the environment in which it is found, and no other.
+    /// Creates a notify-send that appends its arguments to the file `shown`.
+    /// - Returns: an environment that has this notify-send only.
     private func notifier(_ daemon: LocalDaemon) throws -> [String: String] {
         let folder = daemon.folder.path
         try FileManager.default.createDirectory(atPath: "\(folder)/bin", withIntermediateDirectories: true)
@@ -129,7 +129,7 @@ struct CommandLineTests {
             let events = try await two.bob.hexlist("events", "--type", "hex.received", "--json").out.split(separator: "\n")
             try #require(events.count == 3)
             let environment = try notifier(two.bob)
-            // As hexlistd runs it: for one event after the other. And once more, as after a restart that runs the last one again.
+            // As hexlistd runs it: one event after another. Then once more, as after a restart that repeats the last run.
             for event in events + events.suffix(1) {
                 let shown = try await Command.run([Checkout.hexlist, "notify"], input: Array(event.utf8), environment: environment)
                 #expect(shown.status == 0, "\(shown)")
@@ -139,7 +139,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("the hook tells who asks to pair, and is installed beside hooks of one's own") func notifications() async throws {
+    @Test("the hook reports pairing requests, and is installed beside the user's own hooks") func notifications() async throws {
         try await LocalDaemon.with { daemon in
             let folder = daemon.folder.path
             let environment = try notifier(daemon)
@@ -164,7 +164,7 @@ struct CommandLineTests {
                 let hook = "\(folder)/hooks/hex.received"
                 #expect(try String(contentsOfFile: hook, encoding: .utf8).contains("notify"))
                 #expect(FileManager.default.isExecutableFile(atPath: hook))
-                // A hook of the user's own stays.
+                // A hook of the user stays.
                 try "#!/bin/sh\n".write(toFile: hook, atomically: true, encoding: .utf8)
                 let again = try await notify("--install")
                 #expect(again.status == 2 && again.err.contains(hook), "\(again)")
@@ -173,7 +173,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test("a peer is added by its URI, before it was ever met") func add() async throws {
+    @Test("a peer that was never met is added by its URI") func add() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
                 let uri = "hexlist://peer/\(String(repeating: "ab", count: 32))?name=Barbara&address=127.0.0.1:9"

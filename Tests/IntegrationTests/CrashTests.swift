@@ -3,36 +3,36 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The programs of Tests/Faults: crashes and failing disks, on the real binaries. Each has a control of its own and says
-/// what it found; here they run small, and with HEXLIST_LONG_TESTS=1 with the figures of the reliability programme.
+/// The programs of Tests/Faults for crashes and failing disks, with the real binaries. Each has its own control and prints its findings. By
+/// default they run small; HEXLIST_LONG_TESTS=1 uses the figures of the reliability programme.
 ///
-/// One at a time: they are about instants, and a machine that runs several at once has fewer of them.
+/// They run one at a time, because they need precise timing, which parallel programs disturb.
 @Suite(
     "Crashes and failing disks", .serialized, .rigLimit(long: 60),
     .ifBuilt)
 struct CrashTests {
-    @Test("SIGKILL at random instants of a bulk send, either side", .ifRuns("kill"))
+    @Test("SIGKILL at random instants of a bulk send, on either side", .ifRuns("kill"))
     func kill() async throws {
         try await Rig.run("kill", long: ["--rounds", "200", "--hexes", "20000"])
     }
 
-    @Test("SIGKILL while a hex leaves and its row is made durable", .ifRuns("ahead"))
+    @Test("SIGKILL between sending a hex and committing its row", .ifRuns("ahead"))
     func ahead() async throws {
         try await Rig.run("ahead", long: ["--rounds", "200"])
     }
 
-    @Test("SIGKILL at random instants while files are fetched, either side", .ifRuns("files"))
+    @Test("SIGKILL at random instants of fetching files, on either side", .ifRuns("files"))
     func files() async throws {
         try await Rig.run("files", long: ["--rounds", "200", "--largest", "400"])
     }
 
-    @Test("files of all kinds, and what can happen to them on their way", .ifRuns("file-troubles"))
+    @Test("files of all kinds, with changes and faults during transfers", .ifRuns("file-troubles"))
     func fileTroubles() async throws {
         let long = ["--large", "5120", "--folders", "50", "--shared", "200", "--silence", "60"]
         try await Rig.run("file-troubles", Lab.isAvailable ? ["--hosts"] : [], long: long)
     }
 
-    @Test("SIGKILL at the N-th system call, either side", .ifRuns("kill-at-call"))
+    @Test("SIGKILL at the N-th system call, on either side", .ifRuns("kill-at-call"))
     func killAtCall() async throws {
         try await Rig.run("kill-at-call", long: ["--rounds", "500"])
     }
@@ -42,12 +42,12 @@ struct CrashTests {
         try await Rig.run("power-cut", long: ["--rounds", "500", "--controls", "50"])
     }
 
-    @Test("a receipt follows the sync of what it is for", .ifRuns("ack-after-sync"))
+    @Test("a receipt is sent after the sync of its hexes", .ifRuns("ack-after-sync"))
     func ackAfterSync() async throws {
         try await Rig.run("ack-after-sync", long: ["--rounds", "500"])
     }
 
-    @Test("full disks, with space again", .ifRuns("disk-full"))
+    @Test("full disks, then space again", .ifRuns("disk-full"))
     func diskFull() async throws {
         try await Rig.run("disk-full", long: ["--rounds", "50", "--patient"])
     }
@@ -77,27 +77,27 @@ struct CrashTests {
         try await Rig.run("first-start", long: ["--rounds", "200"])
     }
 
-    @Test("wall clocks that are set between starts", .ifRuns("clocks"))
+    @Test("wall clocks that change between starts", .ifRuns("clocks"))
     func clocks() async throws {
         try await Rig.run("clocks", long: ["--rounds", "40"])
     }
 
-    @Test("kills while the identity is changed", .ifRuns("rotate"))
+    @Test("kills during identity rotation", .ifRuns("rotate"))
     func rotate() async throws {
         try await Rig.run("rotate", long: ["--rounds", "200"])
     }
 }
 
 extension Trait where Self == ConditionTrait {
-    /// Runs the test if this machine can run that program of Tests/Faults; the output has the reason otherwise.
+    /// Runs the test if this machine can run that program of Tests/Faults. Otherwise the output has the reason.
     static func ifRuns(_ rig: String) -> Self { .enabled(if: Rig.obstacle(rig) == nil, "\(Rig.obstacle(rig) ?? "")") }
 
-    /// Runs the suite if the programs it starts are there.
+    /// Runs the suite if its programs are built.
     static var ifBuilt: Self { .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built") }
 }
 
 extension Trait where Self == TimeLimitTrait {
-    /// The limit of a suite of programs of Tests/Faults: that of every test, or so many minutes with HEXLIST_LONG_TESTS=1.
+    /// The time limit of a suite of Tests/Faults programs: the usual one, or the given minutes with HEXLIST_LONG_TESTS=1.
     static func rigLimit(long minutes: Int) -> Self { .timeLimit(.minutes(Rig.isLong ? minutes : Patience.test)) }
 }
 
@@ -105,7 +105,7 @@ extension Trait where Self == TimeLimitTrait {
 enum Rig {
     static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 
-    /// The reason why this machine cannot run the program, which it reports itself (status 77) before it does anything.
+    /// The reason why this machine cannot run the program. The program reports it (status 77) before doing anything.
     static func obstacle(_ name: String) -> String? {
         obstacles.withLock { known in
             if let obstacle = known[name] { return obstacle }
@@ -115,7 +115,7 @@ enum Rig {
         }
     }
 
-    /// What each program said; each is asked once.
+    /// The reason of each program. Each is asked once.
     private static let obstacles = Mutex<[String: String?]>([:])
 
     private static func ask(_ name: String) -> String? {
@@ -128,7 +128,7 @@ enum Rig {
         }
     }
 
-    /// Runs it to its end; the small size is the program's own default.
+    /// Runs it until it exits. The small size is the program's own default.
     /// - Parameters:
     ///   - arguments: the arguments in every size.
     ///   - long: further ones, with HEXLIST_LONG_TESTS=1.

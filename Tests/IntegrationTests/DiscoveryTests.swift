@@ -10,14 +10,14 @@ extension TwoMachines {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
                 for (host, own, other) in [("h1", uuid.one, uuid.other), ("h2", uuid.other, uuid.one)] {
-                    // Another client of the same avahi-daemon sees both families announced, by both hosts.
+                    // Another client of the same avahi-daemon gets both IP versions of both hosts.
                     try await Announcement.await(2 * Lab.families, on: host, of: lab) { [own, other].contains($0.txt["id"]) }
                     let peers = try await lab.peers(host)
                     #expect(peers.map(\.uuid) == [other])
                     #expect(peers.first?.state == "verified")
                     #expect(peers.first?.fingerprint?.hasPrefix(String(other.replacing("-", with: "").prefix(12))) == true)
                     #expect(try await lab.status(host).peers == 1)
-                    // There is no second row of a peer with --all either.
+                    // --all lists no second row of a peer either.
                     let all: [PeerRow] = try await lab.rows(host, "peers", "--all")
                     #expect(all.filter { $0.state != "ghost" }.map(\.uuid) == [other])
                     #expect(!all.contains { $0.state == "ghost" && $0.uuid == other && $0.reason != "duplicate" })
@@ -25,7 +25,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("another program sees the instance name, the TXT record and the port")
+        @Test("another program gets the instance name, the TXT record and the port")
         func seenFromOutside() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -49,11 +49,11 @@ extension TwoMachines {
             }
         }
 
-        @Test("killing, stopping and restarting on another port show on the other machine")
+        @Test("a kill, a stop and a restart on another port are noticed by the other machine")
         func comingAndGoing() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
-                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))  // nobody is told of strangers
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))  // strangers cause no events
                 let first = try #require(try await lab.peers("h1").first)
                 let port = try await lab.status("h2").port
                 let before = try await lab.lastEvent("h1")
@@ -76,21 +76,21 @@ extension TwoMachines {
 
                 try await lab.start("h2", arguments: ["--port", "25111"])
                 try await lab.awaitEvent("h1", "peer.up", peer: uuid.other, after: stopped.number)
-                // The session is there at once; what is announced follows, and replaces the old port, for one IP version after the other.
+                // The session opens at once. The announcement follows and replaces the old port, one IP version after the other.
                 let moved = try await Self.awaitPeers("h1", of: lab) { peers in
                     let endpoints = peers.first?.endpoints ?? []
                     return endpoints.contains { $0.port == 25_111 && $0.via == "mdns" } && !endpoints.contains { $0.port == port }
                 }
                 #expect(moved.map(\.uuid) == [uuid.other])
                 #expect(try await lab.status("h2").port == 25_111)
-                // The new address is used: a send arrives.
+                // The new address is used: a hex arrives.
                 try await lab.hexlist("h2", "peer", "trust", uuid.one)
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/moved")
             }
         }
 
         @Test(
-            "a restart that nobody saw, on the same port or another, is noticed: its record changes, and no service comes or goes",
+            "an unnoticed restart, on the same port or another, is detected by its changed record without a goodbye",
             arguments: [[], ["--port", "25123"]])
         func restartBehindTheBack(arguments: [String]) async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -105,7 +105,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("a new name shows on the other machine, and the peer stays the same one")
+        @Test("a name change is noticed by the other machine, and the peer stays the same")
         func renaming() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -113,14 +113,14 @@ extension TwoMachines {
                 try await lab.run(["signal", "h2", "HUP"])
                 let peers = try await Self.awaitPeers("h1", of: lab) { $0.map(\.name) == ["Größe 名前"] }
                 #expect(peers.map(\.uuid) == [uuid.other])
-                // Others see the new name as well.
+                // Other machines get the new name as well.
                 try await Announcement.await(Lab.families, on: "h1", of: lab) {
                     $0.txt["id"] == uuid.other && $0.name.hasPrefix("Größe 名前 [")
                 }
             }
         }
 
-        /// The list of verified peers, as soon as it is as wanted.
+        /// The list of verified peers, once it is as expected.
         private static func awaitPeers(_ host: String, of lab: Lab, until isWanted: ([PeerRow]) -> Bool) async throws -> [PeerRow] {
             let watch = try lab.follow(host, ["peers", "--watch", "--json"])
             let peers = try await watch.first { line -> [PeerRow]? in
@@ -131,7 +131,7 @@ extension TwoMachines {
             return peers
         }
 
-        @Test("two daemons on one host see each other")
+        @Test("two daemons on one host find each other")
         func twoOnOneHost() async throws {
             try await Lab.with("h1") { lab in
                 let uuid = try await lab.startAndMeet("h1", "h1/second")
@@ -146,7 +146,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("without avahi-daemon the daemon runs, says so, and finds its peers once it is there")
+        @Test("without avahi-daemon the daemon runs, reports that, and finds its peers once it is available")
         func withoutAvahi() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.run(["avahi", "h1", "stop"])
@@ -156,18 +156,18 @@ extension TwoMachines {
                 try await lab.run(["avahi", "h1", "start"])
                 try await lab.awaitPeers("h1")
                 try await lab.awaitPeers("h2")
-                // Others are seen at once; the own announcement stands once nobody objected to its name.
+                // Other peers are found at once. The own announcement is confirmed once no other host has its name.
                 try await lab.awaitStatus("h1") { $0.avahi.state == "running" }
 
-                // A restart under way loses the registration; it is made again.
+                // A restart in progress loses the registration, which is made again.
                 let before = try await lab.lastEvent("h2")
                 try await lab.run(["avahi", "h1", "kill"])
                 try await lab.run(["avahi", "h1", "start"])
                 let own = try await lab.uuid("h1")
-                // h2 may know it from before, the new avahi-daemon cannot.
+                // h2 may have cached it. The new avahi-daemon cannot.
                 for host in ["h1", "h2"] { try await Announcement.await(Lab.families, on: host, of: lab) { $0.txt["id"] == own } }
                 #expect(try await lab.peers("h2").map(\.uuid) == [own])
-                // The session lived on: nobody was away.
+                // The session stayed open: no peer was away.
                 let since: [EventRow] = try await lab.rows("h2", "events", "--since", "\(before)")
                 #expect(!since.contains { $0.type == "peer.down" })
             }

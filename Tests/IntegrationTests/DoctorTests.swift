@@ -36,14 +36,14 @@ extension TwoMachines {
             return uuid
         }
 
-        @Test("two healthy machines: every step is there and none fails; for people too")
+        @Test("two healthy machines: each step is shown and none fails; with text output too")
         func healthy() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await Self.meet(lab)
                 for (host, peer) in [("h1", uuid.other), ("h2", "h1")] {
                     let report = try await Self.doctor(host, peer: peer, expecting: 0, of: lab)
                     #expect(report.ok && report.failed.isEmpty)
-                    // Whether a clock is kept right is this machine's affair.
+                    // Clock synchronisation depends on this machine.
                     for step in report.steps where step.step != "clock" { #expect(step.state == "ok", "\(step)") }
                     #expect(
                         report.steps.map(\.step) == [
@@ -60,7 +60,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("no daemon: that is a step with what to do, the others are taken all the same, and the status is 5")
+        @Test("no daemon: a failed step with advice, the others run all the same, and the status is 5")
         func noDaemon() async throws {
             try await Lab.with("h1") { lab in
                 let report = try await Self.doctor(expecting: 5, of: lab)
@@ -72,7 +72,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("avahi-daemon stopped, then D-Bus gone: each is named, and what to do")
+        @Test("avahi-daemon stopped, then D-Bus missing: each is reported with advice")
         func withoutAvahi() async throws {
             try await Lab.with("h1", "h2") { lab in
                 _ = try await Self.meet(lab)
@@ -82,7 +82,7 @@ extension TwoMachines {
                 #expect(stopped.failed == ["avahi", "discovery"])
                 #expect(stopped.step("avahi")?.advice?.contains { $0.contains("avahi-daemon") } == true)
                 #expect(stopped.step("dbus")?.state == "ok")
-                // The session says that the port is reached; multicast is not judged without who would answer.
+                // The session proves that the port is reachable. Multicast is not judged without a peer that could answer.
                 #expect(stopped.step("reachable")?.state == "ok" && stopped.step("multicast") == nil)
                 try await lab.run(["bus", "h1", "stop"])
                 let gone = try await Self.doctor(expecting: 1, of: lab)
@@ -91,7 +91,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("no such peer: status 6 and a step that says so; one that is away: which step fails")
+        @Test("an unknown peer: status 6 and a step that says so; an absent one: the step that fails")
         func unknownAndAway() async throws {
             try await Lab.with("h1", "h2") { lab in
                 // Configured, so that its address is known after its announcement is gone.
@@ -116,7 +116,7 @@ extension TwoMachines {
         }
 
         @Test(
-            "a path that loses large packets: small things work, the long frame does not",
+            "a path that drops large packets: small frames work, the long frame fails",
             .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
         func blackHole() async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -132,7 +132,7 @@ extension TwoMachines {
                     """
                 try await lab.run(["exec", "h2", nft, "-f", "-"], input: Array(rules.utf8))
                 let report = try await Self.doctor(peer: uuid.other, expecting: 1, of: lab)
-                // A handshake may be as long as a large packet; what is short works.
+                // A handshake may be as long as a large packet. Short frames work.
                 #expect(report.failed.contains("peer.frame"))
                 #expect(report.step("peer.tcp")?.state == "ok" && report.step("peer.hello")?.state == "ok")
                 #expect(report.step("peer.frame")?.advice?.contains { $0.contains("mtu") } == true)
@@ -140,7 +140,7 @@ extension TwoMachines {
         }
 
         @Test(
-            "a network that keeps stations apart, and a cable that is out: only this machine answers, and `peers:` is named",
+            "a network that isolates stations, and an unplugged cable: only this machine answers, and `peers:` is suggested",
             .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
         func isolated() async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -164,7 +164,7 @@ extension TwoMachines {
                 try await lab.run(["switch", nft, "delete", "table", "bridge", "apart"])
                 let joined = try await Self.doctor(expecting: 0, of: lab)
                 #expect(joined.step("multicast")?.state == "ok", "\(joined)")
-                // No carrier: the cable is out at the switch.
+                // No carrier: the cable is unplugged at the switch.
                 try await lab.run(["switch", "ip", "link", "set", "port1", "down"])
                 let unplugged = try await Self.doctor(expecting: nil, of: lab)
                 #expect(unplugged.step("multicast")?.state == "warning", "\(unplugged)")
@@ -176,7 +176,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("an address is no name of a peer: send, pair and doctor say where it is named")
+        @Test("an address is not a peer's name: send, pair and doctor say where to configure it")
         func address() async throws {
             try await Lab.with("h1") { lab in
                 try await lab.start("h1")
@@ -188,7 +188,7 @@ extension TwoMachines {
                     let output = try await lab.run(["hexlist", "h1"] + arguments, expecting: 6)
                     #expect(output.err.contains("`peers: [\"10.77.0.9\"]`"), "\(output)")
                 }
-                // It takes a URI, so an address is a wrong argument and no peer that is looked up.
+                // It takes a URI, so an address is a usage error, and no peer is looked up.
                 let output = try await lab.run(["hexlist", "h1", "peer", "add", "10.77.0.9:24391"], expecting: 2)
                 #expect(output.err.contains("`peers: [\"10.77.0.9"), "\(output)")
                 let report = try await Self.doctor(peer: "10.77.0.9", expecting: 6, of: lab)
@@ -196,7 +196,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("a peer that trusts nobody: both sides of trust are told, and nothing fails")
+        @Test("a peer that trusts no machine: trust on both sides is shown, and no step fails")
         func strangers() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndSettle()
@@ -204,7 +204,7 @@ extension TwoMachines {
                 #expect(report.ok && report.step("peer.trust")?.state == "warning")
                 #expect(report.step("peer.trust")?.message.contains("stranger there") == true)
                 try await lab.hexlist("h2", "peer", "trust", uuid.one)
-                // It is told so on the session, and nobody waits for that.
+                // The peer sends this on the session, which takes a moment.
                 var half = report
                 try await Patience.until(or: "\(half)") {
                     half = try await Self.doctor(peer: uuid.other, expecting: 0, of: lab)
@@ -212,7 +212,7 @@ extension TwoMachines {
                 }
                 #expect(half.step("peer.trust")?.advice?.contains("hexlist peer trust \(uuid.other)") == true)
 
-                // A key that went away under a daemon that runs is told before the next start fails.
+                // A key file that disappears under a running daemon is reported before the next start fails.
                 let key = "\(try await lab.path("state", on: "h1"))/identity.pem"
                 try FileManager.default.moveItem(atPath: key, toPath: "\(key).away")
                 #expect(try await Self.doctor(expecting: 1, of: lab).failed == ["identity"])

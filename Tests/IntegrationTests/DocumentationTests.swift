@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The pages of the library products (`Sources/NAME/NAME.docc`).
+/// The DocC pages of the library products (`Sources/NAME/NAME.docc`).
 @Suite("Pages of the library products") struct DocumentationTests {
-    @Test("each library product has a page, and its Swift is part of a test or of Examples/embedded-peer") func pages() throws {
+    @Test("each library product has a page, whose Swift code is part of a test or of Examples/embedded-peer") func pages() throws {
         let products = try text("Package.swift").matches(of: /\.library\(name: "(\w+)"/).map { String($0.output.1) }
         #expect(!products.isEmpty)
         let sources = try ["Tests", "Examples/embedded-peer/Sources"].flatMap { folder in

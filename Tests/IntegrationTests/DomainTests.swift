@@ -2,13 +2,13 @@ import Foundation
 import Testing
 
 extension TroubledNetworks {
-    /// Two subnets with a router between them, which runs the DNS server: no multicast gets across.
+    /// Two subnets with a router between them that runs the DNS server. Multicast does not cross it.
     @Suite("A company network")
     struct CompanyNetwork {
         private static let dnsmasq = Comment("needs dnsmasq (Scripts/setup installs it)")
         private static let bind = Comment("needs bind9")
 
-        /// h1 and h2 behind `gw`, each with hexlistd configured so; started once `gw` answers.
+        /// h1 and h2 behind `gw`, each with hexlistd configured for the domain. They start once `gw` answers.
         private static func with(
             _ yaml: String, test: (Lab, TemporaryFolder) async throws -> Void
         ) async throws {
@@ -33,7 +33,7 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "peers of a DNS domain list each other across subnets, a send arrives, and a changed port is followed",
+            "peers of a DNS domain list each other across subnets, a hex arrives, and a changed port is noticed",
             .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
         func domain() async throws { try await acrossSubnets(.dnsmasq) }
 
@@ -43,7 +43,7 @@ extension TroubledNetworks {
         private func acrossSubnets(_ program: DomainServer.Program) async throws {
             try await Self.with("domains: [local, corp.example]\n") { lab, folder in
                 try await lab.start("h1", "h2")
-                // Without the server nothing gets across, and the status says so.
+                // Without the server no peer is found, and the status says so.
                 let silent = try await Self.awaitDomain("unavailable", on: "h1", of: lab)
                 #expect(silent.message?.contains("corp.example") == true)
                 #expect(try await lab.peers("h1").isEmpty)
@@ -57,11 +57,11 @@ extension TroubledNetworks {
                 try await lab.hexlist("h1", "send", "--to", other, "https://example.org/across")
                 let inbox: [HexRow] = try await lab.rows("h2", "inbox")
                 #expect(inbox.map(\.peerUUID) == [one])
-                // There is one row for each, though the server lists this machine too, and two addresses.
+                // There is one row each, though the server lists this machine too, and two addresses.
                 let rows = try await lab.awaitList("h1") { $0.contains { $0.uuid == one && $0.reason == "self" } }
                 #expect(rows.filter { $0.state != "ghost" }.map(\.uuid) == [other])
 
-                // The port moves, and the zone with it.
+                // The port changes, and the zone with it.
                 let before = try await lab.lastEvent("h1")
                 try await lab.kill("h2")
                 let gone = try await lab.awaitEvent("h1", "peer.down", peer: other, after: before)
@@ -73,7 +73,7 @@ extension TroubledNetworks {
                 try await lab.awaitEvent("h1", "peer.up", peer: other, after: gone.number)
                 try await lab.hexlist("h1", "send", "--to", other, "https://example.org/moved")
 
-                // The server goes: the session stays, and what is known as well; status says what is wrong.
+                // The server stops: the session stays, and so do known peers. The status reports the error.
                 await second.stop()
                 let lost = try await Self.awaitDomain("unavailable", on: "h1", of: lab)
                 #expect(lost.message?.isEmpty == false)
@@ -91,7 +91,7 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "a domain alone, without multicast: no avahi-daemon is needed, and none is asked for",
+            "a domain alone, without multicast: avahi-daemon is neither needed nor requested",
             .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
         func withoutMulticast() async throws {
             try await Self.with("domains: [corp.example]\n") { lab, folder in
@@ -103,7 +103,7 @@ extension TroubledNetworks {
                 try await lab.awaitPeers("h2")
                 #expect(try await lab.status("h1").avahi.state == "off")
                 try await lab.trustEachOther(("h1", entries[0].uuid), ("h2", entries[1].uuid))
-                // The host that asks again later was found by the other.
+                // The host with the later query was found by the other.
                 try await lab.awaitList("h1") { list in
                     list.contains { $0.uuid == entries[1].uuid && $0.endpoints.contains { $0.via == "dns" } }
                 }
@@ -117,21 +117,21 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "peers configured by name are dialled by all their addresses, looked up anew when they move, and kept without the server",
+            "peers configured by name are dialled at all their addresses, resolved again when they move, and kept without the server",
             .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
         func staticByName() async throws {
             try await Self.with("domains: [local]\npeers: [h1.corp.example, \"h2.corp.example:24391\"]\n") { lab, folder in
                 try await lab.start("h1", "h2")
                 var entries = [try await Self.entry("h1", of: lab), try await Self.entry("h2", of: lab)]
                 let (one, other) = (entries[0].uuid, entries[1].uuid)
-                // The first address leads nowhere.
+                // The first address is unreachable.
                 entries[1].addresses[0] = "10.78.2.99"
                 let server = try await DomainServer.start(on: "gw", entries, folder: folder, of: lab)
                 #expect(try await lab.awaitPeers("h1").map(\.uuid) == [other])
                 try await lab.awaitPeers("h2")
                 try await lab.trustEachOther(("h1", one), ("h2", other))
                 try await lab.hexlist("h1", "send", "--to", other, "https://example.org/name")
-                // The name leads to another address now; the old ones are gone. h2 knows nobody to dial, so that h1 has to find it.
+                // The name now resolves to another address, and the old ones are gone. h2 has no peer to dial, so h1 must find it.
                 try await lab.hexlist("h2", "peer", "forget", one)
                 try await lab.stop("h2")
                 await server.stop()
@@ -150,7 +150,7 @@ extension TroubledNetworks {
                 let peers = try await lab.peers("h1")
                 #expect(peers.first?.endpoints.contains { $0.host == "10.78.2.7" && $0.via == "lastKnown" } == true)
                 #expect(peers.first?.endpoints.contains { $0.host == "h2.corp.example" && $0.via == "static" } == true)
-                // A new start without the server uses the address behind the name.
+                // A new start without the server uses the last address of the name.
                 await second.stop()
                 try await lab.stop("h1")
                 try await lab.start("h1")
@@ -159,17 +159,17 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "an interface that comes up is noticed without multicast: what the domain lists is found at once",
+            "a new interface is noticed without multicast: peers of the domain are found at once",
             .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
         func interfaceComesUp() async throws {
             try await Self.with("domains: [corp.example]\n") { lab, folder in
                 for host in ["h1", "h2"] { try await lab.run(["avahi", host, "stop"]) }
                 try await lab.start("h1", "h2")
-                // h2 hears of nobody: h1 has to find it.
+                // h2 has no way to find h1, so h1 must find it.
                 let other = try await Self.entry("h2", of: lab)
                 var nobody = other
                 (nobody.name, nobody.uuid, nobody.addresses) = ("nobody", "018F3A3C-0000-8000-8000-000000000001", ["10.78.2.99"])
-                // The server would be asked again after five minutes only: longer than the peer is waited for below.
+                // The next regular query would be after five minutes, longer than the wait below.
                 let first = try await DomainServer.start(on: "gw", [nobody], seconds: 300, folder: folder, of: lab)
                 _ = try await Self.awaitDomain("running", on: "h1", of: lab)
                 await first.stop()
@@ -181,14 +181,14 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "what a zone of bind may hold: aliases, strings cut in pieces, an answer too long for a datagram, a broken domain beside it",
+            "contents of a bind zone: aliases, split strings, an answer too long for a datagram, a broken domain beside it",
             .enabled(if: DomainServer.Program.bind.isInstalled, bind))
         func oddZone() async throws {
             try await Self.with("domains: [corp.example, broken.example, empty.example]\n") { lab, folder in
                 for host in ["h1", "h2"] { try await lab.run(["avahi", host, "stop"]) }
                 try await lab.start("h1", "h2")
                 let other = try await Self.entry("h2", of: lab)
-                // The instance and its host are aliases of others. Nobody is behind the rest, whose names fill several datagrams.
+                // The instance and its host are aliases. No host exists behind the other names, which fill several datagrams.
                 let names = (0..<60).map { "a-machine-with-a-long-name-in-the-cellar-\($0)" }
                 let zone = """
                     _hexlist._tcp PTR h2\\032of\\032the\\032office._hexlist._tcp
@@ -210,7 +210,7 @@ extension TroubledNetworks {
                     let peer = list.first { $0.uuid == other.uuid && $0.state == "verified" }
                     return Set((peer?.endpoints ?? []).filter { $0.via == "dns" }.map(\.host)) == Set(other.addresses)
                 }
-                // All of the long answer is there, by TCP; those are told as what they are.
+                // The long answer is complete, by TCP, and its instances are listed with their states.
                 try await lab.awaitList("h1") { list in
                     names.allSatisfy { name in list.contains { $0.name == name && $0.state == "ghost" } }
                 }
@@ -226,7 +226,7 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "a server that swallows questions: another one answers instead, and where there is none, it is told within seconds",
+            "a silent server: another one answers instead, and without another it is reported within seconds",
             .enabled(
                 if: DomainServer.Program.dnsmasq.isInstalled && Program.path(of: "nft") != nil,
                 "needs dnsmasq and nft (Scripts/setup installs them)"))
@@ -253,7 +253,7 @@ extension TroubledNetworks {
             }
         }
 
-        /// The domain's row in `status`, as soon as it has that state.
+        /// The domain's row in `status`, once it has that state.
         private static func awaitDomain(
             _ state: String, named name: String = DomainServer.domain, saying text: String = "", on host: String, of lab: Lab
         ) async throws -> DomainRow {

@@ -4,7 +4,7 @@ import Testing
 /// The program of Examples/embedded-peer, built from the products of this package, against the real hexlistd.
 @Suite("Examples/embedded-peer", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct EmbeddedPeerTests {
-    /// The program, with a folder that it keeps its identity, keys and hexes in.
+    /// The program, with a folder for its identity, keys and hexes.
     private struct Peer {
         let folder: TemporaryFolder
         let port: Int
@@ -27,7 +27,7 @@ struct EmbeddedPeerTests {
         }
     }
 
-    @Test("it pairs with hexlistd, sends it a hex and keeps one, and is still trusted when it starts again")
+    @Test("it pairs with hexlistd, sends and receives a hex, and is still trusted after a restart")
     func embeddedPeer() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -49,7 +49,7 @@ struct EmbeddedPeerTests {
 
                     let sent = try await daemon.hexlist("send", "https://example.org/back", "--to", uuid)
                     #expect(sent.status == 0, "\(sent)")
-                    // The daemon has the receipt, so the file is there.
+                    // The daemon has the receipt, so the file exists.
                     let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix(status.uuid) }
                     #expect(files.count == 1)
                     #expect(try files.first.map { try folder.text($0) }?.contains("https://example.org/back") == true)

@@ -2,15 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The programs in environments that lack something: without the variables of a session, without /proc and /dev, with closed descriptors.
+/// The programs in incomplete environments: without session variables, without /proc and /dev, with closed descriptors.
 @Suite("The environment", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct EnvironmentTests {
     private struct Status: Decodable {
         var pid: Int
     }
 
-    /// Runs a daemon whose socket is in a runtime folder, and nothing but that folder names it.
-    /// - Parameter test: gets the daemon, whose commands are without a runtime folder, and the runtime folder.
+    /// Runs a daemon whose socket is in a runtime folder that only its own environment names.
+    /// - Parameter test: gets the daemon, whose commands have no runtime folder, and the runtime folder.
     private static func inSession(test: (LocalDaemon, String) async throws -> Void) async throws {
         try await LocalDaemon.with(environment: ["HEXLIST_SOCKET": "", "XDG_RUNTIME_DIR": ""]) { daemon in
             let runtime = try folder("run", in: daemon)
@@ -32,7 +32,7 @@ struct EnvironmentTests {
         return try await daemon.hexlist("status", "--json")
     }
 
-    @Test("the daemon of a session is found from cron, with another runtime folder, and by a linked state folder")
+    @Test("a session's daemon is found from cron, with another runtime folder, and through a linked state folder")
     func otherEnvironment() async throws {
         try await Self.inSession { daemon, runtime in
             let other = try Self.folder("other", in: daemon)
@@ -48,14 +48,16 @@ struct EnvironmentTests {
                 if output.status == 0 { pids.insert(try JSONDecoder().decode(Status.self, from: Data(output.out.utf8)).pid) }
             }
             #expect(pids.count == 1)
-            // A socket that was named goes before the recorded one.
+            // A named socket has precedence over the recorded one.
             let named = try await Self.status(daemon, ["HEXLIST_SOCKET": "\(other)/none.sock"])
             #expect(named.status == 5 && named.err.contains("Nothing is listening on \(other)/none.sock."), "\(named)")
             #expect(named.err.contains("pid \(pids.first ?? 0)") && named.err.contains("\(runtime)/hexlist/control.sock"), "\(named)")
         }
     }
 
-    @Test("a daemon whose runtime folder was removed listens in its state folder; until then its process is named, after its end it is not")
+    @Test(
+        "a daemon whose runtime folder was removed listens in its state folder; until then its process is reported, after its end it is not"
+    )
     func deletedSocket() async throws {
         try await Self.inSession { daemon, runtime in
             let before = try await Self.status(daemon)
@@ -74,7 +76,7 @@ struct EnvironmentTests {
             for variables in [[:], ["XDG_RUNTIME_DIR": runtime]] {
                 try await Patience.until(or: "it does not listen elsewhere") { try await Self.status(daemon, variables).status == 0 }
             }
-            // The one in its place is watched, too.
+            // The new socket is watched too.
             for _ in 0..<2 {
                 try FileManager.default.removeItem(atPath: "\(daemon.state)/control.sock")
                 try await Patience.until(or: "it does not listen again") { try await Self.status(daemon).status == 0 }
@@ -87,7 +89,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("a daemon whose socket was deleted in its state folder listens there again, and removes it at its end")
+    @Test("a daemon whose socket in the state folder was deleted creates it again, and removes it at its end")
     func deletedInState() async throws {
         try await LocalDaemon.with(environment: ["HEXLIST_SOCKET": "", "XDG_RUNTIME_DIR": ""]) { daemon in
             let socket = "\(daemon.state)/control.sock"
@@ -101,7 +103,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("of two daemons with state folders of their own each is found by its folder, whatever the runtime folder has")
+    @Test("two daemons with separate state folders are each found by folder, whatever is in the runtime folder")
     func twoDaemons() async throws {
         try await Self.inSession { daemon, runtime in
             let second = try Self.folder("second", in: daemon)
@@ -119,9 +121,9 @@ struct EnvironmentTests {
         }
     }
 
-    // MARK: Without parts of the system
+    // MARK: Missing parts of the system
 
-    /// Runs a command in a mount namespace of its own, after a script of the shell.
+    /// Runs a command in its own mount namespace, after a shell script.
     private static func apart(_ script: String, _ command: [String]) async throws -> Command.Output {
         let enter = geteuid() == 0 ? ["unshare", "--mount"] : ["unshare", "--map-root-user", "--mount"]
         return try await Command.run(enter + ["/bin/sh", "-c", script + " && exec \"$@\"", "sh"] + command)
@@ -133,7 +135,7 @@ struct EnvironmentTests {
     }()
 
     @Test(
-        "without /proc, /sys and /dev both programs know their command line, and neither traps",
+        "without /proc, /sys and /dev both programs work, and neither traps",
         .enabled(if: namespaces, "no mount namespaces here"),
         arguments: ["mount -t tmpfs none /proc", "mount -t tmpfs none /proc && mount -t tmpfs none /sys && mount -t tmpfs none /dev"])
     func withoutSystem(script: String) async throws {
@@ -152,7 +154,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("with standard descriptors closed, without an environment and without a name both programs end with their status")
+    @Test("with closed standard descriptors, an empty environment and an empty argv[0] both programs exit normally")
     func withoutDescriptors() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -173,7 +175,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("a command whose output is closed does not write into its connection to the daemon")
+    @Test("a command with closed output does not write into its connection to the daemon")
     func closedOutput() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -188,11 +190,11 @@ struct EnvironmentTests {
     }
 
     @Test(
-        "a user whom the user database does not know has no home, and is told which paths are used",
+        "a user missing from the user database has no home; the message names the paths used",
         .enabled(if: geteuid() == 0 && Program.path(of: "setpriv") != nil, "only root can be another user"))
     func unknownUser() async throws {
         let command = ["env", "-i", "setpriv", "--reuid=4242", "--regid=4242", "--clear-groups", Checkout.hexlist]
-        guard try await Command.run(command + ["--version"]).status == 0 else { return }  // the checkout is closed to other users
+        guard try await Command.run(command + ["--version"]).status == 0 else { return }  // the checkout is not accessible to other users
         let output = try await Command.run(command + ["status"])
         #expect(output.status == 5 && output.err.contains("/.local/share/hexlist/control.sock"), "\(output)")
     }

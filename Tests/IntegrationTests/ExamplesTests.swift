@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension TwoMachines {
-    /// The commands that the documents tell people to type run as they stand.
+    /// Commands from the documents run unchanged.
     @Suite("Examples")
     struct Examples {
         @Test("the walk-through ends with five hexes in bob's inbox")
@@ -14,7 +14,7 @@ extension TwoMachines {
             #expect(inbox.map { $0.prefix { $0 != " " } } == ["5", "4", "3", "2", "1"], "\(output)")
         }
 
-        @Test("the tour is what the programs print") func tour() async throws { _ = try await run("Scripts/tour", "--check") }
+        @Test("the tour matches the programs' output") func tour() async throws { _ = try await run("Scripts/tour", "--check") }
 
         @Test("the demo shows the hex in bob's store")
         func demo() async throws {
@@ -23,7 +23,7 @@ extension TwoMachines {
         }
 
         @Test(
-            "the hook of the page tells who it is from, whatever the name and the text are made of",
+            "the hook of the page shows the sender, whatever characters are in name and text",
             .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/jq")))
         func hook() async throws {
             let page = try String(contentsOfFile: "\(Checkout.root)/Docs/Operations.md", encoding: .utf8)

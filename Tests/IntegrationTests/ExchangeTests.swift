@@ -5,7 +5,7 @@ import Testing
 extension TwoMachines {
     @Suite("Exchange")
     struct Exchange {
-        @Test("a hex goes both ways, is unread, read, deleted, and survives a kill")
+        @Test("a hex travels each way, is unread, read and deleted, and survives a kill")
         func bothWays() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -48,7 +48,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("200 links, many scripts and unknown members arrive byte for byte, and are forwarded so")
+        @Test("200 links, many scripts and unknown members arrive and are forwarded byte for byte")
         func byteForByte() async throws {
             let hex = LargeHex()
             try await Lab.with("h1", "h2", "h3") { lab in
@@ -64,7 +64,7 @@ extension TwoMachines {
                 let second = try await Self.only("h2", lab)
                 try Self.compare(second, with: hex)
                 #expect(second.row.peerUUID == one)
-                // Sent on by h2, with the words of the first sender.
+                // Forwarded by h2, with the first sender's texts.
                 try await lab.hexlist("h2", "send", "--to", three, "--hex", "\(second.row.id)")
                 let third = try await Self.only("h3", lab)
                 try Self.compare(third, with: hex)
@@ -90,13 +90,13 @@ extension TwoMachines {
                 #expect(Array(arrived.linkDescription.utf8) == Array(sent.linkDescription.utf8))
                 #expect(Array(arrived.service.utf8) == Array(sent.service.utf8))
             }
-            // Unknown members keep the very bytes they came with: number forms, escapes, order.
+            // Unknown members keep their exact bytes: number forms, escapes, order.
             let extra = try #require(JSONLines.member("extra", of: shown.json))
             #expect(extra.contains(hex.hexExtra))
             #expect(extra.contains(hex.linkExtra))
         }
 
-        @Test("one send reaches several peers; an absent one gets its hex when it comes back")
+        @Test("one send reaches several peers; an absent one gets its hex when it returns")
         func severalPeers() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 try await lab.start("h1", "h2", "h3")
@@ -104,12 +104,12 @@ extension TwoMachines {
                 let (one, two, three) = (try await lab.uuid("h1"), try await lab.uuid("h2"), try await lab.uuid("h3"))
                 try await lab.hexlist("h2", "peer", "trust", one)
                 try await lab.hexlist("h3", "peer", "trust", one)
-                try await lab.hexlist("h1", "peer", "trust", three)  // a stranger would be forgotten when it goes
+                try await lab.hexlist("h1", "peer", "trust", three)  // a stranger would be forgotten when it disconnects
                 let before = try await lab.lastEvent("h1")
                 try await lab.stop("h3")
                 try await lab.awaitEvent("h1", "peer.down", peer: three, after: before)
 
-                // The send does not wait for the peer that is away.
+                // The send does not wait for the absent peer.
                 let sent: [SendRow] = try await lab.rows(
                     "h1", "send", "--to", two, "--to", three, "--timeout", "\(Patience.state)s", "https://example.org/both", expecting: 3)
                 #expect(Set(sent.map { "\($0.peer) \($0.state)" }) == ["\(two) stored", "\(three) queued"])
@@ -126,7 +126,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("the same key twice is one hex; the same key with other content is refused")
+        @Test("a reused key is one hex; with other content it is refused")
         func keys() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Values of the browser extension, in Node: the browsers' own tests are in Tests/Browser.
+/// The browser extension's functions, run in Node. Tests in browsers are in Tests/Browser.
 @Suite("The extension's links", .enabled(if: Program.path(of: "node") != nil, "node is not installed"), .timeLimit(.minutes(5)))
 struct ExtensionTests {
-    /// Runs `body` with the module's functions, and takes its result as JSON.
+    /// Calls `body` with the module's functions, and reads its result as JSON.
     private func run(_ body: String) throws -> String {
         let folder = try TemporaryFolder()
         let script = """
@@ -19,7 +19,7 @@ struct ExtensionTests {
     }
 
     @Test(
-        "links in a text keep the brackets that they open, and no punctuation behind them",
+        "links in a text keep brackets they open, and lose punctuation after them",
         arguments: [
             ("see https://a.example/Hop_(networking) there", ["https://a.example/Hop_(networking)"]),
             ("(https://a.example/b) (see https://a.example/x_(y)).", ["https://a.example/b", "https://a.example/x_(y)"]),
@@ -39,7 +39,7 @@ struct ExtensionTests {
     }
 
     @Test(
-        "a page that shows another one is sent as that",
+        "a page that displays another one is sent as that one",
         arguments: [
             ("about:reader?url=https%3A%2F%2Freal.example%2Farticle%3Fa%3D1%26b", "https://real.example/article?a=1&b"),
             ("chrome-distiller://x_y/?time=1&url=https%3A%2F%2Freal.example%2F", "https://real.example/"),

@@ -2,10 +2,10 @@ import Foundation
 import Testing
 
 extension StrangeMachines {
-    /// A peer that does what it must not (Tests/Faults/faulty-peer), beside hexlistd as it is.
+    /// A peer that violates the protocol (Tests/Faults/faulty-peer), with an unmodified hexlistd.
     @Suite("A faulty peer")
     struct Faulty {
-        /// h1 knows the faulty peers on h2 by their addresses.
+        /// h1 knows the addresses of the faulty peers on h2.
         private static func configure(_ lab: Lab, ports: [Int] = [25_000]) async throws {
             let address = try await lab.path("address", on: "h2")
             let peers = ports.map { "\"\(address):\($0)\"" }.joined(separator: ", ")
@@ -20,11 +20,11 @@ extension StrangeMachines {
                     + (more.contains("--timeout") ? [] : ["--timeout", "\(Patience.state)s"]) + more, expecting: nil)
         }
 
-        /// The failures after which a hex is given up.
+        /// The number of failures after which a hex fails.
         private static let attempts = 5
 
-        /// Tries the first row of h1's outbox again and again, until it is given up. It is tried by itself as well: where that was the last
-        /// time, a retry that comes after begins anew, and so does this: attempts are five, or in all a multiple of it.
+        /// Retries the first row of h1's outbox until it fails. Automatic retries happen too. If one of them was the last attempt, a later
+        /// manual retry begins again, so attempts are five or a multiple of it.
         private static func retryUntilFailed(_ lab: Lab) async throws {
             var rows: [OutboxRowShape] = []
             try await Patience.until(or: "the outbox stayed \(rows)") {
@@ -37,9 +37,9 @@ extension StrangeMachines {
             }
         }
 
-        // MARK: Receipts that cannot be true
+        // MARK: Impossible receipts
 
-        @Test("a false receipt settles nothing: the row waits and says why, and is delivered once the peer is well again")
+        @Test("an impossible receipt settles nothing: the row waits with the reason, and is delivered once the peer behaves")
         func falseReceipts() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("honest", of: lab) { peer in
@@ -53,17 +53,17 @@ extension StrangeMachines {
                         try await peer.nextBye("receiptFault")
                         let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError?.contains("receiptFault") == true }
                         #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" }, "\(rows)")
-                        // This machine alone ended the session, so it counts against no hex.
+                        // This machine ended the session, so it counts against no hex.
                         try peer.behave("honest")
                         for row in rows { try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)", expecting: nil) }
                         try await lab.awaitDelivered("h1")
                     }
-                    // Acknowledged before it acknowledged falsely: those it said it had, it has.
+                    // Receipts before the impossible one count.
                     let stored = try peer.stored()
                     #expect(stored == sent.filter { stored.contains($0) })
                     #expect(Set(sent).subtracting(stored).allSatisfy { $0.hasPrefix("falling") })
 
-                    // The second receipt for one number ends the session; what the first one said holds.
+                    // The second receipt for one number ends the session. The first one counts.
                     try peer.behave("twice")
                     #expect(try await Self.send(lab, to: peer, "twice").status == 0)
                     try await peer.nextBye("receiptFault")
@@ -76,7 +76,7 @@ extension StrangeMachines {
 
         // MARK: Refusals
 
-        @Test("permanent refusals among hexes that are taken, and duplicates, are recorded for the right rows")
+        @Test("permanent refusals among accepted hexes, and duplicates, are recorded for the right rows")
         func refusalsAndDuplicates() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("picky", of: lab) { peer in
@@ -106,20 +106,20 @@ extension StrangeMachines {
             }
         }
 
-        @Test("a temporary refusal says when it is tried next, never counts, and is over without help")
+        @Test("a temporary refusal shows its next attempt, never counts as a failure, and ends without help")
         func temporaryRefusal() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("full", of: lab) { peer in
                     try await Self.configure(lab)
                     let sent = (1...20).map { "hex \($0)" }
                     try await lab.bulk("h1", to: peer.uuid, sent)
-                    // While they are refused, and when they are tried again by themselves, some are on their way.
+                    // Some rows are in flight during refusals and retries.
                     let rows = try await lab.awaitOutbox("h1") { rows in
                         rows.count == sent.count && rows[0].lastError != nil
                             && rows.allSatisfy { $0.waitingFor == "retry" && $0.nextAttemptAt != nil }
                     }
                     #expect(rows.first?.lastError?.contains("storageFull") == true)
-                    // More often than what counts may fail.
+                    // More often than failures would be permitted.
                     let first = try #require(rows.first?.outboxID)
                     for attempt in 2...7 {
                         try await lab.hexlist("h1", "outbox", "retry", "\(first)")
@@ -135,7 +135,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("a refusal outlives the session it came on: rows go on when its time is over, whatever was tried in between")
+        @Test("a refusal outlives its session: rows continue when its time is over, whatever was attempted in between")
         func refusalOutlivesSession() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("full-fin", of: lab) { peer in
@@ -150,7 +150,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("who refuses one hex for now and hangs up on the next is asked with one hex from then on: none is given up")
+        @Test("a peer that refuses one hex temporarily and disconnects at the next gets single hexes from then on: none fails")
         func blame() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("full-fin", of: lab) { peer in
@@ -158,11 +158,11 @@ extension StrangeMachines {
                     try await lab.bulk("h1", to: peer.uuid, ["refused", "unanswered", "behind"])
                     for attempt in 1...7 {
                         let rows = try await lab.awaitOutbox("h1") { $0.count == 3 && $0[0].attempts >= attempt && $0[1].attempts >= 1 }
-                        // The first one is tried again by itself, too.
+                        // The first one is also retried automatically.
                         #expect(rows.map { $0.state == "sending" ? "queued" : $0.state } == ["queued", "queued", "queued"])
                         #expect(rows[1].state == "queued" && rows[2].state == "queued", "\(rows)")
                         #expect(rows[0].lastError?.contains("storageFull") == true, "\(rows[0])")
-                        // Held against the one it did not answer, and once: it was not asked with that one again.
+                        // Counted once against the hex it did not answer, which was not sent again with the refused one.
                         #expect(rows[1].attempts == 1, "\(rows[1])")
                         try await lab.hexlist("h1", "outbox", "retry", "\(rows[0].outboxID)")
                     }
@@ -174,7 +174,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("a hex the peer fails on is given up after five times; those around it arrive, in order")
+        @Test("a hex that crashes the peer fails after five attempts; those around it arrive, in order")
         func poison() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("poison", of: lab) { peer in
@@ -183,7 +183,7 @@ extension StrangeMachines {
                     try await lab.bulk("h1", to: peer.uuid, sent)
                     let rows = try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= 1 }
                     #expect(rows.first?.lastError?.contains("internal") == true)
-                    // Retried by hand: otherwise this takes four times retryAfter.
+                    // Retried manually. Otherwise this takes four times retryAfter.
                     try await Self.retryUntilFailed(lab)
                     try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
                     try await lab.awaitDelivered("h1")
@@ -196,16 +196,16 @@ extension StrangeMachines {
             }
         }
 
-        // MARK: A peer that hangs up
+        // MARK: A peer that disconnects
 
-        @Test("a peer that hangs up on a hex five times makes it failed; retry and --force bring it back", arguments: ["fin", "rst"])
+        @Test("a hex fails after five disconnects; retry and --force send it again", arguments: ["fin", "rst"])
         func hangsUp(how: String) async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with(how, of: lab) { peer in
                     try await Self.configure(lab)
                     #expect(try await Self.send(lab, to: peer, "first", "--wait", "queued").status == 0)
                     try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= 1 && $0.first?.lastError != nil }
-                    // Retried by hand: otherwise this takes the backoff, which is random, up to 30 s in all.
+                    // Retried manually. Otherwise this takes the random back-off, up to 30 s in all.
                     try await Self.retryUntilFailed(lab)
                     try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
                     let row = try #require(try await lab.outbox("h1").first)
@@ -215,11 +215,11 @@ extension StrangeMachines {
                     #expect(again.status == 1)
                     #expect(again.err.contains("--force"), "\(again)")
                     try peer.behave("honest")
-                    // Taken at once; delivered when the pause is over, which the retry ends.
+                    // Accepted at once. Delivered when the retry ends the pause.
                     #expect([0, 3].contains(try await Self.send(lab, to: peer, "first", "--force", "--timeout", "1s").status))
                     try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)")
                     try await lab.awaitDelivered("h1")
-                    // Two hexes now: the one sent by force, and the one tried again by hand.
+                    // Two hexes now: the one sent with --force, and the manually retried one.
                     #expect(try peer.stored() == ["first", "first"])
                     #expect(try await lab.outbox("h1").isEmpty)
                 }
@@ -227,7 +227,7 @@ extension StrangeMachines {
         }
 
         @Test(
-            "a hex behind one that a peer hangs up on is not held against: it arrives once the peer is well",
+            "hexes after one that makes the peer disconnect are not blamed: they arrive once the peer behaves",
             .enabled(if: LongTests.areWanted, LongTests.reason))
         func hangsUpAlone() async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -245,10 +245,10 @@ extension StrangeMachines {
             }
         }
 
-        // MARK: Peers that do not answer, or hardly read
+        // MARK: Peers that do not answer, or read slowly
 
         @Test(
-            "a peer that never acknowledges: nothing fails, the reason is there, and all arrives once it is well",
+            "a peer that never acknowledges: no row fails, the reason is shown, and all arrive once it behaves",
             .enabled(if: LongTests.areWanted, LongTests.reason))
         func neverAcknowledges() async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -266,20 +266,20 @@ extension StrangeMachines {
                     }
                     #expect(second.count == 50)
                     try peer.behave("honest")
-                    // The session that is open, if one is, has to see that it is not answered first.
+                    // An open session must first time out.
                     try await lab.awaitDelivered("h1")
                     #expect(try peer.stored() == sent)
                 }
             }
         }
 
-        @Test("a peer that reads a byte a second holds up nobody else, and costs no memory")
+        @Test("a peer that reads a byte a second delays no other peer, and uses little memory")
         func reader() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("trickle", of: lab) { slow in
                     try await FaultyPeer.with("honest", port: 25_001, of: lab) { fast in
                         try await Self.configure(lab, ports: [25_000, 25_001])
-                        // 24 MB: three times what may be under way, and six times what one load brings.
+                        // 24 MB: three times the bytes in flight, and six times one load.
                         try await lab.bulk("h1", to: slow.uuid, (1...3_000).map { "slow \($0)" }, padding: 8_000)
                         let before = try await lab.memory("h1")
                         let sent = (1...20).map { "fast \($0)" }
@@ -295,7 +295,7 @@ extension StrangeMachines {
         }
 
         @Test(
-            "four peers that never answer lose their turns after 30 s, and the fifth is served",
+            "four unresponsive peers lose their slots after 30 s, and the fifth is served",
             .enabled(if: LongTests.areWanted, LongTests.reason), arguments: ["trickle", "mute", "chatty"])
         func turnsComeBack(how: String) async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -325,15 +325,15 @@ extension StrangeMachines {
             }
         }
 
-        // MARK: As a sender
+        // MARK: Faulty senders
 
-        @Test("a sender that repeats itself, leaves a number out, or ignores the window")
+        @Test("a sender that repeats itself, skips a number, or ignores the window")
         func sender() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.start("h1")
                 let folder = try TemporaryFolder()
                 defer { folder.remove() }
-                // A stranger that leaves nothing is forgotten when it goes, so it leaves a hex to be trusted by.
+                // A stranger that leaves nothing is forgotten when it disconnects, so it leaves a hex.
                 let met = try await FaultyPeer.send("one", folder: folder, of: lab)
                 let uuid = try #require(met.first?.uuid)
                 try await lab.hexlist("h1", "peer", "trust", uuid)

@@ -16,7 +16,7 @@ extension TwoMachines {
             var bytes: Int64
         }
 
-        /// A folder for both hosts, which share the file system; removed with what is in it.
+        /// A folder for both hosts, which share the file system. It is removed with its contents.
         private static func withFolder(_ body: (URL) async throws -> Void) async throws {
             let folder = FileManager.default.temporaryDirectory.appending(path: "hexlist-files-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -44,7 +44,7 @@ extension TwoMachines {
             return try #require(inbox.first).id
         }
 
-        @Test("files and a folder go from one to the other, by send and fetch, byte for byte")
+        @Test("files and a folder are sent and fetched, byte for byte")
         func sendAndFetch() async throws {
             try await Self.withFriends { lab, uuid, folder in
                 let (from, to) = (folder.appending(path: "from"), folder.appending(path: "to"))
@@ -68,7 +68,7 @@ extension TwoMachines {
                 #expect(rows.count == files.count && rows.allSatisfy { $0.state == "done" }, "\(rows)")
                 for (name, data) in files { #expect(try Data(contentsOf: to.appending(path: name)) == data, "\(name)") }
                 #expect(try Self.names(in: to) == ["Größe 中文 📎.txt", "empty", "one.bin", "photos"].sorted())
-                // One of them, for people: not again, and under another name where its own is another file's by now.
+                // One of them with text output: it is not fetched again, and gets another name if its own belongs to another file.
                 let again = try await lab.hexlist("h2", "fetch", "\(hex)", "2", "--to", to.path)
                 #expect(again.err.contains("1 file is there already"), "\(again)")
                 try Data([2]).write(to: to.appending(path: "one.bin"))
@@ -87,7 +87,7 @@ extension TwoMachines {
             var size: Int64?
         }
 
-        @Test("a folder is shared with a peer, who lists it, fetches it whole and gets a link into it in a hex; nobody else does")
+        @Test("a folder shared with a peer is listed, fetched and linked into by that peer only")
         func shares() async throws {
             try await Self.withFriends { lab, uuid, folder in
                 let (from, to) = (folder.appending(path: "photos"), folder.appending(path: "to"))
@@ -134,7 +134,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("a shared folder of many small files is fetched; killed in the middle, what has its name is whole, and the rest comes")
+        @Test("a shared folder of many small files is fetched; after a kill, named files are complete, and the rest follows")
         func manySmallFilesAndKills() async throws {
             try await Self.withFriends { lab, uuid, folder in
                 let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
@@ -174,7 +174,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("what is no file of a peer, or not there, is said; a bare name is no path")
+        @Test("missing files and non-files of a peer are reported; a bare name is not a path")
         func wrongInput() async throws {
             try await Self.withFriends { lab, uuid, folder in
                 try Data("x".utf8).write(to: folder.appending(path: "talk.pdf"))
@@ -200,7 +200,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("either side is killed in the middle, and the file is whole at the end", arguments: ["h1", "h2"])
+        @Test("either side is killed during a transfer, and the file is complete at the end", arguments: ["h1", "h2"])
         func killed(_ host: String) async throws {
             try await Self.withFriends { lab, uuid, folder in
                 let to = folder.appending(path: "to")
@@ -252,7 +252,7 @@ extension TwoMachines {
                     }
                     """
                 try await lab.run(["exec", "h1", try #require(Self.nft), "-f", "-"], input: Array(rules.utf8))
-                // The session there is goes on; only new connections to the owner are refused.
+                // The existing session stays. Only new connections to the owner are refused.
                 try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/0.bin", folder.path + "/1.bin")
                 let two = try await Self.newest(lab, "h2")
                 let rows: [TransferLine] = try await lab.rows("h2", "fetch", "\(two)", "--to", to.path, "--timeout", "120s")
@@ -268,7 +268,7 @@ extension TwoMachines {
 
         private static let nft = Program.path(of: "nft")
 
-        @Test("an absent owner is waited for: fetch ends with 3, and the file comes when it is back")
+        @Test("an absent owner is waited for: fetch exits with 3, and the file arrives when the owner returns")
         func absent() async throws {
             try await Self.withFriends { lab, uuid, folder in
                 let to = folder.appending(path: "to")

@@ -2,15 +2,15 @@ import Foundation
 import Testing
 
 extension TroubledNetworks {
-    /// Firewalls as distributions ship them, each on a host of its own: who is asked shows what they keep out, the firewall is named, and the
-    /// very line that is advised helps.
+    /// Firewalls with their distributions' default rules, each on its own host: a peer that dials back shows which ports are blocked, the
+    /// firewall is named, and the suggested commands work.
     @Suite("Firewalls")
     struct Firewalls {
         private static let ufw = Program.path(of: "ufw")
         private static let firewalld = Program.path(of: "firewalld")
         private static let nft = Program.path(of: "nft")
 
-        /// h1 runs the firewall; both have met and trust each other.
+        /// h1 runs the firewall. Both hosts know and trust each other.
         private static func with(_ test: (_ lab: Lab, _ port: Int, _ peer: String) async throws -> Void) async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndSettle()
@@ -24,7 +24,7 @@ extension TroubledNetworks {
             return try #require(rows.first)
         }
 
-        /// Looks, finds the steps that fail, pastes what the step advises, and looks again.
+        /// Runs doctor, finds failing steps, runs the suggested commands, and checks again.
         private static func mend(
             _ lab: Lab, peer: String, failing steps: [String], message: [String], with lines: [String]
         ) async throws {
@@ -40,7 +40,7 @@ extension TroubledNetworks {
             #expect(healed.failed.isEmpty && healed.step("firewall")?.state == "ok")
         }
 
-        /// As it stands, but that root needs no sudo.
+        /// Unchanged, except that root needs no sudo.
         private static func paste(_ line: String, _ lab: Lab) async throws { try await shell(#"sudo() { "$@"; }; "# + line, lab) }
 
         @discardableResult
@@ -51,11 +51,11 @@ extension TroubledNetworks {
         // MARK: ufw
 
         @Test(
-            "ufw as it comes, then closed for multicast DNS, then with a rule that denies",
+            "ufw with default rules, then closed for multicast DNS, then with a deny rule",
             .enabled(if: ufw != nil && geteuid() == 0, "needs ufw, and root"))
         func uncomplicated() async throws {
             try await Self.with { lab, port, peer in
-                // Its files are the host's own from here on, as they come with the package.
+                // From here on, its files are the host's own, as installed by the package.
                 let fresh = """
                     for folder in ufw default; do cp -a /etc/$folder /run/etc-$folder; mount --bind /run/etc-$folder /etc/$folder; done
                     ufw --force reset; ufw --force enable
@@ -64,14 +64,14 @@ extension TroubledNetworks {
                 let port = "\(port)/tcp"
                 let open = "sudo ufw prepend allow \(port)"
                 let blocked = ["reachable", "peer.dialBack"]
-                // Multicast DNS is let in by rules of its own.
+                // ufw has its own rules for multicast DNS.
                 try await Self.mend(
                     lab, peer: peer, failing: blocked, message: ["ufw is active, and tcp port \(port.dropLast(4)) was not"], with: [open])
                 try await Self.shell("sed -i /5353/d /etc/ufw/before.rules /etc/ufw/before6.rules; ufw reload", lab)
                 try await Self.mend(
                     lab, peer: peer, failing: ["multicast"], message: ["ufw is active, and udp port 5353 was not"],
                     with: ["sudo ufw prepend allow 5353/udp"])
-                // A rule that denies more than the port stands before what is allowed later.
+                // A deny rule for more than the port comes before later allow rules.
                 try await Self.shell("ufw delete allow \(port); ufw deny 20000:30000/tcp", lab)
                 try await Self.mend(lab, peer: peer, failing: blocked, message: ["ufw is active"], with: [open])
             }
@@ -80,7 +80,7 @@ extension TroubledNetworks {
         // MARK: firewalld
 
         @Test(
-            "firewalld: the zone of the interface is what counts, the default one or another",
+            "firewalld: the interface's zone counts, the default one or another",
             .enabled(if: firewalld != nil && geteuid() == 0, "needs firewalld, and root"))
         func zones() async throws {
             try await Self.with { lab, port, peer in
@@ -98,10 +98,10 @@ extension TroubledNetworks {
                 try await Self.mend(
                     lab, peer: peer, failing: all, message: ["firewalld is active, and tcp port \(port), udp port 5353 were not"],
                     with: lines("public"))
-                // What holds is permanent, too.
+                // The rule must be permanent too.
                 try await Self.shell("firewall-cmd --reload", lab)
                 _ = try await Self.doctor(peer, expecting: 0, of: lab)
-                // Another zone, which lets multicast DNS in; the default one is as open as before.
+                // Another zone, which permits multicast DNS. The default one is as open as before.
                 try await Self.shell("firewall-cmd --zone=home --change-interface=eth0", lab)
                 try await Self.mend(
                     lab, peer: peer, failing: ["reachable", "peer.dialBack"],
@@ -116,11 +116,11 @@ extension TroubledNetworks {
         // MARK: nftables
 
         @Test(
-            "nftables with rules written by hand: a line for each chain that filters",
+            "nftables with hand-written rules: a command for each filtering chain",
             .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
         func byHand() async throws {
             try await Self.with { lab, port, peer in
-                // The one Debian ships as an example for workstations, and a second table for one IP version.
+                // Debian's example for workstations, and a second table for one IP version.
                 let rules = """
                     flush ruleset
                     table inet filter {

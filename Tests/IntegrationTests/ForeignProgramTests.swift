@@ -3,7 +3,7 @@ import HexlistModel
 import Testing
 
 extension StrangeMachines {
-    /// A sender that knows the frames and nothing else (Examples/foreign-sender.py).
+    /// A sender that implements only the frames (Examples/foreign-sender.py).
     @Suite("A foreign program")
     struct ForeignProgram {
         private static let program = "\(Checkout.root)/Examples/foreign-sender.py"
@@ -13,13 +13,13 @@ extension StrangeMachines {
             var uuid: String
         }
 
-        /// A frame as the original app made it: no messageID, no sequence, nobody answers it.
+        /// A frame of the original app: no messageID, no sequence, no reply expected.
         private static let original =
             #"{"versionID":"1.4.2","operationType":"Store","jmObjectType":"Hex","jmObject":{"senderUUID":"6F9619FF-8B86-4011-B42D-00CF4FC964FF","#
             + ##""senderName":"Ada L.","hexDescription":"reading list","hexColor":"#3366CC","##
             + #""links":[{"url":"https://example.org/a","linkDescription":"A","service":"Dropbox"}],"mood":"sunny"}}"#
 
-        @Test("a frame with no Hello, over TLS, is held under its key; trusting the key moves it")
+        @Test("a frame without Hello, over TLS, is held under its key; trusting the key accepts it")
         func withoutHello() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.start("h1")
@@ -41,7 +41,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("the original app's own frame, over TLS, is held too")
+        @Test("the original app's frame, over TLS, is held too")
         func originalFrameOnTLS() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.start("h1")
@@ -51,7 +51,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("with `transport: tls+plain` a bare TCP frame of the original app is held")
+        @Test("with `transport: tls+plain` a plain TCP frame of the original app is held")
         func plain() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.configure("h1", "name: h1\ntransport: tls+plain\n")
@@ -59,26 +59,26 @@ extension StrangeMachines {
                 try await send("h2", to: "h1", ["--plain"], lab)
                 try await lab.awaitEvent("h1", "hex.held")
                 let hex = try await expectTheOriginalHex(lab)
-                // Taken one by one: an address is nobody to trust.
+                // Accepted one at a time, because an address cannot be trusted.
                 try await lab.hexlist("h1", "accept", "\(hex.id)")
                 let inbox: [HexRow] = try await lab.rows("h1", "inbox")
                 #expect(inbox.map(\.description) == ["reading list"])
             }
         }
 
-        @Test("with `transport: tls`, the default, bare TCP is closed and nothing is kept")
+        @Test("with `transport: tls`, the default, plain TCP is closed and nothing is stored")
         func plainIsRefused() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.start("h1")
                 try await send("h2", to: "h1", ["--plain"], lab)
                 try await send("h2", to: "h1", [], lab)
-                // The second one's hex is there, so the first one's would be.
+                // The second one's hex is stored, so the first one's would be too.
                 try await lab.awaitEvent("h1", "hex.held")
                 #expect(try await lab.status("h1").held == 1)
             }
         }
 
-        @Test("garbage costs its sender the connection and nobody else anything")
+        @Test("invalid bytes end their own connection and affect no other")
         func garbage() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.configure("h1", "name: h1\ntransport: tls+plain\n")
@@ -92,7 +92,7 @@ extension StrangeMachines {
                 }
                 let port = try await lab.status("h1").port
                 let address = try await lab.path("address", on: "h1")
-                // A length of nearly 4 GiB, an HTTP request, and nothing at all.
+                // A length of nearly 4 GiB, an HTTP request, and no bytes at all.
                 for bytes in ["\\377\\377\\377\\377", "GET / HTTP/1.1\\r\\n\\r\\n", ""] {
                     let script = "exec 3<>/dev/tcp/\(address)/\(port) && printf '\(bytes)' >&3; exec 3>&-"
                     try await lab.run(["exec", "h2", "bash", "-c", script], expecting: nil)
@@ -106,7 +106,7 @@ extension StrangeMachines {
         private func send(_ from: String, to host: String, _ arguments: [String], frames: String = original, _ lab: Lab) async throws {
             let address = try await lab.path("address", on: host)
             let port = try await lab.status(host).port
-            // The exit status does not matter: the other side may close before all is written.
+            // The exit status does not matter, because the other side may close before everything is written.
             try await lab.run(
                 ["exec", from, Self.program, address, "\(port)", "--frames"] + arguments, input: Array("\(frames)\n".utf8), expecting: nil)
         }
@@ -126,13 +126,13 @@ extension StrangeMachines {
     }
 }
 
-/// A whole peer that was written from Docs/Protocol.md alone (Examples/foreign-peer.py), and hexlistd, on loopback.
+/// A complete peer written from Docs/Protocol.md alone (Examples/foreign-peer.py), and hexlistd, on loopback.
 @Suite(
     "A peer written from the page", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"),
     .enabled(if: ForeignPeer.missing.isEmpty, "needs \(ForeignPeer.missing.joined(separator: " and "))"))
 struct ForeignProgramPeerTests {
-    @Test("it asks and is paired; then 1 000 hexes go each way and are there once, also where they are sent again")
+    @Test("it requests pairing; then 1 000 hexes travel each way and are stored once, also if they are resent")
     func pairsAndExchanges() async throws {
         try await LocalDaemon.with(environment: ["NO_COLOR": "1"]) { local in
             let foreign = ForeignPeer(folder: local.folder)
@@ -159,7 +159,7 @@ struct ForeignProgramPeerTests {
         }
     }
 
-    @Test("it refuses three times for now: what hexlistd sends arrives all the same, each hex once, in order")
+    @Test("it refuses temporarily three times: hexlistd's hexes arrive all the same, once each, in order")
     func refuses() async throws {
         try await LocalDaemon.with { local in
             let foreign = ForeignPeer(folder: local.folder)
@@ -180,7 +180,7 @@ struct ForeignProgramPeerTests {
         }
     }
 
-    /// The foreign peer asks, at a terminal; hexlistd's side is a script.
+    /// The foreign peer requests pairing, on a terminal. hexlistd's side is a script.
     private func pair(_ foreign: ForeignPeer, _ uuid: String, with local: LocalDaemon, port: Int) async throws {
         let taking = try RunningCommand([Checkout.hexlist, "pair", "--json"], environment: local.environment)
         async let asking = TerminalCommand.run(
@@ -198,7 +198,7 @@ struct ForeignProgramPeerTests {
 
 /// Examples/foreign-peer.py with its state in a folder.
 private struct ForeignPeer {
-    /// A line it prints; of most of them only some members are read.
+    /// A line of its output; of most lines only some members are decoded.
     private struct Event: Decodable {
         var event: String
         /// The port in a `listening` line.
@@ -228,7 +228,7 @@ private struct ForeignPeer {
         return try #require(try JSONLines.decode(try await run("id").out, as: Identity.self).first).uuid
     }
 
-    /// A file of HexJMs, one a line.
+    /// Writes a file of HexJMs, one per line.
     /// - Returns: their descriptions.
     func writeHexes(_ count: Int) throws -> [String] {
         let descriptions = (1...count).map { "hex \($0)" }
@@ -238,7 +238,7 @@ private struct ForeignPeer {
     }
 
     /// Sends the file.
-    /// - Returns: how many hexes ended in each state.
+    /// - Returns: the number of hexes in each final state.
     func send(toPort port: Int) async throws -> [String: Int]? {
         let output = try await run("send", "127.0.0.1", "\(port)", hexes)
         return try JSONLines.decode(output.out, as: Event.self).last?.counts
@@ -256,11 +256,11 @@ private struct ForeignPeer {
         await running.stop()
     }
 
-    /// State and description of each hex it has, in order.
+    /// State and description of each stored hex, in order.
     func kept() throws -> [String] {
         struct Line: Decodable {
             struct Hex: Decodable { var hexDescription: String }
-            /// The state and the hex; missing in a line about held hexes that were moved.
+            /// The state and the hex. A line about moved held hexes has neither.
             var state: String?
             var hex: Hex?
         }
@@ -268,7 +268,7 @@ private struct ForeignPeer {
             .compactMap { line in line.hex.map { "\(line.state ?? "") \($0.hexDescription)" } }
     }
 
-    /// UUIDs, and more, of the peers it trusts.
+    /// UUIDs and other values of the peers it trusts.
     func trusted() throws -> String { try folder.text("foreign/trusted.json") }
 }
 
@@ -286,7 +286,7 @@ extension LocalDaemon {
         try folder.write("name: local\nlisten: [127.0.0.1]\npeers: ['127.0.0.1:\(port)']\n", to: "config.yaml")
     }
 
-    /// Queues the hexes of a file as soon as the peer is there.
+    /// Queues the hexes of a file once the peer is known.
     fileprivate func send(to uuid: String, _ file: String) async throws {
         for arguments in [["peers", "--wait", "1"], ["send", "--to", uuid, "--bulk", file, "--wait", "queued"]] {
             let output = try await Command.run(

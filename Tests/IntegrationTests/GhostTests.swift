@@ -3,15 +3,15 @@ import HexlistModel
 import Testing
 
 extension StrangeMachines {
-    /// Announcements that are no peers, made by other programs on the same network.
+    /// Announcements of other programs on the same network that are not peers.
     @Suite("Ghosts")
     struct Ghosts {
         private static func forge(_ arguments: String..., on host: String, of lab: Lab) throws -> RunningCommand {
             try lab.running(["exec", host, "\(Checkout.root)/Tests/Faults/forge"] + arguments, seconds: Patience.server)
         }
 
-        /// The row of a peer once its announcement came and a handshake where it is announced proved its key. The session's address comes
-        /// first, which may be of the other version of IP; until it is announced, a peer that dialled is listed with the port it came from.
+        /// A peer's row once it is announced and a handshake at its announced address has proved its key. The session's address comes
+        /// first, perhaps of the other IP version. Before its announcement, a peer that dialled in is listed with its source port.
         private static func reached(_ peer: String, from host: String, of lab: Lab) async throws -> PeerRow {
             func isReached(_ row: PeerRow) -> Bool {
                 row.uuid == peer && row.state == "verified" && row.endpoints.first?.via == "mdns"
@@ -32,7 +32,7 @@ extension StrangeMachines {
             var why: String
         }
 
-        @Test("every kind of announcement that is no peer is hidden, with its reason")
+        @Test("each kind of announcement that is not a peer is hidden, with its reason")
         func everyKind() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -88,7 +88,7 @@ extension StrangeMachines {
                 }
                 let list = try await lab.awaitList("h1") { list in kinds.allSatisfy { isRight($0, list) } }
                 #expect(list.contains { $0.uuid == uuid.one && $0.reason == "self" && $0.why?.contains("own announcement") == true })
-                // A ghost that is being asked has no reason yet. That lasts a few seconds, so `--watch` shows it.
+                // A ghost has no reason while it is probed. That takes a few seconds, so `--watch` shows it.
                 let watch = try lab.follow("h1", ["peers", "--all", "--watch", "--json"])
                 helpers.append(try await lab.publish("newcomer", on: "h3", port: 25_998, txt: txt(0)))
                 try await watch.first { line in
@@ -101,11 +101,11 @@ extension StrangeMachines {
                 let now = try #require(list.first { $0.uuid == uuid.other && $0.state == "verified" })
                 #expect(now.name == peer.name && now.boot == boot && now.endpoints.first?.place == peer.endpoints.first?.place)
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/still-there")
-                // Each ghost was reported once, not at every look.
+                // Each ghost was reported once, not at each query.
                 let events: [GhostEventRow] = try await lab.rows("h1", "events", "--limit", "0")
                 let told = events.filter { $0.type == "peer.ghost" }.map { "\($0.data?.name ?? "") \($0.data?.reason ?? "")" }
                 #expect(told.count == Set(told).count && !told.isEmpty, "\(told)")
-                // Ghosts that are withdrawn disappear.
+                // Withdrawn ghosts disappear.
                 for helper in helpers { await helper.stop() }
                 try await lab.awaitList("h1") { list in
                     !list.contains { row in kinds.contains { $0.name == row.name && $0.reason != "stale" } }
@@ -113,7 +113,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("a machine that lost its power and one that stands still: away, though what they announced is still there")
+        @Test("a machine without power and a frozen one: away, though their announcements remain")
         func silence() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -140,7 +140,7 @@ extension StrangeMachines {
 
                 try await lab.run(["signal", "h3", "CONT"])
                 #expect(try await lab.awaitPeers("h1").map(\.uuid) == [third])
-                // Another start of h1 hears both announcements from its avahi-daemon, and is not taken in by them either.
+                // A new start of h1 gets both announcements from its avahi-daemon, and recognizes them too.
                 try await lab.stop("h1")
                 try await lab.start("h1")
                 let again = try await lab.awaitList("h1") { list in
@@ -154,7 +154,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("an address of a bridge that is on every machine leads back here: the peer is found by its other one")
+        @Test("the bridge address that each machine has leads back to this one: the peer is found at its other address")
         func bridge() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 for host in ["h1", "h2"] {
@@ -180,10 +180,10 @@ extension StrangeMachines {
             }
         }
 
-        @Test("what is announced gets another port, and no service comes or goes: it is followed there")
+        @Test("an announced port changes without a goodbye: the peer is found at the new port")
         func movedWithoutAWord() async throws {
             try await Lab.with("h1", "h2") { lab in
-                // h2 hears and says nothing by itself, so that it is found by its announcement or not at all.
+                // h2 hears announcements and dials no peer, so it can be found by its announcement only.
                 try await lab.run(["avahi", "h2", "stop"])
                 try await lab.start("h1", "h2")
                 let peer = try await lab.status("h2")
@@ -200,7 +200,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("announcements nobody sends: long, torn and with what a terminal would obey; they are listed, cleaned, and cost nothing")
+        @Test("hand-made announcements, long, truncated and with control characters, are listed, cleaned, and cost little")
         func hostileRecords() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -224,7 +224,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("whatever is announced, withdrawn or moved in its name, a verified peer stays what it is")
+        @Test("forged announcements, withdrawals and moves in a verified peer's name do not affect it")
         func forgeries() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -253,7 +253,7 @@ extension StrangeMachines {
                 let since: [EventRow] = try await lab.rows("h1", "events", "--since", "\(before)")
                 #expect(!since.contains { $0.peer == uuid.other && ["peer.down", "peer.up"].contains($0.type) })
 
-                // The peer is restarted meanwhile, on another port: it is found again, and what waits for it reaches nobody else.
+                // The peer restarts on another port meanwhile: it is found again, and queued hexes reach no other machine.
                 try await lab.kill("h2")
                 try await lab.bulk("h1", to: uuid.other, (1...50).map { "secret \($0)" })
                 try await lab.start("h2", arguments: ["--port", "25333"])
@@ -265,7 +265,7 @@ extension StrangeMachines {
             }
         }
 
-        @Test("this machine as a configured address, and one peer by two ways: no ghost row too many")
+        @Test("this machine as a configured address, and one peer at two addresses: no additional ghost")
         func severalSources() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.configure("h1", "name: h1\npeers: [\"127.0.0.1:24391\", \"10.77.0.2:24391\"]\n")
@@ -278,14 +278,14 @@ extension StrangeMachines {
             }
         }
 
-        @Test("hexlist announces nothing, a stranger is forgotten with the daemon, and a peer installed anew is only pointed at")
+        @Test("hexlist announces nothing, a stranger is forgotten with the daemon, and a reinstalled peer is only suggested")
         func ownList() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
                 try await lab.start("h3")
                 try await lab.awaitPeers("h1", 2)
                 try await lab.hexlist("h1", "peer", "trust", uuid.other)
-                // The state of h2 is gone, its name and its address are not.
+                // h2's state is deleted; its name and address stay.
                 try await lab.stop("h2")
                 let state = try await lab.path("state", on: "h2")
                 for file in try FileManager.default.contentsOfDirectory(atPath: state) {
@@ -299,7 +299,7 @@ extension StrangeMachines {
                 }
                 #expect(list.first { $0.uuid == again && $0.state == "verified" }?.trust == "stranger")
 
-                // h3 stops for good, and h1 is started again: only the trusted one is remembered.
+                // h3 stops for good, and h1 restarts: only the trusted peer is remembered.
                 try await lab.stop("h3")
                 try await lab.stop("h2")
                 try await lab.stop("h1")
@@ -307,7 +307,7 @@ extension StrangeMachines {
                 try await lab.start("h1")
                 let after: [PeerRow] = try await lab.rows("h1", "peers", "--all")
                 #expect(after.filter { $0.state != "ghost" }.map(\.uuid) == [uuid.other])
-                // avahi-daemon drops what was taken back a second later; the command on h3 has brought nothing back.
+                // avahi-daemon drops withdrawn records a second later. The command on h3 has brought none of them back.
                 try await Self.awaitGone("h3", seenFrom: "h1", of: lab)
                 try await lab.hexlist("h1", "peer", "forget", uuid.other)
                 let none: [PeerRow] = try await lab.rows("h1", "peers", "--all")
@@ -316,7 +316,7 @@ extension StrangeMachines {
         }
 
         @Test(
-            "two hundred announcements of another mDNS implementation, which nobody answers for",
+            "two hundred announcements of another mDNS implementation, without a listener",
             .enabled(if: Self.hasZeroconf, "python3-zeroconf is not installed"))
         func manyForeign() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
@@ -333,7 +333,7 @@ extension StrangeMachines {
                 )
                 #expect(try await lab.peers("h1").map(\.uuid) == [uuid.other])
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/in-the-crowd")
-                // A newcomer does not stand at the end of that line.
+                // A new peer does not wait behind them all.
                 try await lab.start("h3")
                 try await lab.awaitPeers("h1", 2)
                 if LongTests.areWanted {
@@ -344,7 +344,7 @@ extension StrangeMachines {
             }
         }
 
-        /// Waits until another program sees nothing announced of that host.
+        /// Waits until another program sees no announcement of that host.
         private static func awaitGone(_ host: String, seenFrom observer: String, of lab: Lab) async throws {
             var seen = ""
             try await Patience.until(or: "\(host) is still announced:\n\(seen)") {
@@ -357,7 +357,7 @@ extension StrangeMachines {
         private static let hasZeroconf =
             (try? Data(contentsOf: URL(fileURLWithPath: "/usr/lib/python3/dist-packages/zeroconf/__init__.py"))) != nil
 
-        @Test("a flood of names nobody resolves, while a trusted peer restarts on another port")
+        @Test("a flood of unresolvable names, while a trusted peer restarts on another port")
         func flood() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -373,7 +373,7 @@ extension StrangeMachines {
                 let begin = ContinuousClock.now
                 try await lab.awaitDelivered("h1")
                 print("flood: delivered \(begin.duration(to: .now)) after the restart")
-                // avahi-daemon gives one client 1 024 objects, and says so of those beyond. It was asked for no more.
+                // avahi-daemon allows one client 1 024 objects, and reports an error beyond. No more were requested.
                 try await lab.awaitStatus("h1") { $0.ghosts > 1_100 }
                 let list = try await lab.awaitList("h1") { $0.contains { $0.why?.contains("address is not found") == true } }
                 #expect(!list.contains { $0.why?.contains("Too many") == true })

@@ -3,16 +3,16 @@ import HexlistModel
 import Testing
 
 extension StrangeMachines {
-    /// A state folder that is on two machines, or on another one than before.
+    /// A state folder on two machines, or on another machine than before.
     @Suite("Copied identities")
     struct CopiedIdentities {
-        /// h3 gets what h2 has, as a copied disk would.
+        /// Copies h2's state to h3, as with a copied disk.
         private static func copyState(from one: String, to other: String, of lab: Lab) async throws {
             let (from, to) = (try await lab.path("state", on: one), try await lab.path("state", on: other))
             #expect(try await Command.run(["cp", "-a", "\(from)/.", "\(to)/"]).status == 0)
         }
 
-        @Test("two machines with one identity: all three are told, nothing reaches either, and rotating one settles it")
+        @Test("two machines with one identity: all three report it, hexes reach neither, and rotating one resolves it")
         func clone() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -24,7 +24,7 @@ extension StrangeMachines {
                 try await Self.allAreTold(lab, uuid.other)
                 try await Self.nothingIsDelivered(lab, to: uuid.other)
                 let rotated = try await Self.rotate("h3", uuid.other, lab)
-                // Its trust in others stayed; theirs was in another key.
+                // Its trust in others stayed. Their trust was in another key.
                 try await lab.awaitList("h3") { list in
                     list.contains { $0.uuid == uuid.one && $0.state == "verified" && $0.trust == "trusted" }
                 }
@@ -57,7 +57,7 @@ extension StrangeMachines {
             }
         }
 
-        /// A send waits, says why, and reaches neither.
+        /// A send waits with the reason, and reaches neither.
         private static func nothingIsDelivered(_ lab: Lab, to peer: String) async throws {
             try await lab.hexlist("h1", "send", "--to", peer, "https://example.org/which", expecting: 3)
             let waiting = try await lab.outbox("h1")
@@ -70,7 +70,7 @@ extension StrangeMachines {
 
         private static func rotate(_ host: String, _ before: String, _ lab: Lab) async throws -> String {
             let hexes = try await inbox(host, lab)
-            try await lab.hexlist(host, "id", "rotate", expecting: 2)  // nobody to ask
+            try await lab.hexlist(host, "id", "rotate", expecting: 2)  // no terminal for the prompt
             try await lab.hexlist(host, "id", "rotate", "--yes")
             let rotated = try await lab.uuid(host)
             #expect(rotated != before)
@@ -78,7 +78,7 @@ extension StrangeMachines {
             #expect(after == hexes)
             let identity = try await lab.status(host).identity
             #expect(identity.state == "own")
-            // Another start finds the same identity.
+            // A second start finds the same identity.
             try await lab.kill(host)
             try await lab.start(host)
             let again = try await lab.uuid(host)
@@ -86,7 +86,7 @@ extension StrangeMachines {
             return rotated
         }
 
-        @Test("a state folder on another machine is noticed at the start, until its user says what it is")
+        @Test("a state folder on another machine is noticed at the start until its user confirms")
         func otherMachine() async throws {
             try await Lab.with("h1") { lab in
                 func become(_ digit: String) async throws {
@@ -114,7 +114,7 @@ extension StrangeMachines {
                 try await lab.start("h1")
                 #expect(try await lab.status("h1").identity.state == "own")
                 #expect(try await lab.uuid("h1") == uuid)
-                // The other answer.
+                // The other choice.
                 try await lab.stop("h1")
                 try await become("c")
                 try await lab.start("h1")

@@ -18,7 +18,7 @@ struct ImportTests {
 
     private static let fixtures = "\(Checkout.root)/Tests/HexlistFormatsTests/Fixtures"
 
-    @Test("bookmarks of a browser go in, and out and in again in each format without a loss; a second import adds nothing")
+    @Test("browser bookmarks are imported, and exported and imported in each format without loss; a second import adds nothing")
     func bookmarks() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -46,7 +46,7 @@ struct ImportTests {
         }
     }
 
-    @Test("a bookmark more in a folder is a link more there, not the folder twice")
+    @Test("one more bookmark in a folder adds one link, not a second folder")
     func changedFolder() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -65,7 +65,7 @@ struct ImportTests {
         }
     }
 
-    @Test("a file that is broken or empty is told, and changes nothing")
+    @Test("a broken or empty file is reported, and changes nothing")
     func broken() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Elsewhere a machine without network namespaces skips the suites that need them, by name. In CI nobody reads what was skipped.
+/// Without network namespaces a machine skips suites that need them, and names them. In CI such a message would go unnoticed.
 @Suite("CI") struct LabInCI {
-    @Test("CI has a lab, unless HEXLIST_SKIP_LAB=1 says that it is not wanted", .enabled(if: Lab.isCI, "CI is not set"))
+    @Test("CI has a lab, unless HEXLIST_SKIP_LAB=1 disables it", .enabled(if: Lab.isCI, "CI is not set"))
     func isThere() {
         #expect(
             Lab.isAvailable || Lab.isUnwanted,
@@ -15,10 +15,10 @@ import Testing
 }
 
 extension TwoMachines {
-    /// The basis of the other suites: real hosts, separate from each other and from this machine.
+    /// The basis of the other suites: hosts separated from each other and from this machine.
     @Suite("The lab")
     struct LabItself {
-        @Test("a service published on one host is seen on the other, on both families, until its host goes")
+        @Test("a service published on one host is visible on the other, on both IP versions, until its host goes down")
         func hostsSeeEachOther() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let publisher = try lab.running(
@@ -32,7 +32,7 @@ extension TwoMachines {
                 _ = try await browser.first { $0.hasPrefix("+") ? true : nil }
                 try await lab.run(["link", "h1", "down"])
                 try await lab.run(["link", "h1", "up"])
-                // avahi-daemon has to see the cable again before it can tell anybody anything: what is new comes through then.
+                // avahi-daemon must first notice the cable. New announcements arrive after that.
                 let another = try lab.running(["exec", "h1", "avahi-publish", "--service", "another", "_hexlist._tcp", "24392"])
                 _ = try await browser.first { $0.hasPrefix("+") && $0.contains(";another;") ? true : nil }
                 await publisher.stop()
@@ -41,7 +41,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("a power cut ends what runs on the host and takes it off the network; power brings it back")
+        @Test("a power cut ends a host's processes and takes it off the network; power restores it")
         func powerCut() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let publisher = try lab.running(["exec", "h1", "avahi-publish", "--service", "gone", "_hexlist._tcp", "24391", "id=one"])
@@ -49,7 +49,7 @@ extension TwoMachines {
                 try await lab.run(["power-cut", "h1"])
                 _ = await publisher.status()  // it has ended
                 try await lab.run(["exec", "h1", "true"], expecting: 1)
-                // The other host was not told and still believes in the record.
+                // The other host got no goodbye and still has the record.
                 let cached = try await lab.run(["exec", "h2", "avahi-browse", "--cache", "--parsable", "_hexlist._tcp"])
                 #expect(cached.out.contains("gone"))
                 try await lab.run(["power-on", "h1"])
@@ -58,7 +58,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("wrong use is told apart: an unknown host, an unknown command, no such lab")
+        @Test("usage errors are distinguished: an unknown host, an unknown command, no such lab")
         func wrongUse() async throws {
             try await Lab.with("h1") { lab in
                 let host = try await lab.run(["exec", "h9", "true"], expecting: 2)
@@ -67,7 +67,7 @@ extension TwoMachines {
                 try await lab.run(["up"], expecting: 1)
                 let status = try await lab.run(["--name", "no-such-lab", "status"], expecting: 1)
                 #expect(status.err.contains("no-such-lab"))
-                // A command on a host passes its exit status on.
+                // The exit status of a command on a host is passed on.
                 try await lab.run(["exec", "h1", "sh", "-c", "exit 42"], expecting: 42)
             }
         }

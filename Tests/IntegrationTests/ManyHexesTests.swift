@@ -1,9 +1,9 @@
 import Testing
 
-/// Hexes as a person handles them: the real programs, a terminal where one asks.
+/// Commands for many hexes: the real programs, on a terminal for prompts.
 @Suite("Many hexes", .timeLimit(.minutes(Patience.test)))
 struct ManyHexesTests {
-    @Test("delete takes ids by the thousand, ranges, a peer and all; --all asks, and says how where it cannot; show and open mark as read")
+    @Test("delete accepts thousands of ids, ranges, a peer and --all, which asks or names the option; show and open mark as read")
     func tidyUp() async throws {
         try await TwoDaemons.with { two in
             let lines = (1...1_800).map { #"{"hexDescription":"hex \#($0)","links":["https://example.org/\#($0)"]}"# }
@@ -50,7 +50,7 @@ struct ManyHexesTests {
         }
     }
 
-    @Test("a peer as the last word without --to: asked on a terminal, refused elsewhere with the line to type")
+    @Test("a peer as last argument without --to: a prompt on a terminal, otherwise refused with the correct command")
     func missingTo() async throws {
         try await TwoDaemons.with { two in
             let link = "https://example.org/1"

@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// What Debian's Prometheus makes of the metrics.
+/// The metrics in Debian's Prometheus.
 @Suite(
     "Metrics and Prometheus", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct MetricsTests {
     private static let checker = Program.path(of: "promtool")
     private static let canScrape = Program.path(of: "prometheus") != nil && Program.path(of: "socat") != nil
 
-    @Test("promtool finds nothing to say", .enabled(if: checker != nil, "promtool is not installed (prometheus)"))
+    @Test("promtool reports no problem", .enabled(if: checker != nil, "promtool is not installed (prometheus)"))
     func promtool() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -21,7 +21,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("Prometheus scrapes the way the page says", .enabled(if: canScrape, "prometheus or socat is not installed"))
+    @Test("Prometheus scrapes as described in the page", .enabled(if: canScrape, "prometheus or socat is not installed"))
     func scrape() async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -57,7 +57,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("node_exporter's file is written whole, and goes when the daemon does") func textfile() async throws {
+    @Test("node_exporter's file is written atomically, and removed when the daemon ends") func textfile() async throws {
         try await LocalDaemon.with { daemon in
             let script = "\(Checkout.root)/Examples/metrics/textfile"
             let environment = daemon.environment.merging(["HEXLIST": Checkout.hexlist]) { $1 }

@@ -2,12 +2,12 @@ import Foundation
 import Testing
 
 extension TroubledNetworks {
-    /// The network, avahi-daemon or the other machine goes away in the middle of a bulk send, and comes back.
+    /// The network, avahi-daemon or the other machine fails during a bulk send, and returns.
     @Suite("Network faults")
     struct NetworkFaults {
         private static func names(_ count: Int) -> [String] { (1...count).map { "hex \($0)" } }
 
-        /// h1 sends to h2 as fast as it can while `fault` happens; then everything has to be there without help.
+        /// h1 sends to h2 at full speed during `fault`. Afterwards all hexes must arrive without help.
         private static func sending(
             _ count: Int, padding: Int = 500, _ lab: Lab, to peer: String, while fault: () async throws -> Void
         ) async throws {
@@ -33,7 +33,7 @@ extension TroubledNetworks {
             }
         }
 
-        /// Breaks something until the sender has seen it, and 10 s longer. What waits is still to be sent.
+        /// Applies a fault until the sender has noticed it, plus 10 s. Queued hexes are sent afterwards.
         private static func interruption(_ lab: Lab, _ breaks: [String], _ mends: [String]) async throws {
             let before = try await lab.memory("h1")
             try await lab.run(breaks)
@@ -49,7 +49,7 @@ extension TroubledNetworks {
 
         private static func rest(_ seconds: Int) async throws { try await Task.sleep(for: .seconds(seconds)) }
 
-        @Test("the cable loses everything for two seconds")
+        @Test("the cable drops all packets for two seconds")
         func shortSilence() async throws {
             try await Self.withTrust { lab, uuid in
                 try await Self.sending(4_000, lab, to: uuid.other) {
@@ -61,7 +61,7 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "the cable is pulled, or loses everything, for longer than a session lives",
+            "the cable is unplugged, or drops all packets, longer than a session's timeout",
             .enabled(if: LongTests.areWanted, LongTests.reason), arguments: ["silent", "down"])
         func longSilence(how: String) async throws {
             try await Self.withTrust { lab, uuid in
@@ -71,7 +71,7 @@ extension TroubledNetworks {
             }
         }
 
-        @Test("a receiver that stands still for longer than a session lives", .enabled(if: LongTests.areWanted, LongTests.reason))
+        @Test("a receiver frozen longer than a session's timeout", .enabled(if: LongTests.areWanted, LongTests.reason))
         func stopped() async throws {
             try await Self.withTrust { lab, uuid in
                 try await Self.sending(8_000, padding: 2_000, lab, to: uuid.other) {
@@ -81,7 +81,7 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "avahi-daemon of either side is killed and comes back", .enabled(if: LongTests.areWanted, LongTests.reason),
+            "avahi-daemon on either side is killed and restarted", .enabled(if: LongTests.areWanted, LongTests.reason),
             arguments: ["h1", "h2"])
         func avahi(host: String) async throws {
             try await Self.withTrust { lab, uuid in
@@ -92,7 +92,7 @@ extension TroubledNetworks {
                         try await lab.run(["avahi", host, "start"])
                     }
                 }
-                // The session lived on: nobody was away.
+                // The session stayed open: no peer was away.
                 let since: [EventRow] = try await lab.rows("h1", "events", "--since", "\(before)")
                 #expect(!since.contains { $0.type == "peer.down" })
             }
@@ -114,7 +114,7 @@ extension TroubledNetworks {
             }
         }
 
-        @Test("a receiver that comes back on another port, while 1 000 rows wait, is found and not pestered")
+        @Test("a receiver that returns on another port while 1 000 rows wait is found with few dials")
         func anotherPort() async throws {
             try await Self.withTrust { lab, uuid in
                 try await lab.kill("h2")
@@ -133,7 +133,7 @@ extension TroubledNetworks {
         }
 
         @Test(
-            "a peer that hangs up each time is dialled less and less often: in a minute no more than 12 times",
+            "a peer that disconnects each time is dialled with growing pauses: at most 12 times a minute",
             .enabled(if: LongTests.areWanted, LongTests.reason))
         func dials() async throws {
             try await Lab.with("h1", "h2") { lab in

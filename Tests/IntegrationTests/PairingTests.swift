@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Two real daemons on loopback, and people before real terminals.
+/// Two real daemons on loopback, and two users on real terminals.
 @Suite(
     "Pairing with the programs", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
 struct PairingWithPrograms {
-    /// Two daemons that see each other.
+    /// Two daemons that have found each other.
     private struct Two {
         var one: LocalDaemon
         var other: LocalDaemon
@@ -46,7 +46,7 @@ struct PairingWithPrograms {
             return trusts
         }
 
-        /// Waits until the other one shows digits, and gives them.
+        /// Waits until the other side shows digits, and returns them.
         func digitsOfOther() async throws -> String {
             try await eventualValue("the other one shows digits") {
                 let list = try await other.hexlist("pair", "--list", "--json").out
@@ -64,7 +64,7 @@ struct PairingWithPrograms {
         try await TerminalCommand.run([Checkout.hexlist, "pair"] + arguments, environment: local.environment, steps: steps, typed: typed)
     }
 
-    @Test("two people before two terminals see the same digits, say yes, and both are told")
+    @Test("two users on two terminals see the same digits, confirm, and both are notified")
     func twoTerminals() async throws {
         try await Two.with { two in
             async let here = Self.pair(two.one, two.uuidOfOther, steps: [.init(wait: Self.question, type: "yes\n")])
@@ -80,7 +80,7 @@ struct PairingWithPrograms {
         }
     }
 
-    @Test("the digits typed at the question are a yes, others are asked about again; a peer that is trusted already is said to be")
+    @Test("typing the digits confirms, other digits ask again; an already trusted peer is reported")
     func digitsTyped() async throws {
         try await Two.with { two in
             for isFirst in [true, false] {
@@ -97,7 +97,7 @@ struct PairingWithPrograms {
         }
     }
 
-    @Test("after a no one is told that requests are still taken, and before the last try that it is the last; a wait is said once")
+    @Test("after a no, the message says that requests are still accepted, and warns before the last try; waiting is reported once")
     func limits() async throws {
         try await Two.with { two in
             for round in 0..<3 {
@@ -116,7 +116,7 @@ struct PairingWithPrograms {
         }
     }
 
-    @Test("one side unattended: a script lists the digits and confirms with what the other screen shows")
+    @Test("one side unattended: a script lists the digits and confirms with those of the other screen")
     func unattended() async throws {
         try await Two.with { two in
             let waiting = try RunningCommand([Checkout.hexlist, "pair", "--json"], environment: two.other.environment)
@@ -128,7 +128,7 @@ struct PairingWithPrograms {
             #expect(confirmed.status == 0, "\(confirmed)")
             let asked = try await here
             #expect(asked.status == 0 && asked.out.contains("\n    \(digits)\n"), "\(asked)")
-            // Whether it waited for the other's answer or had it already.
+            // It may have waited for the other's answer or not.
             let next = try await waiting.first { JSONLines.member("state", of: $0) }
             #expect([#""confirmed""#, #""paired""#].contains(next))
             if next != #""paired""# { #expect(try await waiting.first { JSONLines.member("state", of: $0) } == #""paired""#) }
@@ -139,9 +139,9 @@ struct PairingWithPrograms {
         }
     }
 
-    /// Three at a time: after three failures in ten minutes a peer is not taken any more.
+    /// Three at a time: after three failures within ten minutes a peer is refused.
     @Test(
-        "anything but an explicit yes is a no, and both sides are told",
+        "anything but an explicit yes is a no, and both sides are notified",
         arguments: [
             [TerminalCommand.Step.end, TerminalCommand.Step.interrupt, "\n"], ["n\n", "no\n", "maybe\n"],
             ["yess\n", "yes please\n", "\u{1B}[Ayes\n"], ["1\n", "да\n", String(repeating: "y", count: 2_000) + "\n"],
@@ -150,7 +150,7 @@ struct PairingWithPrograms {
         try await Two.with { two in
             for text in typed {
                 async let asking = two.other.hexlist("pair", two.uuidOfOne)
-                // After another word it continues to take requests; the end of the input and Ctrl-C end it.
+                // After other input it continues to accept requests. The end of the input and Ctrl-C end it.
                 var steps = [TerminalCommand.Step(wait: Self.question, type: text)]
                 if text.hasSuffix("\n") { steps.append(.init(wait: "You said no", type: TerminalCommand.Step.interrupt)) }
                 let answered = try await Self.pair(two.one, steps: steps)
@@ -165,7 +165,7 @@ struct PairingWithPrograms {
         }
     }
 
-    @Test("what was typed before the question is no answer to it")
+    @Test("input typed before the prompt does not answer it")
     func typedAhead() async throws {
         try await Two.with { two in
             let typed = two.one.folder.path + "/typed"
@@ -182,7 +182,7 @@ struct PairingWithPrograms {
         }
     }
 
-    @Test("a code that is not the one shown is a no")
+    @Test("wrong digits are a no")
     func wrongCode() async throws {
         try await Two.with { two in
             async let waiting = two.one.hexlist("pair", two.uuidOfOther)
@@ -200,7 +200,7 @@ struct PairingWithPrograms {
     }
 
     @Test(
-        "nobody answers: after two minutes it is a no on both sides",
+        "without an answer it is a no on both sides after two minutes",
         .enabled(if: ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1", "takes two minutes: HEXLIST_LONG_TESTS=1"))
     func timeout() async throws {
         try await Two.with { two in

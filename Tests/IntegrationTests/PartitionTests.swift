@@ -1,12 +1,11 @@
 import Testing
 
-/// Connections and networks that fail between daemons that have a lot to say: programs of Tests/Faults. Both choose at random, from a
-/// seed they print.
+/// Programs of Tests/Faults: connections and networks that fail between busy daemons. Both choose at random, with a seed they print.
 @Suite(
     "A network that falls apart", .serialized, .rigLimit(long: 60),
     .ifBuilt)
 struct PartitionTests {
-    @Test("three machines, links that are cut and healed, frames that are lost, repeated and late", .ifRuns("partitions"))
+    @Test("three machines, links cut and healed, frames lost, repeated and delayed", .ifRuns("partitions"))
     func partitions() async throws {
         try await Rig.run("partitions", long: ["--rounds", "60", "--longest", "60"])
     }

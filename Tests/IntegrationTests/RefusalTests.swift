@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension StrangeMachines {
-    @Suite("Refused for now")
+    @Suite("Temporary refusals")
     struct RefusedForNow {
-        @Test("who was refused for an hour is tried again at once when the other side takes more: by SIGHUP, by room in the tray, by trust")
+        @Test("a peer refused for an hour retries at once when hexes are accepted again: after SIGHUP, freed space, trust")
         func triedAtOnce() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await lab.configure("h2", "name: h2\nreceiveFrom: trusted\n")
@@ -44,7 +44,7 @@ extension StrangeMachines {
             }
         }
 
-        /// Waits until the first row of h1's outbox is refused with that code, and tells that it would wait for long.
+        /// Waits until the first row of h1's outbox is refused with that code, and is to wait long.
         private func refused(_ code: String, _ lab: Lab) async throws {
             let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError?.hasPrefix(code) == true && $0.first?.nextAttemptAt != nil }
             #expect(rows.first?.state == "queued")

@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// The reasons that `send`, `outbox`, `status` and `peers` of the real programs give for a hex that is not delivered yet.
+/// Reasons for undelivered hexes in `send`, `outbox`, `status` and `peers` of the real programs.
 @Suite(
     "Why a hex is not there yet", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
 struct SendReasonTests {
-    @Test("a peer that is away: why, since when, and what the row is; taken back it is done, and a rerun with its key says what was there")
+    @Test("an absent peer: the reason and since when; a cancelled row is done, and a rerun with its key reports the earlier result")
     func away() async throws {
         try await TwoDaemons.with(isBobThere: false) { two in
             let send = ["--to", "local", "--key", "k", "--description", "to read", "https://example.org/a"]
@@ -16,7 +16,7 @@ struct SendReasonTests {
             #expect(
                 sent.err.contains("It is delivered by itself when local is back. `hexlist outbox cancel 1` takes it back."), "\(sent)")
 
-            // Trusted peers are listed before strangers; this list has no others.
+            // Trusted peers are listed before strangers. This list has trusted ones only.
             let peers = try await two.ada.hexlist("peers")
             #expect(peers.out.contains("away") && peers.out.contains("last seen 2"), "\(peers)")
             #expect(try await two.ada.hexlist("peers", "--json").out.isEmpty)
@@ -45,7 +45,7 @@ struct SendReasonTests {
     }
 
     @Test(
-        "what `send` says of a refusal is what the outbox says later; a name stays that of the peer that was blocked, or is trusted no more"
+        "`send` and `outbox` show the same reason of a refusal; a name stays with a peer that was blocked or is no longer trusted"
     )
     func refused() async throws {
         try await TwoDaemons.with { two in
@@ -59,25 +59,25 @@ struct SendReasonTests {
             #expect(listed.out.contains("example.org") && listed.out.contains(reason), "\(listed)")
             #expect(try await two.ada.hexlist("status").out.contains("1 refused"))
 
-            // bob's own word on her, by the alias she had.
+            // bob's own setting for her, by her old alias.
             let blocked = try await two.bob.hexlist("send", "--to", "ada", "https://example.org/")
             #expect(blocked.status == 2 && blocked.err.contains("ada is blocked here") && blocked.err.contains(ada), "\(blocked)")
             #expect(try await two.bob.hexlist("peer", "unblock", "ada").out.contains("ada is a stranger now"))
-            // She has to come back first: only she knows where the other is.
+            // She must return first, because only she knows the other's address.
             let stranger = try await two.bob.hexlist("send", "--to", "ada", "--wait", "queued", "https://example.org/1")
             #expect(stranger.status == 0 && stranger.out.contains("ada (stranger)"), "\(stranger)")
         }
     }
 
-    @Test("a held hex is delivered: the list of what waits leaves it out, --json and --all have it, and one is told how it gets in")
+    @Test("a held hex is delivered: `outbox` omits it, --json and --all show it, and the message says how it gets into the inbox")
     func held() async throws {
         try await TwoDaemons.with { two in
             #expect(try await two.bob.hexlist("peer", "untrust", "ada").status == 0)
-            // The session ended with the trust: the next one is dialled.
+            // The session ended with the trust. The next one is dialled.
             let sent = try await two.send(["--to", "local", "--description", "held one", "https://example.org/"])
             #expect(sent.status == 3 && sent.out.contains("delivered, and kept out of the inbox there"), "\(sent)")
             #expect(sent.err.contains("`hexlist pair` there, `hexlist pair local` here"), "\(sent)")
-            // The sender is told of the receipt before it is written down.
+            // The sender is notified of the receipt before the commit.
             try await Patience.until(or: "it is listed") { try await two.ada.hexlist("outbox").out.isEmpty }
             #expect(try await two.ada.hexlist("outbox", "--all").out.contains("held one"))
             #expect(try await two.ada.hexlist("outbox", "--json").out.contains(#""state":"held""#))
@@ -85,7 +85,7 @@ struct SendReasonTests {
         }
     }
 
-    @Test("a hex that was sent on reads who forwarded it")
+    @Test("a forwarded hex shows the forwarding peer")
     func forwarded() async throws {
         try await TwoDaemons.with { two in
             #expect(try await two.send("https://example.org/").status == 0)
@@ -96,7 +96,7 @@ struct SendReasonTests {
         }
     }
 
-    @Test("on a terminal it is said after a second what a send waits for")
+    @Test("on a terminal the reason for waiting is shown after a second")
     func waiting() async throws {
         try await TwoDaemons.with { two in
             let status = try #require(try JSONLines.decode(try await two.bob.hexlist("status", "--json").out, as: StatusRow.self).first)
@@ -108,13 +108,13 @@ struct SendReasonTests {
                 steps: [.init(wait: "Waiting for local: on its way, not confirmed yet.", type: "")])
             #expect(sent.status == 3, "\(sent)")
             #expect(sent.out.contains("Ctrl-C ends the waiting; it stays in the outbox and goes on."), "\(sent)")
-            // If standard error is no terminal, nothing is noted.
+            // Without a terminal on standard error nothing is shown.
             let quiet = try await Command.run(command.replacing(["5s"], with: ["2s"]), environment: two.ada.environment)
             #expect(quiet.status == 3 && !quiet.err.contains("Waiting for"), "\(quiet)")
         }
     }
 
-    @Test("a key whose name lives on under another: a send to it says so, and a former installation nobody named is in nobody's way")
+    @Test("a gone key whose name another key uses: the message says so, and unnamed former installations do not interfere")
     func installedAnew() async throws {
         try await TwoDaemons.with(isBobThere: false) { two in
             try await LocalDaemon.with { anew in
@@ -134,7 +134,7 @@ struct SendReasonTests {
         }
     }
 
-    @Test("where systemd's user manager has the unit, a daemon that is not there is started by it")
+    @Test("a daemon that is not running is started by systemd's user manager if it has the unit")
     func startedBySystemd() async throws {
         try await LocalDaemon.with { daemon in
             let (home, runtime) = ("\(daemon.folder.path)/home", "\(daemon.folder.path)/run")

@@ -5,7 +5,7 @@ import Testing
 extension TwoMachines {
     @Suite("Trust")
     struct TrustOnTheNetwork {
-        @Test("a stranger's hexes are held; trusting it moves them to the inbox in their order")
+        @Test("a stranger's hexes are held; trusting it moves them to the inbox in order")
         func heldUntilTrusted() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -35,7 +35,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("a blocked peer is refused, and said so; unblocked, it is a stranger again")
+        @Test("a blocked peer is refused and notified; unblocked, it is a stranger again")
         func blocked() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -60,7 +60,7 @@ extension TwoMachines {
             }
         }
 
-        @Test("a name two strangers share is ambiguous, an unknown one is not found, and a UUID always works")
+        @Test("a name shared by two strangers is ambiguous, an unknown one is not found, and a UUID always works")
         func names() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 try await lab.configure("h2", "name: twin\n")
@@ -78,16 +78,16 @@ extension TwoMachines {
                 #expect(try await lab.status("h1").outbox.values.allSatisfy { $0 == 0 })
 
                 try await lab.hexlist("h1", "send", "--to", two, "https://example.org/", expecting: 3)
-                // Once one of them is trusted, the name means that one.
+                // Once one of them is trusted, the name refers to it.
                 try await lab.hexlist("h1", "peer", "trust", two)
                 let sent: [SendRow] = try await lab.rows("h1", "send", "--to", "twin", "https://example.org/", expecting: 3)
                 #expect(sent.map(\.peer) == [two])
-                // Eight digits are not enough where nobody can be asked.
+                // Without a terminal for the prompt eight digits are not enough.
                 try await lab.hexlist("h1", "peer", "trust", String(three.prefix(8)), expecting: 2)
             }
         }
 
-        @Test("a roster taken to another machine trusts the same keys there, before they ever met, and no other key")
+        @Test("a roster imported on another machine trusts the same keys before they ever met, and no others")
         func roster() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 let uuid = try await lab.startAndMeet()
@@ -99,7 +99,7 @@ extension TwoMachines {
                 let line = try #require(lines.first)
                 let key = try #require(JSONLines.member("fingerprint", of: line)).filter { $0 != "\"" }
                 #expect(line.contains(uuid.other) && line.contains(#""alias":"bob""#) && line.contains(#""trust":"trusted""#))
-                // An entry with h1's own name and another key.
+                // An entry with h1's name and another key.
                 let name = try await lab.status("h1").name
                 let ownKey = try #require(JSONLines.member("fingerprint", of: try await lab.hexlist("h1", "id", "--json").out)).filter {
                     $0 != "\""
@@ -116,7 +116,7 @@ extension TwoMachines {
                 let taken = try await lab.run(
                     ["hexlist", "h3", "peers", "import", "-"], input: Array("\(line)\n\n\(other)\n\(wrong)\n".utf8), expecting: 2)
                 #expect(taken.err.contains("line 4: wrongKey"))
-                // The announcement of h2 that is still there becomes a ghost next to the peer.
+                // The remaining announcement of h2 becomes a ghost beside the peer.
                 let all: [PeerRow] = try await lab.rows("h3", "peers", "--all")
                 let known = all.filter { $0.uuid == uuid.other && $0.state != "ghost" }
                 #expect(known.map(\.trust) == ["trusted"])

@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// A rule for all sources of tests: every wait ends by itself, and by cancellation. One that does not holds up the whole run, on the one
-/// machine that is slow enough. `eventually`, `eventualValue`, `called` and `DispatchSemaphore.take` (TestSupport) are the waits there are.
+/// A rule for all test sources: each wait is bounded and can be cancelled. An unbounded one blocks the whole run on the one machine that is
+/// slow enough. The permitted waits are `eventually`, `eventualValue`, `called` and `DispatchSemaphore.take` (TestSupport).
 @Suite("Waits of tests") struct WaitTests {
     private struct Rule {
         /// The kind of wait, for the message.
         var name: String
         var pattern: String
-        /// Whether the pattern is for conditions of `while` alone.
+        /// Whether the pattern applies to conditions of `while` only.
         var isCondition = false
-        /// Code it finds that ends all the same: a part of "file: line", with the reason.
+        /// Code that matches but is bounded: a part of "file: line", with the reason.
         var exceptions: [String: String] = [:]
     }
 
@@ -70,7 +70,7 @@ import Testing
             ]),
     ]
 
-    @Test("every wait of a test has a bound and can be cancelled") func waits() throws {
+    @Test("every wait of a test is bounded and can be cancelled") func waits() throws {
         var used: Set<String> = []
         for file in try Self.files() where file != "IntegrationTests/WaitTests.swift" {
             let source = try String(contentsOfFile: "\(Checkout.root)/Tests/\(file)", encoding: .utf8)
@@ -85,8 +85,8 @@ import Testing
         #expect(unused.isEmpty, "exceptions that nothing needs: \(unused.sorted())")
     }
 
-    /// A time limit cancels a test, and says which one it was.
-    @Test("every suite of asynchronous tests has a time limit, of its own or of the suite it is in") func limits() throws {
+    /// A time limit cancels a test and names it.
+    @Test("every suite of asynchronous tests, or its parent suite, has a time limit") func limits() throws {
         for file in try Self.files() {
             let source = try String(contentsOfFile: "\(Checkout.root)/Tests/\(file)", encoding: .utf8)
             guard source.contains("@Test"), source.contains("await ") else { continue }
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(
-        "the rule finds each kind of wait without an end",
+        "the rule finds each kind of unbounded wait",
         arguments: [
             "while await two.node.waiting.all == 0 { await Task.yield() }",
             "while try await !holds() {\n    await Task.yield()\n}",
@@ -126,7 +126,7 @@ import Testing
     func finds(source: String) throws { #expect(try !Self.offences(in: source).isEmpty) }
 
     @Test(
-        "and nothing else",
+        "and no other code",
         arguments: [
             "try await eventually(\"the hex waits\") { await two.node.waiting.all > 0 }",
             "try done.take()",
@@ -144,7 +144,7 @@ import Testing
         ($0, try NSRegularExpression(pattern: $0.pattern))
     }
 
-    /// The lines, without indentation, in which a wait of one of the rules begins. Comments are left out.
+    /// The lines, without indentation, in which a wait of one of the rules begins. Comments are ignored.
     private static func offences(in source: String) throws -> [(rule: Rule, line: String)] {
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
         let code = lines.map { $0.drop { $0 == " " }.hasPrefix("//") ? "" : String($0) }.joined(separator: "\n") as NSString
@@ -160,8 +160,8 @@ import Testing
         }
     }
 
-    /// The conditions of `while`, from that word on: up to the brace of the body, or behind `repeat` to the end of the line. Closures in them
-    /// stand between parentheses.
+    /// The conditions of `while`, including that word: up to the brace of the body, or after `repeat` to the end of the line. Closures in
+    /// them are in parentheses.
     private static func conditions(in code: NSString) -> [NSRange] {
         let (open, close, brace, line) = (unichar(40), unichar(41), unichar(123), unichar(10))
         var ranges: [NSRange] = []

@@ -1,14 +1,13 @@
 import Foundation
 import Testing
 
-/// Each kind of wrong input gives a message that says what to do and the exit code scripts rely on, and loses nothing.
-/// On loopback, with no namespaces.
+/// Each kind of wrong input gives a message with advice and the documented exit code, and loses no data. On loopback, without namespaces.
 @Suite(
     "Wrong input", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
 struct WrongInput {
     @Test(
-        "no daemon: status 5, in one or two lines that name it",
+        "no daemon: status 5, with a message of one or two lines that names it",
         arguments: [["status"], ["peers"], ["inbox"], ["send", "--to", "x", "https://a.example"]])
     func noDaemon(arguments: [String]) async throws {
         try await LocalDaemon.with { local in
@@ -21,7 +20,7 @@ struct WrongInput {
     }
 
     @Test(
-        "a configuration with a mistake: status 2, the file and what is wrong in it",
+        "an invalid configuration: status 2, with the file and the error",
         arguments: [
             (yaml: "name: local\nrecieveFrom: held\n", words: ["recieveFrom", "receiveFrom"]),
             (yaml: "limits:\n  heldHexPerPeer: 3\n", words: ["heldHexPerPeer", "heldHexesPerPeer"]),
@@ -41,7 +40,7 @@ struct WrongInput {
         }
     }
 
-    @Test("a file is checked without a daemon, and said to be refused by one that runs; each value says where it comes from")
+    @Test("a configuration is checked without a daemon, and reported as refused by a running one; each value shows its source")
     func checkedConfiguration() async throws {
         try await LocalDaemon.with { local in
             let path = "\(local.folder.path)/config.yaml"
@@ -72,7 +71,7 @@ struct WrongInput {
         }
     }
 
-    @Test("hexlist by itself: status 0, with what is new and what to try, or how a daemon is started")
+    @Test("hexlist without a command: status 0, with news and suggestions, or how to start a daemon")
     func alone() async throws {
         try await LocalDaemon.with { local in
             let without = try await Command.run([Checkout.hexlist], environment: local.environment)
@@ -86,7 +85,7 @@ struct WrongInput {
         }
     }
 
-    @Test("a slip in a command, an option or a peer's name says what was perhaps meant")
+    @Test("a typing error in a command, an option or a peer's name gets a suggestion")
     func slips() async throws {
         try await LocalDaemon.with { local in
             try await local.running {
@@ -103,7 +102,7 @@ struct WrongInput {
         }
     }
 
-    @Test("a port in use: status 1, its number and what to do")
+    @Test("a port in use: status 1, with its number and advice")
     func portInUse() async throws {
         try await LocalDaemon.with { first in
             try await first.running {
@@ -133,13 +132,13 @@ struct WrongInput {
         }
     }
 
-    @Test("a state folder that cannot be used: status 1, its path", arguments: [StateFault.isFile, .isClosed])
+    @Test("an unusable state folder: status 1, with its path", arguments: [StateFault.isFile, .isClosed])
     func stateFolder(fault: StateFault) async throws {
         try await LocalDaemon.with { local in
             switch fault {
             case .isFile: try local.folder.write("not a folder", to: "state")
             case .isClosed:
-                // Root opens what is closed to others; a folder inside a file is closed to root as well.
+                // Root can open folders closed to others, but not a folder inside a file.
                 guard getuid() != 0 else {
                     try local.folder.write("not a folder", to: "parent")
                     let output = try await local.refused("--state-dir", "\(local.folder.path)/parent/state")
@@ -159,10 +158,11 @@ struct WrongInput {
 
     enum StateFault: Sendable { case isFile, isClosed }
 
-    @Test("a database that is not one, or not ours, is refused and left as it was", arguments: [StoreFault.isText, .isAnotherProgrammes])
+    @Test(
+        "a file that is not a database, or not ours, is refused and left unchanged", arguments: [StoreFault.isText, .isAnotherProgrammes])
     func database(fault: StoreFault) async throws {
         try await LocalDaemon.with { local in
-            // A folder as a first start makes it, with its identity.
+            // A folder after a first start, with its identity.
             try await local.running {}
             for file in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: local.store + file) {
                 try FileManager.default.removeItem(atPath: local.store + file)
@@ -186,7 +186,7 @@ struct WrongInput {
 
     enum StoreFault: Sendable { case isText, isAnotherProgrammes }
 
-    @Test("a store on a disk that is not mounted is refused until it is; one that is lost is made anew on purpose only")
+    @Test("a store on an unmounted disk is refused until it is mounted; a lost one is only recreated on request")
     func absentStore() async throws {
         try await LocalDaemon.with { local in
             try await local.running {
@@ -224,7 +224,7 @@ struct WrongInput {
         }
     }
 
-    @Test("an identity that is damaged, or open to others, is refused and left as it was", arguments: [true, false])
+    @Test("an identity that is damaged, or readable by others, is refused and left unchanged", arguments: [true, false])
     func identity(isDamaged: Bool) async throws {
         try await LocalDaemon.with { local in
             try await local.running {}
@@ -241,7 +241,7 @@ struct WrongInput {
         }
     }
 
-    @Test("bad usage is status 2, an unknown hex or peer status 6, each with its name")
+    @Test("usage errors have status 2, an unknown hex or peer status 6, each with its name")
     func usage() async throws {
         try await LocalDaemon.with { local in
             try await local.running {
@@ -263,12 +263,12 @@ struct WrongInput {
         }
     }
 
-    @Test("with no bus at all the daemon runs and says what is missing; SIGTERM ends it with status 0")
+    @Test("without a D-Bus bus the daemon runs and reports that; SIGTERM ends it with status 0")
     func withoutBus() async throws {
         try await LocalDaemon.with { local in
             let status = try await local.running {
                 var row: StatusRow?
-                // The bus is looked for beside the start.
+                // The bus is looked up in parallel to the start.
                 try await Patience.until(or: "\(String(describing: row))") {
                     row = try JSONLines.decode(try await local.hexlist("status", "--json").out, as: StatusRow.self).first
                     return row?.avahi.state == "unavailable"
@@ -286,7 +286,7 @@ struct WrongInput {
         return try #require(try JSONLines.decode(output.out, as: StatusRow.self).first).port
     }
 
-    /// Whether a text is one or two lines for people, apart from earlier log lines: no stack trace, no Swift type.
+    /// Whether a text is one or two readable lines, apart from earlier log lines: no stack trace, no Swift type.
     private func isShort(_ text: String) -> Bool {
         let lines = text.split(separator: "\n")
         return !lines.isEmpty && lines.count <= 6 && !text.contains("HexlistError") && !text.contains("Swift.")

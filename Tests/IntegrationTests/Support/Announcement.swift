@@ -1,8 +1,8 @@
 import Foundation
 
-/// One announced service as seen by avahi-browse, a program that is not ours.
+/// An announced service as seen by avahi-browse, an independent program.
 struct Announcement: Sendable {
-    /// Whether the record is of IPv6; `nil` if the line named no family.
+    /// Whether the record is of IPv6; `nil` if the line has no IP version.
     var isIPv6: Bool?
     var name: String
     var host: String
@@ -10,7 +10,7 @@ struct Announcement: Sendable {
     var port: Int
     var txt: [String: String]
 
-    /// A line of `avahi-browse --resolve --parsable`; `nil` for other lines than those with a resolved service.
+    /// Parses a line of `avahi-browse --resolve --parsable`; `nil` for lines other than a resolved service.
     init?(line: String) {
         // =;eth0;IPv4;name;_hexlist._tcp;local;host.local;address;port;"key=value" "key=value"
         let fields = line.split(separator: ";", maxSplits: 9, omittingEmptySubsequences: false).map(String.init)
@@ -27,7 +27,7 @@ struct Announcement: Sendable {
         }
     }
 
-    /// `\032` is the byte 32, `\.` a dot.
+    /// Decodes `\032` as byte 32 and `\.` as a dot.
     private static func unescape(_ text: String) -> String {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -46,7 +46,7 @@ struct Announcement: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Browses from a host until so many different announcements (name, family) satisfied `isWanted`: those.
+    /// Browses from a host until the given number of different announcements (name, IP version) satisfy `isWanted`, and returns them.
     @discardableResult
     static func `await`(
         _ count: Int, on host: String, of lab: Lab, where isWanted: (Announcement) -> Bool
@@ -54,10 +54,11 @@ struct Announcement: Sendable {
         try await look(on: host, of: lab) { $0.filter(isWanted).count >= count }.filter(isWanted)
     }
 
-    /// Browses from a host until the announcements (one for each name and family) that one look found are as wanted: those.
+    /// Browses from a host repeatedly until one listing has the expected announcements (one for each name and IP version), and returns
+    /// them.
     ///
-    /// avahi-browse resolves each service once, and ends where its avahi-daemon goes: what failed then, was still another, or changed
-    /// after, only a look begun later shows.
+    /// avahi-browse resolves each service once and exits when its avahi-daemon does. A resolution that failed, or changed later, is only
+    /// seen by another run.
     @discardableResult
     static func look(
         on host: String, of lab: Lab, until areWanted: ([Announcement]) -> Bool

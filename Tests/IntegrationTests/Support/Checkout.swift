@@ -5,7 +5,7 @@ enum Checkout {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
 
-    /// The folder with hexlistd and hexlist: HEXLIST_BIN, or where this test program was built, beside them.
+    /// The folder with hexlistd and hexlist: HEXLIST_BIN, or the folder of this test program.
     static let programs: String = {
         if let folder = ProcessInfo.processInfo.environment["HEXLIST_BIN"], !folder.isEmpty { return folder }
         return URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
@@ -19,7 +19,7 @@ enum Checkout {
 
 /// A program of the system.
 enum Program {
-    /// - Returns: `nil` where it is not installed.
+    /// - Returns: `nil` if it is not installed.
     static func path(of name: String) -> String? {
         ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
     }

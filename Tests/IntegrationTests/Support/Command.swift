@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// Runs programs, each under a time limit (`timeout` of coreutils), so that no test can hang on one.
+/// Runs programs, each with a time limit (`timeout` of coreutils), so that no test can hang on one.
 enum Command {
     struct Output: Sendable, CustomStringConvertible {
         var command: String
@@ -18,16 +18,16 @@ enum Command {
         init(_ description: String) { self.description = description }
     }
 
-    /// Runs to the end.
+    /// Runs the command until it exits.
     /// - Parameters:
-    ///   - seconds: after which it is ended; the status is 124 then.
-    ///   - environment: on top of this process's own.
+    ///   - seconds: the time limit; the status is 124 after it.
+    ///   - environment: additions to this process's environment.
     static func run(
         _ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:], seconds: Int = Patience.command
     ) async throws -> Output {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
-        // Files, not pipes: however much it prints, it is never held up by a reader.
+        // Files instead of pipes, so that a long output never blocks the program.
         try Data(input).write(to: folder.url("in"))
         let files = [try FileHandle(forReadingFrom: folder.url("in")), try folder.newFile("out"), try folder.newFile("err")]
         defer { for file in files { try? file.close() } }
@@ -39,9 +39,8 @@ enum Command {
             command: arguments.joined(separator: " "), status: status, out: try folder.text("out"), err: try folder.text("err"))
     }
 
-    /// Starts the command under its time limit. `--foreground` passes a signal on once, to the command, and not a second time to its
-    /// process group. The command has so long after SIGTERM, the test's too, before it is killed; hexlistd takes 15 s for its stop at the
-    /// most.
+    /// Starts the command with its time limit. `--foreground` passes a signal on once, to the command, not also to its process group. After
+    /// SIGTERM the command has some seconds before it is killed; hexlistd takes at most 15 s to stop.
     static func start(
         _ arguments: [String], _ environment: [String: String], _ seconds: Int, input: CInt? = nil, output: CInt, errors: CInt
     ) throws -> ChildProcess {
@@ -51,15 +50,15 @@ enum Command {
     }
 }
 
-/// A program whose lines are read as they come: how tests wait for something to happen.
+/// A program whose output is read line by line, so that tests can wait for a line.
 final class RunningCommand: Sendable {
     private let child: ChildProcess
     private let lines: AsyncStream<String>
     private let command: String
 
     /// - Parameters:
-    ///   - input: standard input, which stays the caller's to close; /dev/null for `nil`.
-    ///   - seconds: the time after which it is ended, and a wait for a line fails.
+    ///   - input: standard input, closed by the caller; /dev/null if `nil`.
+    ///   - seconds: the time after which the program is ended and a wait for a line fails.
     init(_ arguments: [String], environment: [String: String] = [:], input: CInt? = nil, seconds: Int = Patience.command) throws {
         command = arguments.joined(separator: " ")
         let pipe = Pipe()
@@ -68,7 +67,7 @@ final class RunningCommand: Sendable {
         child = try Command.start(
             arguments, environment, seconds, input: input, output: writer.fileDescriptor, errors: writer.fileDescriptor)
         let (lines, linesContinuation) = AsyncStream.makeStream(of: String.self)
-        // A thread of its own: a `readabilityHandler` was seen to miss the end of a pipe, and its test waited for ever.
+        // A thread of its own, because a `readabilityHandler` missed the end of a pipe and the test waited for ever.
         Thread.detachNewThread {
             let reader = pipe.fileHandleForReading
             var splitter = LineSplitter()
@@ -82,7 +81,7 @@ final class RunningCommand: Sendable {
         self.lines = lines
     }
 
-    /// The first line that `match` makes something of. Lines before it are gone.
+    /// The first line for which `match` returns a value. Earlier lines are discarded.
     func first<Result>(_ match: (String) throws -> Result?) async throws -> Result {
         var seen: [String] = []
         let result = try await firstIfAny { line -> Result? in
@@ -96,7 +95,7 @@ final class RunningCommand: Sendable {
             "`\(command)` ended, or its time was up, before the line that was waited for. It said:\n\(seen.joined(separator: "\n"))")
     }
 
-    /// - Returns: `nil` where it ended, or its time was up, before such a line.
+    /// - Returns: `nil` if the program or its time ended before such a line.
     func firstIfAny<Result>(_ match: (String) throws -> Result?) async throws -> Result? {
         for await line in lines {
             if let result = try match(line) { return result }
@@ -104,7 +103,7 @@ final class RunningCommand: Sendable {
         return nil
     }
 
-    /// Sends SIGTERM, to its own process, and waits for its end.
+    /// Sends SIGTERM to the program's own process and waits for its end.
     @discardableResult
     func stop() async -> Int32 {
         child.signal(SIGTERM)
@@ -117,7 +116,7 @@ final class RunningCommand: Sendable {
     var identifier: Int32 { child.identifier }
 }
 
-/// Bytes into lines.
+/// Splits bytes into lines.
 private struct LineSplitter {
     private var pending = Data()
 
@@ -137,7 +136,7 @@ private struct LineSplitter {
     }
 }
 
-/// A folder of its own for one test, with a short path: a socket's has to fit into 107 bytes.
+/// A test's own folder with a short path, because a socket's path is limited to 107 bytes.
 struct TemporaryFolder: Sendable {
     let path: String
 
@@ -157,6 +156,6 @@ struct TemporaryFolder: Sendable {
 
     func write(_ text: String, to name: String) throws { try Data(text.utf8).write(to: url(name)) }
 
-    /// Removes the file; a failure does not matter.
+    /// Removes the file. A failure does not matter.
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 }

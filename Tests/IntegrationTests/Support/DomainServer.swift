@@ -1,9 +1,9 @@
 import Foundation
 
-/// A DNS server on a host of a lab: that of a company, with a zone of its own.
+/// A company's DNS server on a host of a lab, with its own zone.
 struct DomainServer: Sendable {
     static let domain = "corp.example"
-    /// Seconds; the shortest time hexlistd asks again after.
+    /// Seconds: the shortest interval at which hexlistd repeats a query.
     static let seconds = 5
 
     enum Program: String, Sendable {
@@ -22,8 +22,8 @@ struct DomainServer: Sendable {
         var addresses: [String]
     }
 
-    /// Runs it, and returns once it answers.
-    /// - Parameter seconds: for which dnsmasq's answers hold.
+    /// Runs the server, and returns once it answers.
+    /// - Parameter seconds: the TTL of dnsmasq's answers.
     static func start(
         _ program: Program = .dnsmasq, on host: String, _ entries: [Entry], seconds: Int = DomainServer.seconds,
         folder: TemporaryFolder, of lab: Lab
@@ -59,8 +59,8 @@ struct DomainServer: Sendable {
     // MARK: bind
 
     /// - Parameters:
-    ///   - zone: records of the domain in a zone file's form, without SOA and NS.
-    ///   - options: more of named.conf.
+    ///   - zone: records of the domain in zone file syntax, without SOA and NS.
+    ///   - options: additional lines of named.conf.
     static func startBind(
         on host: String, zone: String, options: String = "", folder: TemporaryFolder, of lab: Lab
     ) async throws -> DomainServer {
@@ -102,10 +102,10 @@ struct DomainServer: Sendable {
 
     func stop() async { await running.stop() }
 
-    /// The host asks the server from now on, and no other.
+    /// Makes this server the host's only resolver.
     static func use(_ address: String, on host: String, folder: TemporaryFolder, of lab: Lab) async throws {
         try folder.write("nameserver \(address)\noptions timeout:1 attempts:1\n", to: "resolv-\(host)")
-        // A link into /run leads nowhere there: each host has a /run of its own.
+        // A link into /run is dangling there, because each host has its own /run.
         let script = """
             place=$(readlink -m /etc/resolv.conf)
             case $place in /run/*) mkdir -p "${place%/*}"; : >> "$place" ;; esac

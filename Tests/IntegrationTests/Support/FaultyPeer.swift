@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Tests/Faults/faulty-peer on a host of a lab: a peer that behaves as it is told, and can be told otherwise at any time.
+/// Tests/Faults/faulty-peer on a host of a lab: a peer with scripted behaviour, which can be changed at any time.
 struct FaultyPeer: Sendable {
-    /// A line it prints.
+    /// A line of its output.
     struct Line: Decodable, Sendable {
         var uuid: String?
         var event: String?
@@ -41,7 +41,7 @@ struct FaultyPeer: Sendable {
         await running.stop()
     }
 
-    /// Dials a hexlistd and sends, to the end: the lines it printed.
+    /// Dials a hexlistd, sends, and returns the printed lines.
     static func send(
         _ what: String, folder: TemporaryFolder, from host: String = "h2", to target: String = "h1", _ arguments: String..., of lab: Lab
     ) async throws -> [Line] {
@@ -53,10 +53,10 @@ struct FaultyPeer: Sendable {
 
     func behave(_ behaviour: String) throws { try folder.write(behaviour, to: "behaviour") }
 
-    /// The next event of a kind; those before it are gone.
+    /// The next event of a kind. Earlier ones are discarded.
     func next(_ event: String) async throws { _ = try await running.first { try Self.line($0).event == event ? true : nil } }
 
-    /// The next Bye with this code; those with another, such as that of an idle session, are gone.
+    /// The next Bye with this code. Byes with other codes, such as that of an idle session, are discarded.
     func nextBye(_ code: String) async throws {
         _ = try await running.first { text -> Line? in
             let line = try Self.line(text)
@@ -64,7 +64,7 @@ struct FaultyPeer: Sendable {
         }
     }
 
-    /// The descriptions of what it stored, in order, a repeat included.
+    /// The descriptions of the stored hexes, in order, including repeats.
     func stored() throws -> [String] {
         guard let text = try? folder.text("stored") else { return [] }
         return text.split(separator: "\n").map(String.init)
@@ -102,8 +102,8 @@ struct BulkSummaryRow: Decodable, Sendable {
 }
 
 extension Lab {
-    /// Hexes with these descriptions, in one stream through the local API; returns once each is durable in the outbox, or, with
-    /// `wait` `stored`, final or unable to go on.
+    /// Queues hexes with these descriptions in one stream through the local API. Returns once each is durable in the outbox, or with `wait`
+    /// `stored` once each is final or cannot continue.
     @discardableResult
     func bulk(
         _ host: String, to peer: String, _ descriptions: [String], padding: Int = 0, wait: String = "queued",
@@ -125,12 +125,12 @@ extension Lab {
         return summary.summary
     }
 
-    /// The rows in this host's outbox that wait or failed.
+    /// The queued and failed rows in this host's outbox.
     func outbox(_ host: String, to peer: String? = nil) async throws -> [OutboxRowShape] {
         try JSONLines.decode(try await run(["hexlist", host, "outbox", "list", "--json"] + (peer.map { ["--to", $0] } ?? [])).out)
     }
 
-    /// The first rows of it: a look that costs the same however many wait.
+    /// The first rows of the outbox, a query whose cost does not depend on the number of rows.
     private func outboxHead(_ host: String) async throws -> [OutboxRowShape] {
         let socket = try await path("socket", on: host)
         let states = ["queued", "sending", "failed", "rejected"].map { "state=\($0)" }.joined(separator: "&")
@@ -142,7 +142,7 @@ extension Lab {
         return try JSONDecoder().decode(Items<OutboxRowShape>.self, from: Data(output.out.utf8)).items
     }
 
-    /// The first 100 rows of the outbox as soon as they are as wanted. Nothing tells of a row that begins to wait, so it is looked at again and again.
+    /// The first 100 rows of the outbox once they are as expected. No event reports that a row begins to wait, so the query is repeated.
     @discardableResult
     func awaitOutbox(
         _ host: String, seconds: Int = Patience.state, _ isWanted: ([OutboxRowShape]) -> Bool
@@ -155,7 +155,7 @@ extension Lab {
         return rows
     }
 
-    /// Waits until nothing is queued at this host any more.
+    /// Waits until no row is queued at this host.
     func awaitDelivered(_ host: String, seconds: Int = Patience.state) async throws {
         var rows: [OutboxRowShape] = []
         try await Patience.until(seconds: seconds, or: "still waiting at \(host): \(rows.prefix(3))") {
@@ -182,7 +182,7 @@ extension Lab {
     }
 }
 
-/// Tests that take longer than an everyday run allows.
+/// Tests that take too long for a normal run.
 enum LongTests {
     static let areWanted = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
     static let reason: Comment = "in `make test-long` only: it waits for the protocol's own times"

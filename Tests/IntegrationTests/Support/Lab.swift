@@ -2,12 +2,12 @@ import Foundation
 import HexlistModel
 import TestSupport
 
-/// Hosts in namespaces with the real programs on them, through Scripts/lab.
+/// Hosts in namespaces running the real programs, made by Scripts/lab.
 struct Lab: Sendable {
     private static let script = "\(Checkout.root)/Scripts/lab"
     private let name: String
 
-    /// Whether this machine can run one, and why not.
+    /// Whether this machine can run a lab, or the reason why not.
     static let availability: (isAvailable: Bool, reason: String) = {
         guard !isUnwanted else { return (false, "HEXLIST_SKIP_LAB=1 is set.") }
         guard Checkout.hasPrograms else { return (false, "And \(Checkout.programs) has no hexlistd and hexlist: build first.") }
@@ -21,24 +21,24 @@ struct Lab: Sendable {
 
     static var isAvailable: Bool { availability.isAvailable }
 
-    /// Whether someone said that the suites that need one are to be skipped.
+    /// Whether suites that need a lab are to be skipped.
     static let isUnwanted = ProcessInfo.processInfo.environment["HEXLIST_SKIP_LAB"] == "1"
-    /// Whether these tests decide what lands: GitHub, GitLab and others set CI, and so does .ci/run.
+    /// Whether these tests run in CI: GitHub, GitLab and others set CI, and so does .ci/run.
     static let isCI = !["", "0", "false"].contains(ProcessInfo.processInfo.environment["CI"] ?? "")
 
-    /// IPv4, and IPv6 where this kernel has it: in so many families each service is announced.
+    /// The number of IP versions in which each service is announced: IPv4, and IPv6 if the kernel has it.
     static let families = FileManager.default.fileExists(atPath: "/proc/sys/net/ipv6") ? 2 : 1
 
-    /// Makes the hosts, runs the test, and takes them down however it ended.
+    /// Creates the hosts, runs the test, and removes them in any case.
     static func with(_ hosts: String..., test: (Lab) async throws -> Void) async throws {
         let lab = Lab(name: "t\(ProcessInfo.processInfo.processIdentifier)-\(UInt16.random(in: 0...UInt16.max))")
-        // A test program that dies leaves its lab to the next `up`, which knows its owner by this id.
+        // The lab of a test program that died is removed by the next `up`, which finds its owner by this id.
         try await lab.run(["up", "--owner", "\(ProcessInfo.processInfo.processIdentifier)"] + hosts)
         do {
             try await test(lab)
         } catch {
             print(await lab.logs(of: hosts))
-            _ = try? await lab.run(["down"])  // the first failure is the one to tell
+            _ = try? await lab.run(["down"])  // the first failure is the one to report
             throw error
         }
         try await lab.run(["down"])
@@ -57,7 +57,7 @@ struct Lab: Sendable {
 
     private var environment: [String: String] { ["HEXLIST_LAB": name, "HEXLIST_BIN": Checkout.programs] }
 
-    /// The end of each daemon's log, for a test that failed.
+    /// The end of each daemon's log, for a failed test.
     private func logs(of hosts: [String]) async -> String {
         var text = ""
         for host in hosts {
@@ -85,7 +85,7 @@ struct Lab: Sendable {
         try await run(["path", host, what]).out.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Writes the configuration of a daemon; it is read at its start, or on SIGHUP.
+    /// Writes a daemon's configuration. It is read at its start or on SIGHUP.
     func configure(_ host: String, _ yaml: String) async throws {
         try Data(yaml.utf8).write(to: URL(fileURLWithPath: try await path("config", on: host)))
     }
@@ -104,7 +104,7 @@ struct Lab: Sendable {
         try JSONLines.decode(try await run(["hexlist", host] + Self.patient(arguments, expecting) + ["--json"], expecting: expecting).out)
     }
 
-    /// A send that shall be stored waits for that as long as tests wait for anything, not the 10 s a person does.
+    /// Sends and waits until stored, as long as tests wait for anything instead of a user's 10 s.
     private static func patient(_ arguments: [String], _ status: Int32?) -> [String] {
         let isMeant = arguments.first == "send" && status == 0 && !arguments.contains("--timeout")
         return isMeant ? arguments + ["--timeout", "\(Patience.state)s"] : arguments
@@ -121,13 +121,13 @@ struct Lab: Sendable {
 
     func uuid(_ host: String) async throws -> String { try await status(host).uuid }
 
-    /// Returns once `host` has verified so many peers.
+    /// Returns once `host` has verified the given number of peers.
     @discardableResult
     func awaitPeers(_ host: String, _ count: Int = 1) async throws -> [PeerRow] {
         try await rows(host, "peers", "--wait", "\(count)", "--timeout", "\(Patience.state)s")
     }
 
-    /// Starts both, and returns once each has verified the other: their UUIDs.
+    /// Starts both, and returns their UUIDs once each has verified the other.
     func startAndMeet(_ one: String = "h1", _ other: String = "h2") async throws -> (one: String, other: String) {
         try await start(one, other)
         try await awaitPeers(one)
@@ -135,8 +135,8 @@ struct Lab: Sendable {
         return (try await uuid(one), try await uuid(other))
     }
 
-    /// Starts both, and returns once each has verified the other and found its announcement, and its own: what a start brings is over
-    /// then. A session alone is there sooner, for one of the two to dial is enough.
+    /// Starts both, and returns once each has verified the other and found the other's announcement and its own, so that all effects of the
+    /// start are over. A session alone opens earlier, because one dial is enough.
     func startAndSettle(_ one: String = "h1", _ other: String = "h2") async throws -> (one: String, other: String) {
         let uuid = try await startAndMeet(one, other)
         for (host, peer) in [(one, uuid.other), (other, uuid.one)] {
@@ -161,7 +161,7 @@ struct Lab: Sendable {
         return (row, json)
     }
 
-    /// Posts to the local API, past the command line.
+    /// Posts to the local API directly, without the command line.
     func post(_ host: String, _ target: String, body: [UInt8]) async throws -> Command.Output {
         let socket = try await path("socket", on: host)
         return try await run(
@@ -176,7 +176,7 @@ struct Lab: Sendable {
         try await run(["exec", host] + command, expecting: expecting)
     }
 
-    /// Adds an interface, up, with the address that Docker gives its bridge on every machine.
+    /// Adds an active interface with the address that Docker gives its bridge on every machine.
     /// - Parameter kind: the type and options for `ip link add NAME type`.
     func addInterface(_ name: String, _ kind: String..., on host: String) async throws {
         try await run(["exec", host, "ip", "link", "add", name, "type"] + kind)
@@ -184,7 +184,7 @@ struct Lab: Sendable {
         try await exec(host, "ip", "link", "set", name, "up")
     }
 
-    /// An announcement of somebody else's, by avahi-publish. It ends with the host, or when it is stopped.
+    /// An announcement of another program, avahi-publish. It ends with the host, or when it is stopped.
     @discardableResult
     func publish(
         _ name: String, on host: String, port: Int, host target: String? = nil, txt: [String] = []
@@ -198,7 +198,7 @@ struct Lab: Sendable {
 
     // MARK: Waiting
 
-    /// Looks at the list, ghosts and all, until it is as wanted.
+    /// Queries the list, including ghosts, until it is as expected.
     @discardableResult
     func awaitList(
         _ host: String, seconds: Int = Patience.state, until isWanted: ([PeerRow]) -> Bool
@@ -221,7 +221,7 @@ struct Lab: Sendable {
         }
     }
 
-    /// The first event of a type after a number, as soon as it is there.
+    /// The first event of a type after a number, once it exists.
     @discardableResult
     func awaitEvent(_ host: String, _ type: String, peer: String? = nil, after number: Int64 = 0) async throws -> EventRow {
         let stream = try follow(host, ["events", "--since", "\(number)", "--follow", "--json"])
@@ -239,10 +239,10 @@ struct Lab: Sendable {
         return events.last?.number ?? 0
     }
 
-    /// A hexlist that goes on printing.
+    /// A hexlist command with continuous output.
     func follow(_ host: String, _ arguments: [String]) throws -> RunningCommand { try running(["hexlist", host] + arguments) }
 
-    /// A Scripts/lab that goes on printing.
+    /// A Scripts/lab command with continuous output.
     func running(_ arguments: [String], seconds: Int = Patience.command) throws -> RunningCommand {
         try RunningCommand([Self.script] + arguments, environment: environment, seconds: seconds)
     }

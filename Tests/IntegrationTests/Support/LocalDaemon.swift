@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// hexlistd on this machine, on loopback only and with no bus, in a folder of its own: needs no namespaces.
+/// hexlistd on this machine, on loopback only and without D-Bus, in its own folder. It needs no namespaces.
 struct LocalDaemon: Sendable {
     let folder: TemporaryFolder
     private var extra: [String: String]
@@ -18,7 +18,7 @@ struct LocalDaemon: Sendable {
         try await test(daemon)
     }
 
-    /// Sets an environment variable of programs that are started from now on.
+    /// Sets an environment variable of programs started later.
     mutating func set(_ name: String, _ value: String) { extra[name] = value }
 
     var state: String { "\(folder.path)/state" }
@@ -29,14 +29,14 @@ struct LocalDaemon: Sendable {
         var environment = [
             "HOME": folder.path, "XDG_CONFIG_HOME": folder.path, "XDG_RUNTIME_DIR": folder.path, "HEXLIST_STATE_DIR": state,
             "HEXLIST_CONFIG": "\(folder.path)/config.yaml", "HEXLIST_SOCKET": socket,
-            // No test announces anything on the network this machine is on.
+            // Tests announce nothing on this machine's network.
             "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(folder.path)/no-bus",
         ]
         environment.merge(extra) { $1 }
         return environment
     }
 
-    /// Runs hexlistd to its end, for what it refuses to start with.
+    /// Runs hexlistd until it exits, for states it refuses to start with.
     func refused(_ arguments: String..., seconds: Int = Patience.command) async throws -> Command.Output {
         try await Command.run([Checkout.hexlistd, "--port", "0"] + arguments, environment: environment, seconds: seconds)
     }
@@ -46,7 +46,7 @@ struct LocalDaemon: Sendable {
     }
 
     /// Runs the test while hexlistd runs, then ends it with SIGTERM.
-    /// - Returns: the status it ended with.
+    /// - Returns: its exit status.
     @discardableResult
     func running(_ arguments: String..., test: () async throws -> Void) async throws -> Int32 {
         let notify = try NotifySocket(path: "\(folder.path)/notify")
@@ -65,7 +65,7 @@ struct LocalDaemon: Sendable {
 }
 
 enum LoopbackPort {
-    /// A TCP port that nobody uses, and that the system gives to no connection of its own accord.
+    /// An unused TCP port outside of the range from which the system chooses ports.
     static func free() throws -> Int {
         for _ in 0..<100 {
             guard let port = RefusingPort(UInt16.random(in: 20_000..<32_768)) else { continue }

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// systemd's side of the readiness protocol: a datagram socket a service writes `READY=1` to.
+/// systemd's side of the readiness protocol: a datagram socket to which a service writes `READY=1`.
 struct NotifySocket: Sendable {
     let path: String
     private let descriptor: Int32
@@ -25,7 +25,7 @@ struct NotifySocket: Sendable {
         guard bound == 0 else { throw Command.Failure("bind: \(String(cString: strerror(errno)))") }
     }
 
-    /// Waits on a thread of its own, for the kernel blocks it there.
+    /// Waits on its own thread, because the system call blocks.
     func ready() async throws {
         let descriptor = descriptor
         let isReady = try await called(within: .seconds(2 * Self.seconds)) { done in

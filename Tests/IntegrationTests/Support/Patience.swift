@@ -1,19 +1,19 @@
 import TestSupport
 
-/// The longest waits for what must come. Tests do not measure time by them: on a slow or busy machine everything takes as long as it
-/// takes, and what never comes fails the test in the end.
+/// Maximum waits for expected events. They measure no time: on a slow or loaded machine everything takes longer, and a missing event
+/// finally fails the test.
 enum Patience {
-    /// Seconds, for a state that comes about by itself. Backoffs of the protocol are in it: a minute and more where something failed before.
+    /// Seconds, for a state reached without help. Includes the protocol's back-offs: over a minute after earlier failures.
     static let state = 180
-    /// Seconds, for one command, and for a line that is waited for.
+    /// Seconds, for one command and for an expected line.
     static let command = 300
-    /// Seconds, for a program that runs beside a test: longer than the test may take.
+    /// Seconds, for a program that runs beside a test: longer than the test's limit.
     static let server = 1_500
     /// Minutes, for a test.
     static let test = 20
 
-    /// Waits until all is as wanted: see `eventually`.
-    /// - Parameter failure: what is said if it does not come.
+    /// Waits until a condition holds: see `eventually`.
+    /// - Parameter failure: the message if it does not.
     static func until(
         seconds: Int = state, file: String = #fileID, line: Int = #line, or failure: @autoclosure () -> String,
         look: () async throws -> Bool

@@ -7,7 +7,7 @@ struct PeerRow: Decodable, Sendable, Equatable {
         var host: String
         var port: Int
         var via: String
-        /// When a handshake there proved the peer's key.
+        /// The time of the last handshake there that proved the peer's key.
         var lastOK: String?
     }
 
@@ -92,7 +92,7 @@ enum JSONLines {
         try text.split(separator: "\n").map { try JSONDecoder().decode(Row.self, from: Data($0.utf8)) }
     }
 
-    /// The bytes of a top-level member's value, as they stand in a line of compact JSON.
+    /// The bytes of a top-level member's value in a line of compact JSON.
     static func member(_ name: String, of line: some StringProtocol) -> String? {
         let bytes = Array(line.utf8)
         var depth = 0

@@ -1,19 +1,19 @@
 import Foundation
 
-/// A program on a terminal of its own, and somebody who types.
+/// A program on its own terminal, with a scripted user.
 struct TerminalCommand: Sendable {
-    /// A text to wait for in the program's output, and what to type then; `{digits}` stands for the six digits shown last.
+    /// A text to wait for in the program's output, and the reply to type; `{digits}` stands for the six digits shown last.
     struct Step: Sendable {
         var wait: String
         var type: String
 
-        /// Ctrl-D and Ctrl-C, as a keyboard sends them.
+        /// Ctrl-D and Ctrl-C, as sent by a keyboard.
         static let end = "\u{04}"
         static let interrupt = "\u{03}"
     }
 
-    /// Runs to the end. Its output, which a terminal mixes, is in `out`; status 97 where what was waited for did not come.
-    /// - Parameter typed: a file that is made when the first of it was typed.
+    /// Runs the program until it exits. Its combined output is in `out`; status 97 if an expected text did not appear.
+    /// - Parameter typed: a file that is created when the first reply was typed.
     static func run(
         _ arguments: [String], environment: [String: String], steps: [Step], typed: String = "/dev/null", seconds: Int = Patience.command
     ) async throws -> Command.Output {
