@@ -1,4 +1,4 @@
-// libFuzzer's way into bookmarks in CSV that are imported (FormatChecks.swift).
+// libFuzzer target: imported bookmarks in CSV (FormatChecks.swift).
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCSV(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -1,5 +1,5 @@
-// libFuzzer's way into what a DNS server answers, or whoever writes in its name: messages, what is looked up with them, and the browser of
-// a domain that makes announcements of it. It must never trap, and hold and do no more than its limits.
+// libFuzzer target: replies of a DNS server, or of an attacker in its name. Messages, lookups in them, and the browser that turns a
+// domain's records into announcements. Must never trap, and memory and queries stay within the limits.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDNS(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
@@ -33,7 +33,7 @@ private func isName(_ name: DNSName) -> Bool {
     name.labels.allSatisfy { (1...63).contains($0.count) } && name.labels.reduce(1) { $0 + $1.count + 1 } <= 255
 }
 
-/// A browser, its questions answered with what comes.
+/// A browser whose queries get replies made from the input.
 private struct DomainStage {
     var browser: DomainBrowser
     var now = ContinuousClock.now
@@ -60,7 +60,7 @@ private struct DomainStage {
         }
     }
 
-    /// The next question, whenever it is due, answered by as many messages as it asks for.
+    /// The next query once it is due, with the requested number of replies.
     private mutating func answer(_ input: inout FuzzInput) {
         let (question, at) = browser.next
         now = max(now, at)

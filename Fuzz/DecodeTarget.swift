@@ -1,8 +1,8 @@
-// libFuzzer's way into the tolerant decoder. Built by Fuzz/run together with HexlistModel and HexlistWire's decoding as one
-// module, so that nothing else has to be built with the sanitizers.
+// libFuzzer target: the tolerant decoder. Fuzz/run builds it with HexlistModel and HexlistWire's decoding as one module, so that nothing
+// else has to be built with the sanitizers.
 //
-// Any input is a frame's body. It must never trap, never read outside its buffers, and: every slice of a decoded hex lies
-// inside its buffer and is UTF-8; encoding it and decoding that again gives the same content.
+// Any input is a frame's body. The decoder must never trap or read outside its buffers. Each slice of a decoded hex lies inside its buffer
+// and is UTF-8; encoding and decoding the hex again gives the same content.
 
 nonisolated(unsafe) private var decoder = WrapperDecoder(reportsRepairs: true)
 nonisolated(unsafe) private var plain = WrapperDecoder()
@@ -29,7 +29,7 @@ public func fuzzDecode(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// The canonical frame is read as the one it was made of, and made of itself it is the same.
+/// The canonical frame decodes to the frame it was made from, and its own canonical form is the same.
 private func canonical(_ wrapper: DecodedWrapper, _ frame: [UInt8]) {
     guard case .success(let framed) = FrameDescription.frame(fromJSON: frame) else { fatalError("no canonical form") }
     guard case .wrapper(let again) = plain.decode(Array(framed.dropFirst(4))) else { fatalError("the canonical form is refused") }
@@ -42,7 +42,7 @@ private func canonical(_ wrapper: DecodedWrapper, _ frame: [UInt8]) {
     }
 }
 
-/// Checks that the description of a frame is JSON, by looking for a grammar fault.
+/// Checks that a frame's description is valid JSON.
 private func check(_ json: [UInt8]) {
     if case .refused(let refusal) = plain.decode(json), refusal.isUndecodable, !refusal.message.contains("nested deeper") {
         fatalError("what is printed is no JSON: \(refusal.message)")
@@ -85,7 +85,7 @@ private func roundTrip(_ content: HexContent) {
     guard before.count == after.count else { fatalError("other links after a round trip") }
     for (left, right) in zip(before, after)
     where left.isEmpty != right.isEmpty || bytes(left, of: content) != bytes(right, of: again.content) {
-        // A kept member whose name this version knows is left out on sending; that is the only difference there may be.
+        // The only permitted difference: a kept member whose name this version knows is not sent.
         let isExtra = bytes(left, of: content).first == UInt8(ascii: "{")
         guard isExtra, bytes(right, of: again.content).count < left.count else { fatalError("another text after a round trip") }
     }

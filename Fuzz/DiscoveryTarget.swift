@@ -1,5 +1,5 @@
-// libFuzzer's way into what anyone on the link can announce: TXT records, instance names, addresses, and the directory of
-// peers that makes its mind up about them. It must never trap, and hold and do no more than its limits.
+// libFuzzer target: announcements from anyone on the link, that is TXT records, instance names and addresses, and the peer directory that
+// evaluates them. Must never trap, and memory and probes stay within the limits.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDiscovery(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
@@ -36,7 +36,7 @@ private func readAlone(_ bytes: [UInt8]) {
     if let address = IPAddress(name) { _ = DialPolicy().refusal(address: address, port: 1_024, interface: 0) }
 }
 
-/// A directory and the events a network can cause.
+/// A directory and the events that a network can cause.
 private struct DirectoryStage {
     static let limits: DirectoryLimits = {
         var limits = DirectoryLimits()
@@ -75,13 +75,13 @@ private struct DirectoryStage {
         check(directory.records.count <= Self.limits.records, "\(directory.records.count) records")
         check(resolvers.count <= Self.limits.resolvers, "\(resolvers.count) resolvers")
         check(probes.count <= Self.limits.concurrentProbes, "\(probes.count) probes")
-        // Peers that proved themselves stay beyond the limit; there are eight of them here.
+        // Peers that proved their key are kept beyond the limit; this target has eight.
         check(directory.peers.count <= Self.limits.instances + 8, "\(directory.peers.count) peers")
     }
 
     private func record(_ input: inout FuzzInput) -> Record {
         let choice = input.byte()
-        // A label of DNS holds 63 bytes, a name of a host 255.
+        // A DNS label has at most 63 bytes, a host name 255.
         let name = choice & 0x80 == 0 ? "p\(choice & 31) [00000\(choice & 7)00]" : PeerName.cut(input.text(), bytes: 63)
         return Record(
             key: InstanceKey(name: name, type: "_hexlist._tcp", domain: "local"), interface: choice & 0x20 == 0 ? 2 : 3,
@@ -161,11 +161,11 @@ private struct DirectoryStage {
             case .changed(.up), .changed(.down), .changed(.conflict), .changed(.conflictEnded), .listingChanged: break
             }
         }
-        // A probe nobody ended is given up by the directory itself.
+        // The directory ends a probe that got no result.
         probes = probes.filter { directory.running[$0.key] != nil }
     }
 
-    /// Checks that the listing can be shown.
+    /// Checks that the list is printable.
     func checkListing() {
         for row in directory.listing() {
             check(row.name.utf8.count <= DirectoryLimits.nameBytes && row.why.utf8.count <= 4_096, "a long row")

@@ -1,4 +1,4 @@
-// libFuzzer's way into the encodings of imported files: an accepted text is UTF-8, and a line has one number.
+// libFuzzer target: encodings of imported files. An accepted text is UTF-8, and each line has one number.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzEncoding(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -1,5 +1,5 @@
-// libFuzzer's way into what is believed of a request for a file, of a link, of a name and of a list of files. It must never trap; what is
-// taken is written again and read as the same, no name leads out of a folder, and a list does no more than its bounds.
+// libFuzzer target: file requests, file links, file names and file lists of a peer. Must never trap. Accepted values are unchanged by
+// writing and reading, no name leads out of a folder, and the work for a list is bounded.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzFiles(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -1,5 +1,5 @@
-// Invariants of every imported file, however broken: it is read without a trap, no address is invented, and each entry is taken or
-// counted among those left out. The targets beside this file, one for each format, call `check`.
+// Invariants of imported files, however malformed: no trap, no invented URLs, and each entry is either imported or counted as omitted. The
+// format targets call `check`.
 
 enum FormatChecks {
     static func check(_ format: FileFormat, _ bytes: [UInt8]) {
@@ -17,7 +17,7 @@ enum FormatChecks {
         }
     }
 
-    /// A folder stands behind the one it is in, and each hex is JSON in one line.
+    /// A folder comes after its parent, and each hex is one line of JSON.
     static func check(_ reading: FileReading) {
         for (index, hex) in reading.forest.hexes.enumerated() {
             guard hex.parent ?? -1 < index else { fatalError("a hex stands before the one it is in") }
@@ -39,11 +39,11 @@ enum FormatChecks {
 
     private static func skipped(_ reading: FileReading) -> Int { reading.skipped.reduce(0) { $0 + $1.count } }
 
-    /// The text in which addresses stand as they are read; `nil` if they may have another form there.
+    /// The text that contains each URL literally; `nil` if the format allows other spellings.
     private static func readable(_ format: FileFormat, _ text: [UInt8]) -> [UInt8]? {
         switch format {
         case .html, .opml:
-            // An attached address is a string of JSON.
+            // An attached URL is a JSON string.
             let mark = Array("data-hexlist".utf8)
             return occurs(mark, in: text.map(ASCII.lowercased)) ? nil : Array(MarkupText.decoded(text).utf8)
         case .csv, .markdown, .list, .json, .ndjson: return plain(format, text)
@@ -52,12 +52,12 @@ enum FormatChecks {
 
     private static func plain(_ format: FileFormat, _ url: String) -> [UInt8] {
         var bytes = Array(url.utf8)
-        // The scheme of `<ada@example.org>` is not in the file.
+        // The file does not contain the scheme of `<ada@example.org>`.
         if format == .markdown, url.hasPrefix("mailto:") { bytes.removeFirst(7) }
         return plain(format, bytes)
     }
 
-    /// Without the marks that quote others.
+    /// Without escape characters.
     private static func plain(_ format: FileFormat, _ bytes: [UInt8]) -> [UInt8] {
         switch format {
         case .csv: bytes.filter { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "'") }
@@ -71,7 +71,7 @@ enum FormatChecks {
         return text.indices.contains { text[$0] == first && text[$0...].starts(with: part) }
     }
 
-    /// The entries of a file that are taken or left out.
+    /// The imported and omitted entries of a file.
     private static func entries(_ format: FileFormat, _ text: [UInt8]) -> Int {
         var count = 0
         switch format {

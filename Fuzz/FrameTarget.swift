@@ -1,6 +1,6 @@
-// libFuzzer's way into the frame codec: any input is a stream, cut into pieces where its own bytes say so.
+// libFuzzer target: the frame codec. Any input is a stream, whose own bytes determine how it is split.
 //
-// However it is cut, the same frames come out, or the same fault; each is handed to the decoder, which must not trap.
+// However it is split, the frames, or the fault, are the same. Each frame goes to the decoder, which must not trap.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzFrames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

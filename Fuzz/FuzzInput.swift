@@ -1,4 +1,4 @@
-/// The fuzzer's bytes, taken from the front; zeros after their end.
+/// Reads values from the front of the fuzzer's input; zeros after its end.
 struct FuzzInput {
     private var rest: ArraySlice<UInt8>
 
@@ -11,7 +11,7 @@ struct FuzzInput {
     mutating func flag() -> Bool { byte() & 1 == 1 }
     mutating func word() -> UInt16 { UInt16(byte()) << 8 | UInt16(byte()) }
 
-    /// As many bytes as the next one says, or as there are left.
+    /// A number of bytes given by the next byte, or all that are left.
     mutating func bytes() -> [UInt8] { bytes(Int(byte())) }
 
     mutating func bytes(_ count: Int) -> [UInt8] {
@@ -19,7 +19,7 @@ struct FuzzInput {
         return Array(rest.prefix(count))
     }
 
-    /// The next bytes as the text that a lenient reader makes of them.
+    /// The next bytes as text, decoded leniently.
     mutating func text() -> String { String(decoding: bytes(), as: UTF8.self) }
     mutating func all() -> [UInt8] { bytes(rest.count) }
 }

@@ -1,4 +1,4 @@
-// libFuzzer's way into bookmarks in HTML that are imported (FormatChecks.swift).
+// libFuzzer target: imported bookmarks in HTML (FormatChecks.swift).
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHTML(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

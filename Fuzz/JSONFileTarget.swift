@@ -1,4 +1,4 @@
-// libFuzzer's way into imported files of JSON: hexes, and bookmarks of other programs. A hex is one line of JSON that says the same.
+// libFuzzer target: imported JSON files, that is hexes and bookmarks of other programs. Each hex becomes one line of equivalent JSON.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzJSONFile(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
@@ -7,7 +7,7 @@ public func fuzzJSONFile(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let text = try? DecodedText(bytes).bytes, let file = try? JSONFile(text, name: "name") else { return 0 }
     if let bookmarks = file.bookmarks {
         FormatChecks.check(bookmarks)
-        // An address with escapes has another form in the file.
+        // A URL with escapes has another spelling in the file.
         guard !text.contains(UInt8(ascii: "\\")) else { return 0 }
         for link in bookmarks.forest.hexes.flatMap(\.links) {
             guard FormatChecks.occurs(Array(link.url.utf8), in: text) else { fatalError("an address is not in the file") }

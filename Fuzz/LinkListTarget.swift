@@ -1,4 +1,4 @@
-// libFuzzer's way into lists of links that are imported (FormatChecks.swift).
+// libFuzzer target: imported lists of links (FormatChecks.swift).
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLinkList(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

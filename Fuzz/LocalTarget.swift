@@ -1,5 +1,5 @@
-// libFuzzer's way into what the local API and the command line read: JSON, the shapes of requests and replies, queries, lines
-// and event streams. It must never trap; what is JSON is JSON again when it is written, and says the same.
+// libFuzzer target: input of the local API and the command line, that is JSON, requests and replies, queries, lines and event streams. Must
+// never trap. Valid JSON is written as equivalent JSON.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLocal(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
@@ -43,7 +43,7 @@ private func readJSON(_ bytes: [UInt8]) {
     read(RosterPeer.self)
 }
 
-/// Level by level, texts as bytes.
+/// Compares level by level, texts as bytes.
 private func compare(_ left: JSONValue, _ right: JSONValue, depth: Int) {
     if let texts = left.string {
         guard let other = right.string, texts.utf8.elementsEqual(other.utf8) else { fatalError("another text") }
@@ -71,7 +71,7 @@ private func readQuery(_ bytes: [UInt8]) {
     }
 }
 
-/// However they are cut, the same lines and events come out.
+/// Lines and events do not depend on chunk sizes.
 private func readLines(_ bytes: [UInt8], step: Int) {
     var (whole, cut) = (StreamParser(limit: 300), StreamParser(limit: 300))
     var (wholeLines, cutLines) = (LineAlignedStream(limit: 50), LineAlignedStream(limit: 50))

@@ -1,4 +1,4 @@
-// libFuzzer's way into links in Markdown that are imported (FormatChecks.swift).
+// libFuzzer target: imported links in Markdown (FormatChecks.swift).
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzMarkdown(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -1,4 +1,4 @@
-// libFuzzer's way into outlines that are imported (FormatChecks.swift).
+// libFuzzer target: imported outlines (FormatChecks.swift).
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOPML(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

@@ -1,5 +1,5 @@
-// libFuzzer's way into the session machine. Any input is a run of events: frames as bytes, time that passes, what the store
-// answers, what the shell around the machine does. It must never trap, and the checks below hold after every event.
+// libFuzzer target: the session state machine. Any input is a sequence of events: frames as bytes, elapsed time, results of the store,
+// calls of the driver. Must never trap, and the checks below hold after each event.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSession(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
@@ -9,7 +9,7 @@ public func fuzzSession(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// A session, the shell as it should behave, and a record of what was said and done.
+/// A session, a correctly behaving driver, and a record of frames and actions.
 private struct SessionStage {
     static let own = key(1)
     static let peer = key(2)
@@ -18,13 +18,13 @@ private struct SessionStage {
     var decoder = WrapperDecoder()
     var now = ContinuousClock.now
     var isClosed = false
-    /// The highest number that came, and what the store said of each Store that has one.
+    /// The highest number received, and the store's result for each Store with a number.
     var lastNumber: Int64 = 0
     var results: [Int64: DeliveryResult] = [:]
     var batch: [IncomingHex] = []
-    /// The last number a receipt of ours covered.
+    /// The last number covered by a receipt of this side.
     var through: Int64 = 0
-    /// Own rows on their way.
+    /// Own rows in flight.
     var tags: Set<Int64> = []
     var lastTag: Int64 = 0
     var isPaused = false
@@ -68,10 +68,10 @@ private struct SessionStage {
         check(session.isClosed == isClosed, "it is closed without a word, or open after one")
     }
 
-    // MARK: What comes from the peer
+    // MARK: Events from the peer
 
     private mutating func receive(_ bytes: [UInt8]) {
-        // The shell stops reading, but for what is in its buffer.
+        // The driver stops reading, apart from frames already in its buffer.
         guard session.mayRead(now: now) || bytes.count % 8 == 0 else { return }
         let decoded = decoder.decode(bytes)
         if !isClosed { lastNumber = max(lastNumber, Self.number(of: decoded) ?? 0) }
@@ -85,7 +85,7 @@ private struct SessionStage {
         }
     }
 
-    /// A frame that makes some sense, so that the machine is reached behind its decoder.
+    /// A mostly valid frame, so that the state machine is reached behind its decoder.
     private func frame(_ input: inout FuzzInput) -> [UInt8] {
         let peer = input.byte() % 4
         let number = lastNumber + Int64(input.byte() % 8) - 1
@@ -117,14 +117,14 @@ private struct SessionStage {
 
     private func hex(_ byte: UInt8) -> String { Hexadecimal.encode([byte]) }
 
-    // MARK: Time, the store, the shell
+    // MARK: Time, store, driver
 
     private mutating func pass(_ duration: Duration, hasMore: Bool) {
         now += duration
         act { [now] in $0.tick(now: now, hasMoreToSend: hasMore, &$1) }
     }
 
-    /// A shell sleeps until the deadline; one that a tick does not move would keep it awake for ever.
+    /// The driver sleeps until the deadline. A deadline that a tick does not change would keep it awake for ever.
     private mutating func passToDeadline(hasMore: Bool) {
         guard let deadline = session.nextDeadline else { return check(isClosed || session.isLegacy || isPaused, "it waits for nothing") }
         now = max(now, deadline)
@@ -183,7 +183,7 @@ private struct SessionStage {
         }
     }
 
-    // MARK: What it does
+    // MARK: Actions
 
     private mutating func act(_ event: (inout Session, inout [Session.Action]) -> Void) {
         let wasClosed = isClosed
@@ -206,7 +206,7 @@ private struct SessionStage {
             case .alert, .ping, .pong, .pair, .dialBack, .dialedBack, .fileDial:
                 check(session.peerHello != nil || session.isTLS, "it speaks to a sender that said no Hello")
             }
-            // A legacy sender on TLS is told that it was blocked.
+            // A blocked legacy sender on TLS is notified.
             if session.peerHello == nil, !session.isTLS, case .alert = frame { fatalError("an Alert before Hello") }
         case .setFrameLimit(let limit): check((1...ProtocolLimits.largestFrameBytes).contains(limit), "a frame limit of \(limit)")
         case .settled(let rows):
@@ -219,7 +219,7 @@ private struct SessionStage {
         }
     }
 
-    /// Checks that a receipt says nothing that the store did not say.
+    /// Checks that a receipt reports only results of the store.
     private mutating func take(_ receipt: Receipt) {
         check(receipt.through > through && receipt.through <= lastNumber, "a receipt through \(receipt.through) of \(lastNumber)")
         let rejected = Set(receipt.rejected.map(\.sequence))
@@ -233,7 +233,7 @@ private struct SessionStage {
         for sequence in through + 1...receipt.through where !rejected.contains(sequence) {
             if case .refused? = results[sequence] { fatalError("what was refused is called kept") }
         }
-        // A peer may tell a limit that no receipt fits in.
+        // A peer's limit may be too small for any receipt.
         let limit = max(512, session.peerHello?.maxFrameBytes ?? 64 << 10)
         check(WrapperWriter.ack(receipt).count <= limit || receipt.through == through + 1, "a long receipt")
         through = receipt.through

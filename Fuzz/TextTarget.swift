@@ -1,5 +1,5 @@
-// libFuzzer's way to what is shown: any input is a text, however broken; what is cleaned of it and what JSON is made of it
-// can be shown on a terminal, one line, and the JSON says what the text said.
+// libFuzzer target: text for display. Any input is a text, however malformed. Its cleaned form and its JSON are one printable line, and the
+// JSON decodes to the text.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzText(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
