@@ -1,26 +1,26 @@
-# make help lists what there is. Every target runs from a clean clone.
+# `make help` lists the targets. Each of them runs from a clean clone.
 
 SWIFT ?= swift
 PREFIX ?= /usr/local
 DESTDIR ?=
-# The folder in which systemd looks for units of users; with PREFIX=$HOME/.local it is $HOME/.config/systemd/user.
+# systemd's folder for user units; with PREFIX=$HOME/.local use $HOME/.config/systemd/user.
 UNITDIR ?= $(PREFIX)/lib/systemd/user
-# The compiler's option has types made of their parts where they are used: from a name, Swift looks through all conformances of the program to make
-# one. A compiler that does not have it refuses it, and it may be left out. The linker's leaves out a table of all symbols for libraries that
-# would be loaded into the program: none is (Docs/Decisions/0020-the-command-line-starts-quickly.md). A section for each function, and no public
-# symbol that has to stay, let the linker leave out unused functions. -Osize keeps the bounds of Benchmarks. lld comes with the toolchain.
+# -disable-concrete-type-metadata-mangled-name-accessors builds type metadata from its parts instead of by name, because a lookup by name
+# scans all conformances of the program. A compiler without the option refuses it; it may be left out. --no-export-dynamic omits the table
+# of symbols for libraries loaded at run time; there are none (Docs/Decisions/0020-the-command-line-starts-quickly.md). -function-sections
+# and -internalize-at-link let the linker remove unused functions. -Osize meets the bounds of Benchmarks. lld comes with the toolchain.
 RELEASE = --configuration release --static-swift-stdlib -Xlinker --no-export-dynamic \
 	-Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xswiftc -Xfrontend -Xswiftc -internalize-at-link \
 	-Xswiftc -Osize -Xswiftc -use-ld=lld -Xlinker --icf=safe
-# Relative relocations take almost no space in this form, which glibc reads from 2.36 (Debian 12) on.
+# Packed relative relocations take almost no space. glibc supports them since 2.36 (Debian 12).
 GLIBC := $(lastword $(shell getconf GNU_LIBC_VERSION 2>/dev/null))
 ifneq ($(GLIBC),)
 ifeq ($(shell printf '2.36\n%s\n' "$(GLIBC)" | sort --version-sort --check=quiet && echo new),new)
 RELEASE += -Xlinker -z -Xlinker pack-relative-relocs
 endif
 endif
-# The files that swift-format reads; folders that are missing are left out.
+# The inputs of swift-format that exist.
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz Examples)
 
 .DEFAULT_GOAL := help
@@ -29,13 +29,13 @@ FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz Examples)
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup:  ## Install the packages that are missing (apt)
+setup:  ## Install missing packages (apt)
 	@Scripts/setup
 
-build: setup  ## Build hexlistd and hexlist for debugging, into .build/debug
+build: setup  ## Build hexlistd and hexlist for debugging into .build/debug
 	$(SWIFT) build
 
-release: setup  ## Build them for use, into .build/release
+release: setup  ## Build them for use into .build/release
 	$(SWIFT) build $(RELEASE) --product hexlistd
 	$(SWIFT) build $(RELEASE) --product hexlist
 
@@ -44,27 +44,27 @@ demo: setup  ## Two machines find each other and one sends a hex
 	$(SWIFT) build --product hexlist
 	@Scripts/demo
 
-test: setup  ## All tests; what this machine cannot run is skipped by name, with the reason (in CI a missing lab fails)
+test: setup  ## Run all tests; tests that cannot run here are skipped with the reason (in CI a missing lab is a failure)
 	$(SWIFT) build
-	@# Before the others: a browser beside them would have those wait that measure how long something takes.
+	@# Browser tests run first, because a browser would slow down tests with timeouts.
 	@Tests/Browser/run --check && Tests/Browser/run page --short || [ $$? = 77 ]
 	@SWIFT="$(SWIFT)" Scripts/test
 
-test-long: setup  ## All tests with long inputs and more rounds, then fuzzing for ten minutes
+test-long: setup  ## Run all tests with long inputs and more rounds, then fuzz for ten minutes
 	$(SWIFT) build
 	@SWIFT="$(SWIFT)" HEXLIST_LONG_TESTS=1 Scripts/test
 	Fuzz/run 600
 
-test-browser: setup  ## The tests in real browsers (Tests/Browser), on machines of a lab; what cannot run here is skipped by name
+test-browser: setup  ## Run the tests in real browsers (Tests/Browser) on machines of a lab; those that cannot run here are skipped with the reason
 	$(SWIFT) build
 	@set -e; for program in page extension_host.py extension_items.py; do \
 	    echo "$$program"; Tests/Browser/run "$$program" || [ $$? = 77 ]; \
 	done
 
-fuzz: setup  ## Fuzz what strangers and scripts can reach, a minute a target
+fuzz: setup  ## Fuzz code that strangers and scripts can reach, a minute per target
 	Fuzz/run
 
-bench: release  ## Run the benchmarks, on a release build: every program in Benchmarks/; what is not installed is skipped by name
+bench: release  ## Run all programs in Benchmarks/ on a release build; missing tools are skipped with a message
 	@set -e; for program in Benchmarks/*; do \
 	    if [ -f "$$program" ] && [ -x "$$program" ]; then \
 	        echo "$$program"; HEXLIST_BIN="$(CURDIR)/.build/release" "$$program" || [ $$? = 77 ]; \
@@ -76,20 +76,20 @@ lint: setup  ## Check the style of the sources and the syntax of the scripts
 	@Scripts/lint-scripts
 	@$(SWIFT) package --package-path Examples/embedded-peer dump-package >/dev/null
 
-format:  ## Put the sources into the project's style
+format:  ## Format the sources
 	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)
 
 man:  ## Write the man pages of every command into .build/man
 	@Scripts/man .build/man
 
-deb: release  ## Make .build/hexlist_VERSION_ARCH.deb of them
+deb: release  ## Build the Debian package .build/hexlist_VERSION_ARCH.deb
 	@Packaging/deb .build/release .build
 
-install:  ## Copy what `make release` built, with unit, man pages and completions, into PREFIX (/usr/local)
+install:  ## Install the release build with unit, man pages and completions into PREFIX (/usr/local)
 	@Packaging/files install .build/release "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
-uninstall:  ## Remove what `make install` put there; state and configuration stay
+uninstall:  ## Remove the files of `make install`; state and configuration stay
 	@Packaging/files remove "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
-clean:  ## Remove what was built
+clean:  ## Remove build results
 	$(SWIFT) package clean

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""A peer of the Hexlist peer protocol, version 1, written from Docs/Protocol.md alone by somebody who read nothing else, and kept so:
-who changes it reads that page, not the sources.
+"""A peer of the Hexlist peer protocol, version 1, written from Docs/Protocol.md alone by a person who had not read the sources. Keep it
+that way: change it from that page, not from the sources.
 
     foreign-peer.py --state DIR id
     foreign-peer.py --state DIR listen [--port P] [--bind ADDRESS] [--refuse N] [--pair]
     foreign-peer.py --state DIR send HOST PORT [--expect UUID] [--key-prefix TEXT] [--give-up SECONDS] FILE
     foreign-peer.py --state DIR pair HOST PORT [--expect UUID]
 
-DIR keeps the identity (key.pem, cert.pem), the trusted fingerprints (trusted.json), the port and what was received (inbox.jsonl: one
-line for a hex; a line with "accepted" says that all the key's held hexes before it are in the inbox). One process at a time uses it.
-Every event is a line of JSON on standard output. FILE has one HexJM for each line. `send` ends with 0 when the other side has everything.
-For the digits of a pairing the answer is read from standard input: `yes`, and anything else is a no.
+DIR contains the identity (key.pem, cert.pem), the trusted fingerprints (trusted.json), the port and the received hexes (inbox.jsonl: one
+line per hex; a line with "accepted" moves all held hexes of the key before it to the inbox). Only one process at a time may use it.
+Each event is a line of JSON on standard output. FILE has one HexJM per line. `send` exits with 0 when the other side has all of them.
+The answer to a pairing's digits is read from standard input: `yes`; anything else is a no.
 """
 import argparse, asyncio, base64, contextlib, ctypes, fcntl, hashlib, heapq, json, os, re, secrets, signal, socket, ssl, subprocess, sys
 import threading, time, uuid, _ssl
@@ -38,7 +38,7 @@ def event(event_name, /, **values):
 # ---- Identity ---------------------------------------------------------------------------------------------------------------------
 
 def der_items(data):
-    """The elements in the contents of a DER sequence: tag, contents, the whole element."""
+    """The elements inside a DER sequence: tag, contents, the whole element."""
     at = 0
     while at < len(data):
         length, head = data[at + 1], 2
@@ -54,7 +54,7 @@ def contents(data):
 
 
 def fingerprint_of(certificate):
-    """SHA-256 of the public key; raises ValueError for a key of another kind, or one that may not sign."""
+    """SHA-256 of the public key. Raises ValueError for a key of another kind, or one that may not sign."""
     fields = [item for item in der_items(contents(contents(certificate))) if item[0] != 0xA0]
     public_key = fields[5][2]
     if len(public_key) != 91 or not public_key.startswith(KEY_PREFIX):
@@ -119,7 +119,7 @@ class Identity:
         new.rename(self.trust_file)
 
     def tls(self, server):
-        """TLS 1.3 with both certificates; OpenSSL's own checks of a certificate are replaced by none: proven_key() makes the page's."""
+        """TLS 1.3 with both certificates. OpenSSL's certificate checks are disabled: proven_key() makes those of Docs/Protocol.md."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname, context.verify_mode = False, ssl.CERT_REQUIRED
@@ -146,14 +146,14 @@ def proven_key(writer):
     return fingerprint_of(tls.getpeercert(True))
 
 
-# ---- JSON, strict in grammar and tolerant in what it says -------------------------------------------------------------------------
+# ---- JSON: strict grammar, tolerant contents ---------------------------------------------------------------------------------------
 
 class Num(str):
-    """A number, as its source text."""
+    """A number as its source text."""
 
 
 class Obj(list):
-    """An object: its members in order, repeated ones too."""
+    """An object: its members in order, including duplicates."""
 
     def get(self, name):
         return next((value for key, value in reversed(self) if key == name), None)
@@ -223,7 +223,7 @@ def fold(text):
 
 
 def named(members, name, older):
-    """A member under its present or, where that is missing, its older name; and the name it was found under."""
+    """A member by its current or, if that is missing, its older name; and the name under which it was found."""
     if members.get(name) is None and members.get(older) is not None:
         return members.get(older), older
     return members.get(name), name
@@ -336,7 +336,7 @@ def encode(operation, body=None, **members):
     return len(data).to_bytes(4, "big") + data
 
 
-# ---- What is kept -----------------------------------------------------------------------------------------------------------------
+# ---- Storage ----------------------------------------------------------------------------------------------------------------------
 
 class Inbox:
     def __init__(self, path):
@@ -345,7 +345,7 @@ class Inbox:
         self.file.seek(0)
         whole = 0
         for line in self.file:
-            if not line.endswith(b"\n"):  # a write that a crash cut short, so never acknowledged
+            if not line.endswith(b"\n"):  # a write truncated by a crash, so never acknowledged
                 break
             whole += len(line)
             record = json.loads(line)
@@ -400,7 +400,7 @@ class Outbox:
         return not self.pending and all(item.state != "sent" for item in self.items)
 
     def hello(self, hello, first):
-        """A Hello came: a greater limit lets long hexes go, and some Hellos end the wait of a refusal."""
+        """Handles a Hello: a greater limit permits long hexes, and some Hellos end the pause after a refusal."""
         self.pending += self.too_long_for
         self.too_long_for = []
         heapq.heapify(self.pending)
@@ -409,7 +409,7 @@ class Outbox:
         self.known = (hello.boot, hello.limit)
 
     def next(self, session):
-        """The next Store for the session as its frame, or None."""
+        """The next Store as a frame for the session, or None."""
         while self.pending and now() >= self.wait_until:
             waiting = session.stores()
             if waiting and (self.refused or len(waiting) >= session.other.window):
@@ -457,7 +457,7 @@ class Outbox:
 # ---- A session --------------------------------------------------------------------------------------------------------------------
 
 class End(Exception):
-    """The session ends: with a Bye of ours (mine), or because the other side said one or is gone."""
+    """The session ends: with our own Bye (mine), or with the other side's Bye or disconnection."""
 
     def __init__(self, code, mine=True):
         super().__init__(code)
@@ -479,10 +479,10 @@ class Session:
         self.key, self.uuid = self.fingerprint.hex(), uuid_from(self.fingerprint)
         self.other, self.legacy, self.ended = None, False, None
         self.stop, self.wake = asyncio.get_running_loop().create_future(), asyncio.Event()
-        self.control, self.owed, self.pong = [], [], None  # what is to be written, before Stores
-        self.sent, self.through, self.unacknowledged = 0, 0, {}  # the numbers of this side: number -> (Item or None, bytes)
-        self.heard, self.undecodable, self.strikes = 0, 0, 0  # the numbers of the other side
-        self.refusal, self.refused = None, set()  # the code of a temporary refusal that lasts, and the ids that end it
+        self.control, self.owed, self.pong = [], [], None  # frames to be written before Stores
+        self.sent, self.through, self.unacknowledged = 0, 0, {}  # numbers of this side: number -> (Item or None, bytes)
+        self.heard, self.undecodable, self.strikes = 0, 0, 0  # numbers of the other side
+        self.refusal, self.refused = None, set()  # the code of a temporary refusal in effect, and the ids that end it
         self.last_frame = self.last_receipt = self.last_ping = self.last_work = now()
         self.question, self.answer, self.told_limit = None, None, 0
         self.say_hello()
@@ -558,7 +558,7 @@ class Session:
                     raise End("lost", mine=False)
                 self.writer.write(frame)
                 await self.writer.drain()
-                await asyncio.sleep(0)  # drain() alone may not let the reading side in
+                await asyncio.sleep(0)  # drain() alone may starve the reader
 
     # -- reading
 
@@ -569,7 +569,7 @@ class Session:
             self.last_frame = now() if len(buffer) >= 5 else self.last_frame
             try:
                 self.take_frames(buffer)
-            finally:  # also what came before a fault or a Bye is kept and acknowledged
+            finally:  # frames before a fault or a Bye are stored and acknowledged too
                 if self.peer.inbox.new:
                     self.peer.inbox.commit()
                     event("stored", count=self.peer.count("stored"), held=self.peer.count("held"), total=len(self.peer.inbox.states))
@@ -624,7 +624,7 @@ class Session:
         self.heard, self.undecodable = number, 0
 
     def handle(self, frame):
-        """What an operation other than Store does; returns its refusal, if it is one."""
+        """Performs an operation other than Store; returns its refusal, if any."""
         if frame.operation == "Hello":
             self.take_hello(frame.body if not frame.fault else Obj())
         elif frame.fault:
@@ -769,7 +769,7 @@ class Session:
             self.writer.write(self.next_receipt())
         self.writer.write(encode("Bye", message=self.ended.code))
         await self.writer.drain()
-        while await self.reader.read(256 * KIB):  # what was on its way, so that the Bye is not lost by a reset
+        while await self.reader.read(256 * KIB):  # data in transit, so that a reset does not discard the Bye
             pass
 
 
@@ -869,7 +869,7 @@ class Pairing:
     def read_answers(self, loop):
         for line in sys.stdin:
             loop.call_soon_threadsafe(self.answered, line.strip())
-        with contextlib.suppress(RuntimeError):  # the loop may be closed by now
+        with contextlib.suppress(RuntimeError):  # the loop may be closed already
             loop.call_soon_threadsafe(self.answered, "")
 
     def answered(self, line):
@@ -895,7 +895,7 @@ class Pairing:
         self.end(failed, gave_up=not self.exchange.asker)
 
     def end(self, failed, gave_up):
-        """An exchange ended without trust; gave_up: the other side had the nonce of this one."""
+        """Handles the end of an exchange without trust; gave_up: the other side had this exchange's nonce."""
         if failed or gave_up:
             self.failures_of.setdefault(self.exchange.session.key, []).append(now())
         self.failures += failed
@@ -961,7 +961,7 @@ class Peer:
                 session.close("shutdown")
 
     def opened(self, session):
-        """Both Hellos of a session are done."""
+        """Both sides of the session have sent Hello."""
         if session.uuid == self.identity.uuid:
             if session.other.boot != self.identity.boot:
                 self.cloned_at = now()
@@ -980,8 +980,8 @@ class Peer:
         self.sessions.append(session)
 
     async def compare(self, older, newer):
-        """Two sessions with one peer. This program only listens or only dials, and dials anew only after a session: so the other side
-        dialled both, and where they are of one machine it ends the older one."""
+        """Handles two sessions with one peer. This program only listens or only dials, and redials only after a session has ended, so
+        the other side dialled both. If they belong to one machine it ends the older one."""
         answered = await older.answers()
         if not answered:
             older.close("silent")
@@ -1055,7 +1055,7 @@ class Peer:
     # -- dialling
 
     async def dial(self):
-        """One session, to its end: why it ended, or None where none came about."""
+        """Runs one session to its end. Returns the reason of its end, or None if it did not open."""
         connected = now()
         try:
             reader, writer = await asyncio.wait_for(asyncio.open_connection(
@@ -1073,7 +1073,7 @@ class Peer:
         return session.ended
 
     async def keep_dialling(self, done, give_up):
-        """Session after session, until done() or no session came about for give_up seconds."""
+        """Runs session after session, until done() or until none has opened for give_up seconds."""
         self.dial_context, pause, last_session = self.identity.tls(server=False), 0.5, now()
         while not self.stopping and not done() and now() - last_session < give_up:
             ended = await self.dial()

@@ -1,13 +1,13 @@
 #!/usr/bin/python3 -I
-"""A program that is not Hexlist sends a hex to one: the protocol in one file, written from Docs/Protocol.md.
+"""Sends a hex from a program that is not Hexlist: the protocol in one file, written from Docs/Protocol.md.
 
-    Examples/foreign-sender.py ADDRESS PORT              an example hex, over TLS, with a throw-away key
-    Examples/foreign-sender.py ADDRESS PORT --key FILE   the same key each time (made where FILE is not there)
-    Examples/foreign-sender.py ADDRESS PORT --plain      bare TCP (transport: tls+plain there)
-    Examples/foreign-sender.py ADDRESS PORT --frames     frames from standard input, one wrapper a line, sent as they are
+    Examples/foreign-sender.py ADDRESS PORT              an example hex, over TLS, with a temporary key
+    Examples/foreign-sender.py ADDRESS PORT --key FILE   with the key in FILE (created if missing)
+    Examples/foreign-sender.py ADDRESS PORT --plain      plain TCP (the receiver needs transport: tls+plain)
+    Examples/foreign-sender.py ADDRESS PORT --frames     frames from standard input, one wrapper per line, sent unchanged
 
-It says no Hello, so it is what the protocol calls a legacy sender: a hexlistd holds its hexes until someone trusts the
-key (`hexlist peer trust UUID`). The UUID is printed first, then every frame that came back. Needs `openssl`.
+It sends no Hello, so the protocol calls it a legacy sender: a hexlistd holds its hexes until a user trusts the key (`hexlist peer trust
+UUID`). It prints the UUID first, then each received frame. Needs `openssl`.
 """
 
 import argparse
@@ -42,12 +42,12 @@ EXAMPLE = {
 
 
 def frame(body):
-    """A length in four bytes, big-endian, then that many bytes of JSON."""
+    """Length in four bytes, big-endian, then that many bytes of JSON."""
     return struct.pack(">I", len(body)) + body
 
 
 def frames_from(stream):
-    """The bodies that come, until the other side has nothing more to say."""
+    """The received bodies, until the other side closes."""
     def exactly(count):
         data = b""
         while len(data) < count:
@@ -68,7 +68,7 @@ def frames_from(stream):
 
 
 def make_key(path):
-    """A P-256 key and a certificate it signed itself. Nothing in the certificate counts but the key."""
+    """A P-256 key and a self-signed certificate. Only the key of the certificate counts."""
     with tempfile.TemporaryDirectory() as folder:
         key, certificate = os.path.join(folder, "key"), os.path.join(folder, "certificate")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
@@ -91,7 +91,7 @@ def peer_uuid(path):
 def secured(connection, path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # Identity is the key, not a name or an authority; this program does not care whom it talks to.
+    # Identity is the key, not a name or a certificate authority. This program accepts any receiver.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["hexlist/1"])
@@ -127,7 +127,7 @@ def main():
 
 
 def await_receipt(connection, last):
-    """Prints what comes, until a receipt covers the last number that was sent."""
+    """Prints received frames until a receipt covers the last number sent."""
     for answer in frames_from(connection):
         print(answer.decode(errors="replace"), flush=True)
         wrapper = json.loads(answer)
@@ -137,7 +137,7 @@ def await_receipt(connection, last):
 
 
 def sequence_of(body):
-    """Frames with a `sequence` are acknowledged; the others are not."""
+    """Only frames with a `sequence` are acknowledged."""
     try:
         number = json.loads(body).get("sequence", 0)
     except (ValueError, AttributeError):
@@ -146,12 +146,12 @@ def sequence_of(body):
 
 
 def finish(connection):
-    """All was said. The other side reads it to the end and closes; closing first with something unread would be a reset."""
+    """Ends sending. The other side reads to the end and closes; closing first with unread data would cause a reset."""
     if isinstance(connection, ssl.SSLSocket):
         try:
             connection.unwrap()
         except (ssl.SSLError, OSError):
-            pass  # it had more to say, which nobody here waits for
+            pass  # more data arrived, which is ignored
         connection = socket.socket(fileno=connection.detach())
         connection.settimeout(20)
     try:

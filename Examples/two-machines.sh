@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The walk-through of two-machines.md as a script: two hosts in network namespaces, each with avahi-daemon and hexlistd.
-# Runs as it stands after `make build`, as root or as anybody who may make user namespaces.
+# The walk-through of two-machines.md as a script: two hosts in network namespaces, each with avahi-daemon and hexlistd. Run it after `make
+# build`, as root or as a user who may create user namespaces.
 set -euo pipefail
 cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
 export HEXLIST_LAB="example-$$"
@@ -18,18 +18,18 @@ id_of() { $lab hexlist "$1" id --json | sed -E 's/.*"uuid": ?"([^"]+)".*/\1/'; }
 ada=$(id_of ada)
 bob=$(id_of bob)
 
-# A stranger's hex is kept, but held (status 3 says: accepted, not in the inbox yet).
+# A stranger's hex is held (status 3: accepted, but not in the inbox yet).
 status=0
 $lab hexlist ada send --to "$bob" "https://www.rfc-editor.org/rfc/rfc6763 How services get their names" || status=$?
 [ "$status" = 3 ]
 $lab hexlist bob inbox --held
 
-# Bob trusts ada: what was held moves into the inbox, and the next one goes there at once.
+# Bob trusts ada: held hexes move to the inbox, and the next one goes there directly.
 $lab hexlist bob peer trust "$ada"
 $lab hexlist ada send --to "$bob" --description "Two more" https://www.sqlite.org/wal.html https://avahi.org
 $lab hexlist bob inbox
 
-# A list, while bob is away. It goes out when he is back.
+# A list of hexes while bob is away. They are sent when he returns.
 $lab stop bob
 for number in 1 2 3; do
     echo '{"key":"example-'$number'","description":"Number '$number'","links":["https://example.org/'$number'"]}'
@@ -37,7 +37,7 @@ done | $lab hexlist ada send --to "$bob" --wait queued --bulk -
 $lab hexlist ada outbox list
 $lab start bob
 
-# Bob's event log is followed until the fifth hex is there.
+# Follows bob's event log until the fifth hex has arrived.
 count=0
 while read -r line; do
     case $line in *'"hex.received"'*) count=$((count + 1)) ;; esac
