@@ -21,7 +21,7 @@ let package = Package(
         .library(name: "HexlistSession", targets: ["HexlistSession", "HexlistTransport"]),
     ],
     dependencies: [
-        // Ranges, so that packages that use the products can have their own; Docs/Operations.md, "Raising a dependency".
+        // Ranges, so that packages that use the products can have their own; CONTRIBUTING.md, "Raising a dependency".
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),

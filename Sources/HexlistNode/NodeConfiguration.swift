@@ -12,7 +12,7 @@ public struct StaticPeer: Sendable, Hashable {
     }
 }
 
-/// The configuration of a node (Docs/Operations.md has the keys and their defaults).
+/// The configuration of a node (Docs/Reference.md has the keys and their defaults).
 public struct NodeConfiguration: Sendable {
     /// The display name that others see.
     public var name: String

@@ -6,16 +6,16 @@ import Testing
 
 /// Lists in the documents that repeat lists of the code. Both must have the same entries.
 @Suite("Documents list what the code has") struct DocumentedTests {
-    @Test("Docs/Operations.md has every key of the configuration", arguments: SettingKey.all.map(\.name)) func key(_ name: String) throws {
-        #expect(try Self.page("Operations", "Configuration").contains("`\(name)`"))
+    @Test("Docs/Reference.md has every key of the configuration", arguments: SettingKey.all.map(\.name)) func key(_ name: String) throws {
+        #expect(try Self.page("Reference", "Configuration").contains("`\(name)`"))
     }
 
     @Test("Docs/API.md has each event", arguments: EventType.all.map(\.rawValue)) func event(_ name: String) throws {
         #expect(try Self.page("API", "Streams").contains("`\(name)`"))
     }
 
-    @Test("Docs/Operations.md has each metric", arguments: MetricFamily.all.map(\.name)) func metric(_ name: String) throws {
-        #expect(try Self.page("Operations", "Metrics").contains("`\(name)`"))
+    @Test("Docs/Hooks.md has each metric", arguments: MetricFamily.all.map(\.name)) func metric(_ name: String) throws {
+        #expect(try Self.page("Hooks", "Metrics").contains("`\(name)`"))
     }
 
     /// A section of a page of `Docs`.

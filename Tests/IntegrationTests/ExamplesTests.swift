@@ -26,7 +26,7 @@ extension TwoMachines {
             "the hook of the page shows the sender, whatever characters are in name and text",
             .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/jq")))
         func hook() async throws {
-            let page = try String(contentsOfFile: "\(Checkout.root)/Docs/Operations.md", encoding: .utf8)
+            let page = try String(contentsOfFile: "\(Checkout.root)/Docs/Hooks.md", encoding: .utf8)
             let block = try #require(page.components(separatedBy: "```sh\n").dropFirst().first { $0.contains("notify-send") })
             let script = try #require(block.components(separatedBy: "```").first)
             let functions = """

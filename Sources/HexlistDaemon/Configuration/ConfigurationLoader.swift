@@ -116,7 +116,7 @@ public struct ConfigurationLoader: Sendable {
         let nearest = NearestName.likely(name, among: SettingKey.all.map(\.name))
         return HexlistError(
             .configuration, "\(place): there is no key `\(TerminalText.clean(name, columns: 80))`.",
-            hint: nearest.map { "Did you mean `\($0)`?" } ?? "`hexlist config` lists the keys of a running daemon, Docs/Operations.md all.")
+            hint: nearest.map { "Did you mean `\($0)`?" } ?? "`hexlist config` lists the keys of a running daemon, Docs/Reference.md all.")
     }
 
     private static func notAllowed(_ key: SettingKey, _ value: String, _ place: String) -> HexlistError {

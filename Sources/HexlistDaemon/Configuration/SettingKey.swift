@@ -71,7 +71,7 @@ extension SettingKey {
 }
 
 extension SettingKey {
-    /// All keys (Docs/Operations.md, "Configuration").
+    /// All keys (Docs/Reference.md, "Configuration").
     static let all: [SettingKey] = general + limits + sending
 
     static func named(_ name: String) -> SettingKey? { all.first { $0.name == name } }

@@ -184,7 +184,7 @@ extension Doctor {
             return DoctorStep(
                 "domain", .warning, domain.message ?? "DNS lists nobody in \(domain.domain).",
                 advice: [
-                    "Is the domain written right? Who is there, its administrator writes into the zone (Docs/Operations.md).", question,
+                    "Is the domain written right? Who is there, its administrator writes into the zone (Docs/Network.md).", question,
                 ])
         case .unavailable, .starting, .off, nil:
             return DoctorStep(

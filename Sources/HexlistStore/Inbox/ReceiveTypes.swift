@@ -31,7 +31,7 @@ public enum ReceiveOutcome: Sendable, Equatable {
     case refused(RefusalCode, retryAfter: Int?)
 }
 
-/// The quotas for strangers, and for the inbox as a whole (Docs/Operations.md, "Configuration").
+/// The quotas for strangers, and for the inbox as a whole (Docs/Reference.md, "Configuration").
 public struct HeldQuotas: Sendable, Equatable {
     /// The most held hexes, and bytes of them, of one peer; with `receiveFrom: everyone`, of one stranger per day.
     public var hexesPerPeer: Int

@@ -5,7 +5,7 @@ import HexlistModel
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Show daemon, identity, discovery, store and queue at a glance.",
-        discussion: "--metrics prints what Prometheus reads: `Docs/Operations.md`, \"Metrics\".")
+        discussion: "--metrics prints what Prometheus reads: `Docs/Hooks.md`, \"Metrics\".")
 
     @OptionGroup var common: CommonOptions
 
