@@ -4,18 +4,18 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// The run of the machine in which a partial file was last written, as an attribute of the file says. As long as the machine has not been
-/// started anew, all that was written to the file is there, whatever ended the process.
+/// Whether the machine was restarted since a partial file was last written, from an extended attribute of the file. Without a restart all
+/// written bytes are still readable, even if the process was killed.
 enum BootID {
-    /// The file says nothing: the file system has no attributes, or it is of an earlier version.
+    /// The file has no such attribute: the file system does not support them, or an earlier version wrote the file.
     case none
-    /// The machine still runs.
+    /// The machine has not been restarted since.
     case now
-    /// The machine was started anew since then.
+    /// The machine was restarted since.
     case earlier
 
     private static let name = "user.hexlist.boot"
-    /// The kernel's name of this run of the machine, a UUID; `nil` where it does not tell.
+    /// The kernel's boot ID, a UUID; `nil` if it cannot be read.
     private static let current = read()
 
     init(of file: Descriptor) {
@@ -28,8 +28,8 @@ enum BootID {
         self = bytes.prefix(Int(count)).map { UInt8(bitPattern: $0) } == Array(current.utf8) ? .now : .earlier
     }
 
-    /// Marks a file with the present run, or, in tests, with another.
-    /// - Returns: whether it has the mark.
+    /// Sets the attribute to the current boot ID, or to another one in tests.
+    /// - Returns: whether it was set.
     static func set(_ boot: String? = current, on file: Descriptor) -> Bool {
         guard let boot else { return false }
         return file.use { hexlist_set_attribute($0, name, boot) } == 0

@@ -4,17 +4,17 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// An open file or folder, closed with the object.
+/// An open file or folder. The file descriptor is closed on deinit.
 final class Descriptor: Sendable {
     private let number: CInt
 
     init(_ number: CInt) { self.number = number }
     deinit { close(number) }
 
-    /// Opens a path; programs that are started from here do not inherit it.
-    /// - Parameter folder: where a relative path begins; `nil` for the working directory.
+    /// Opens a path with `O_CLOEXEC`, so that child processes do not inherit the descriptor.
+    /// - Parameter folder: the base of a relative path; `nil` for the working directory.
     static func open(_ path: String, _ flags: CInt, mode: mode_t = 0, in folder: Descriptor? = nil) throws(FileFault) -> Descriptor {
-        // Swift would hand over what stands before a NUL.
+        // A NUL would end the C string early and open a different path.
         guard !path.utf8.contains(0) else { throw .notFound }
         while true {
             let number = folder.use { openat($0 ?? AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, mode) }
@@ -23,7 +23,7 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// Calls `body` with the number, which is open meanwhile.
+    /// Calls `body` with the file descriptor, which stays open during the call.
     func use<Result>(_ body: (CInt) -> Result) -> Result { withExtendedLifetime(self) { body(number) } }
 
     func status() throws(FileFault) -> stat {
@@ -32,7 +32,7 @@ final class Descriptor: Sendable {
         return status
     }
 
-    /// The status of an entry of this folder, a symbolic link's own; `nil` if there is none.
+    /// The status of an entry of this folder, without following a symbolic link; `nil` if there is no such entry.
     func status(of name: String) throws(FileFault) -> stat? {
         var status = stat()
         if use({ fstatat($0, name, &status, AT_SYMLINK_NOFOLLOW) }) == 0 { return status }
@@ -54,7 +54,7 @@ final class Descriptor: Sendable {
         return count
     }
 
-    /// Writes all of it at the place where the file is.
+    /// Writes all bytes at the current file offset.
     func write(_ bytes: UnsafeRawBufferPointer) throws(FileFault) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -66,28 +66,29 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// Makes what was written survive a power cut, as far as reading it needs.
+    /// Makes the data durable, with the metadata that reading it needs (fdatasync(2)).
     func synchronizeData() throws(FileFault) {
         guard use({ fdatasync($0) }) == 0 else { throw .last }
     }
 
-    /// The same for all of it; of a folder, its entries.
+    /// Makes data and metadata durable (fsync(2)); for a folder, its entries.
     func synchronize() throws(FileFault) {
         guard use({ fsync($0) }) == 0 else { throw .last }
     }
 
-    /// Makes everything of the file system it is on survive a power cut. Since Linux 5.8 a write that failed since this was opened is a fault.
+    /// Makes the whole file system durable (syncfs(2)). Since Linux 5.8 it reports write errors that occurred after this descriptor was
+    /// opened.
     func synchronizeFileSystem() throws(FileFault) {
         guard use({ hexlist_sync_file_system($0) }) == 0 else { throw .last }
     }
 
-    /// Renames an entry of this folder, and replaces nothing.
-    /// - Returns: whether the name was free.
-    /// - Throws: `partLost` where there is no such entry.
+    /// Renames an entry of this folder without replacing an existing one.
+    /// - Returns: false if the new name exists.
+    /// - Throws: `partLost` if the old name does not exist.
     func renameNew(_ old: String, to new: String) throws(FileFault) -> Bool {
         if use({ hexlist_rename_new($0, old, new) }) == 0 { return true }
         if errno == EINVAL || errno == ENOSYS {
-            // A file system without such a rename: both names are there for a moment.
+            // The file system does not support RENAME_NOREPLACE. With link(2) and unlink(2) both names exist for a moment.
             if use({ linkat($0, old, $0, new, 0) }) == 0 {
                 _ = use { unlinkat($0, old, 0) }
                 return true
@@ -100,7 +101,7 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// Bytes that this user can still write to the file system.
+    /// Bytes of the file system that are free for this user.
     func freeBytes() throws(FileFault) -> Int64 {
         var status = statvfs()
         guard use({ fstatvfs($0, &status) }) == 0 else { throw .last }

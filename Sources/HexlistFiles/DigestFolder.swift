@@ -5,14 +5,14 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// A folder with files by their SHA-256, for this user only: `FOLDER/<64 hexadecimal digits>/NAME`. Calls block.
+/// A folder of files named by their SHA-256, readable only by this user: `FOLDER/<64 hexadecimal digits>/NAME`. Calls block.
 public struct DigestFolder: Sendable {
-    /// Absolute; made with the first file.
+    /// Absolute path. The folder is created with the first file.
     public let path: String
 
     public init(path: String) { self.path = path }
 
-    /// The folder of one file, which has its name in there.
+    /// The folder of one digest; it contains the file under its name.
     public func folder(of digest: [UInt8]) -> String { "\(path)/\(Self.name(digest))" }
 
     public func path(of digest: [UInt8], name: String) -> String { "\(folder(of: digest))/\(name)" }
@@ -21,7 +21,7 @@ public struct DigestFolder: Sendable {
         String(decoding: Hexadecimal.encode(digest).utf8.map(ASCII.lowercased), as: UTF8.self)
     }
 
-    /// Makes the folder of one file, and those on the way to it.
+    /// Creates the folder of one digest and its parents.
     /// - Throws: `notFolder`, `notAllowed`; `system`.
     public func make(_ digest: [UInt8]) throws(FileFault) {
         try Self.make(folder(of: digest))
@@ -34,14 +34,14 @@ public struct DigestFolder: Sendable {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .last }
     }
 
-    /// The file of a digest; `nil` if there is none.
+    /// Opens the file of a digest; `nil` if it does not exist.
     public func open(_ digest: [UInt8], name: String) -> OfferedFile? {
         guard SharePath.isName(name) else { return nil }
         return try? OfferedFile(path: path(of: digest, name: name))
     }
 
-    /// Deletes a file unless somebody has it open.
-    /// - Returns: whether it is gone.
+    /// Deletes a file unless it is open, here or in another process.
+    /// - Returns: whether the file no longer exists.
     public func removeUnused(_ digest: [UInt8], name: String) -> Bool {
         guard SharePath.isName(name), let folder = try? Descriptor.open(folder(of: digest), Self.flags) else { return true }
         guard folder.use({ hexlist_remove_unused($0, name) }) == 0 || errno != EBUSY else { return false }
@@ -49,7 +49,7 @@ public struct DigestFolder: Sendable {
         return (try? folder.status(of: name)) == nil
     }
 
-    /// Deletes whatever is there of a digest.
+    /// Deletes all files of a digest.
     public func remove(_ digest: [UInt8]) {
         guard let folder = try? Descriptor.open(folder(of: digest), Self.flags) else { return }
         var names: [String] = []
@@ -61,10 +61,10 @@ public struct DigestFolder: Sendable {
         _ = rmdir(self.folder(of: digest))
     }
 
-    /// Takes the folder of a digest away if nothing is in it.
+    /// Deletes the folder of a digest if it is empty.
     public func removeEmpty(_ digest: [UInt8]) { _ = rmdir(folder(of: digest)) }
 
-    /// The digests of which there is something.
+    /// The digests that have a folder, at most `mostDigests`.
     public func digests() -> [[UInt8]] {
         guard let folder = try? Descriptor.open(path, Self.flags) else { return [] }
         var digests: [[UInt8]] = []
@@ -75,7 +75,7 @@ public struct DigestFolder: Sendable {
         return digests
     }
 
-    /// Moves a file into another such folder; on another file system it is copied, and checked.
+    /// Moves a file into another `DigestFolder`. Across file systems it is copied and its digest checked.
     /// - Throws: `notFound`, `changed`, `otherBytes`, `diskFull`; `system`.
     public func move(_ digest: [UInt8], name: String, to other: DigestFolder) throws {
         guard SharePath.isName(name) else { throw FileFault.notFound }
@@ -97,7 +97,7 @@ public struct DigestFolder: Sendable {
     }
 
     private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-    /// More than there are ever, so that what others put there does not grow here.
+    /// Far more than the cache ever has: bounds the memory for entries that other programs put there.
     private static let mostDigests = 100_000
     private static let mostNames = 1_000
 }

@@ -1,18 +1,18 @@
 public import Crypto
 import HexlistModel
 
-/// A strong entity tag (RFC 9110, 8.8.3): it changes when the file does.
+/// A strong entity tag (RFC 9110, 8.8.3), which changes when the file changes.
 ///
-/// The own ones are a keyed hash of the file's identity, so that they tell nothing of it. Those of others are taken as they come.
+/// Tags of this machine are a keyed hash of the file's identity, so they reveal nothing about it. Tags of peers are opaque.
 public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
-    /// The most bytes of a tag, quotes included; of others one that is longer is none.
+    /// Maximum length in bytes, quotes included. Longer tags of peers are ignored.
     public static let maximumBytes = 128
 
-    /// The tag in its quotes: printable ASCII.
+    /// The tag with its quotes: printable ASCII.
     public let description: String
 
-    /// The tag of a file: HMAC-SHA256, cut to 16 bytes.
-    /// - Parameter key: of this machine, the same after a restart, so that what was begun goes on.
+    /// The tag of a local file: HMAC-SHA256, truncated to 16 bytes.
+    /// - Parameter key: persistent, so that downloads resume after a restart.
     public init(of identity: FileIdentity, key: SymmetricKey) {
         var authentication = HMAC<SHA256>(key: key)
         authentication.update(data: Array("hexlist-files/1 entity tag".utf8))
@@ -25,7 +25,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         description = "\"\(String(decoding: digits, as: UTF8.self))\""
     }
 
-    /// Reads a strong tag as a field has it, such as `ETag` and `If-Range`; `nil` for a weak one, a date and anything else.
+    /// Parses a strong tag from a field such as `ETag` or `If-Range`; `nil` for weak tags, dates and anything else.
     public init?(_ field: some StringProtocol) {
         let bytes = Array(field.utf8)
         guard (2...Self.maximumBytes).contains(bytes.count), bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\""),
@@ -34,8 +34,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         description = String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Whether it is among the tags of an `If-None-Match` or `If-Match` field, or that is `*`. A `W/` before a tag is passed over, as
-    /// `If-None-Match` wants it.
+    /// Whether an `If-None-Match` or `If-Match` field lists this tag or is `*`. A `W/` prefix is ignored: `If-None-Match` compares weakly.
     public func isListed(in field: some StringProtocol) -> Bool {
         let bytes = Array(field.utf8)
         guard bytes.count <= 4_096 else { return false }

@@ -1,11 +1,11 @@
 internal import Crypto
 
-/// The SHA-256 of a file, read in pieces. Blocks; for a thread that may.
+/// The SHA-256 of a file, read in chunks. Blocks, so call it on a thread for files.
 public enum FileDigest {
-    /// Bytes that are read at once.
+    /// Size of a read, in bytes.
     static let piece = 1 << 20
 
-    /// - Parameter progress: called with the bytes read so far, after each piece; `false` ends the reading.
+    /// - Parameter progress: called after each read with the bytes read so far; returns `false` to cancel.
     /// - Returns: 32 bytes.
     /// - Throws: `changed` if the file changes meanwhile; `cancelled`.
     public static func sha256(
@@ -21,8 +21,8 @@ public enum FileDigest {
         return Array(digest.finalize())
     }
 
-    /// Reads the first bytes of something and hands them over in order.
-    /// - Throws: `changed` where it is shorter.
+    /// Reads the first `size` bytes of a source in chunks and passes each one to `take`, in order.
+    /// - Throws: `changed` if the source is shorter; `cancelled`.
     static func pieces(
         upTo size: Int64, progress: (Int64) -> Bool, read: (UnsafeMutableRawBufferPointer, Int64) throws(FileFault) -> Int,
         take: (UnsafeRawBufferPointer) -> Void

@@ -4,42 +4,42 @@ public import HexlistSystem
     internal import Glibc
 #endif
 
-/// Why a file is not offered, read, or written.
+/// The reason why a file cannot be offered, read or written.
 public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// There is none under this name, or none that is given out.
+    /// There is no such file, or the peer may not have it.
     case notFound
-    /// This user may not read it, or not write there.
+    /// This user has no permission to read the file, or to write to the folder.
     case notAllowed
     /// It is a folder, a symbolic link, a device, a pipe or a socket.
     case notRegular
-    /// It is no folder.
+    /// Not a folder.
     case notFolder
-    /// It is not the file that was remembered, or it changed while it was read.
+    /// The file is not the one that was offered, or it changed while it was read.
     case changed
-    /// It is, contains, or lies in a folder of this program: state, configuration or cache.
+    /// The path is, contains, or is inside a folder of this program: state, configuration or cache.
     case protected
-    /// A folder has more files or levels than go into one hex.
+    /// The folder has more files, or more levels, than fit into one hex.
     case tooManyFiles(most: Int)
     case tooDeep(most: Int)
-    /// There is no room for it on the disk, less what is to stay free. Nothing is lost: it goes on when there is.
+    /// Too little free space on the disk, less `minimumFree`. The transfer continues when there is enough.
     case diskFull
-    /// More bytes came than were announced.
+    /// The peer sent more bytes than it announced.
     case tooLong
-    /// All that came is fewer bytes than were announced; so many are there.
+    /// The source ended before the announced size. The value is the number of bytes received.
     case tooShort(Int64)
-    /// The bytes are others than were announced: their SHA-256 differs. They are deleted.
+    /// The SHA-256 differs from the announced one. The bytes are deleted.
     case otherBytes
-    /// The partial file is being written by another process, or it belongs to somebody else.
+    /// The partial file is locked by another process, or belongs to another user.
     case partTaken
-    /// The partial file was deleted or replaced while it was written.
+    /// The partial file was deleted or replaced while it was being written.
     case partLost
-    /// As many files as are tried have the same name.
+    /// All numbered variants of the name that were tried exist.
     case noFreeName
-    /// Who asked for it no longer wants it.
+    /// The caller cancelled the operation.
     case cancelled
     case system(SystemError)
 
-    /// The fault of the previous system call.
+    /// The fault for the current `errno`.
     static var last: FileFault { FileFault(code: errno) }
 
     init(code: CInt) {
@@ -52,7 +52,7 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What happened, as the second half of a sentence that names the file: "`x` …".
+    /// The predicate of a sentence about the file: "`x` …".
     public var description: String {
         switch self {
         case .notFound: "is not there"

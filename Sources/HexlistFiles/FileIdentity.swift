@@ -4,14 +4,14 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// What tells whether a file is still the one it was, without reading it: device, inode, size, and when its content (`mtime`) and anything
-/// of it (`ctime`) last changed. Nobody can set a ctime.
+/// Identifies a file and its version without reading it: device, inode, size, and the times of its last change of content (`mtime`) and of
+/// anything (`ctime`). Programs can set a file's mtime, but not its ctime.
 public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
     public var device: UInt64
     public var inode: UInt64
     /// Bytes.
     public var size: Int64
-    /// Nanoseconds since 1970, as near as they fit.
+    /// Nanoseconds since 1970, clamped to `Int64`.
     public var modified: Int64
     public var changed: Int64
 
@@ -29,19 +29,19 @@ public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
             modified: Self.nanoseconds(status.st_mtim), changed: Self.nanoseconds(status.st_ctim))
     }
 
-    /// Whether all of it is the same: the same file, unchanged.
+    /// Whether this is the same file, unchanged.
     public func isSame(as other: FileIdentity) -> Bool { self == other }
 
-    /// Whether it is the same file with the same content, as far as one sees without reading it: perhaps renamed, or on a disk that has another
-    /// number since a restart.
+    /// Whether this is probably the same file with the same content: it ignores the ctime, which a rename changes, and the device number,
+    /// which a restart can change.
     public func hasSameContent(as other: FileIdentity) -> Bool {
         inode == other.inode && size == other.size && modified == other.modified
     }
 
-    /// Five numbers, for a column of the store.
+    /// The five numbers, for a column of the store.
     public var description: String { "\(device) \(inode) \(size) \(modified) \(changed)" }
 
-    /// Reads `description`; `nil` for anything else.
+    /// Parses `description`; `nil` for any other text.
     public init?(_ text: some StringProtocol) {
         let parts = text.utf8.split(separator: 0x20, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
         guard parts.count == 5, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let size = Int64(parts[2]),

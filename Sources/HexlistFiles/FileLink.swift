@@ -1,22 +1,23 @@
 public import HexlistModel
 
-/// A link to a file of a peer, as the `url` of a LinkJM has it (Docs/Protocol.md).
+/// A link to a file of a peer: the `url` of a LinkJM (Docs/Protocol.md).
 ///
 ///     hexlist://<peer UUID>/<offer: 32 hexadecimal digits>/<name, percent-encoded>
 ///     hexlist://<peer UUID>/share/<share>/<path>
 ///
-/// The name of an offer is for people: what is fetched is the offer's.
+/// The name of an offer is only for display: the offer's ID alone selects the file.
 public struct FileLink: Sendable, CustomStringConvertible {
     public enum Target: Sendable {
-        /// A file that was offered. The name is text of a peer, possibly empty, of at most `maximumBytes`; `FileName` makes a name of it.
+        /// A file that was offered. The name is text of a peer, may be empty, and has at most `maximumBytes`; `FileName` makes a safe name
+        /// of it.
         case offer(OfferID, name: String)
-        /// A file or a folder in a share; the share is named as a `SharePath` names things.
+        /// A file or a folder in a share. The share's name follows the rules of `SharePath`.
         case share(name: String, path: SharePath)
     }
 
-    /// The most bytes of a link.
+    /// Maximum length of a link in bytes.
     public static let maximumBytes = LinkTarget.maximumBytes
-    /// The scheme, which `hexlist://peer/…` of `hexlist id --qr` has too: that is no link to a file.
+    /// The URL scheme. `hexlist://peer/…`, which `hexlist id --qr` prints, has it too but is not a link to a file.
     public static let scheme = "hexlist"
 
     public let peer: PeerID
@@ -27,8 +28,8 @@ public struct FileLink: Sendable, CustomStringConvertible {
         self.target = target
     }
 
-    /// Reads a link of anybody; `nil` for anything but the two forms. Scheme, UUID and digits are read in either letter case. A `/` behind
-    /// the path of a folder is passed over.
+    /// Parses a link from any source; `nil` unless it has one of the two forms. Scheme, UUID and digits are case-insensitive. A trailing
+    /// `/` of a folder's path is ignored.
     public init?(_ url: some StringProtocol) {
         let bytes = Array(url.utf8)
         let start = Array("\(Self.scheme)://".utf8)
@@ -57,7 +58,8 @@ public struct FileLink: Sendable, CustomStringConvertible {
         return .share(name: name, path: path)
     }
 
-    /// A name may have anything in it, for it is no path; what does not stand in a URL is encoded.
+    /// Decodes the name of an offer. It may contain any character, because it is not a path, but characters that URLs do not allow must be
+    /// encoded.
     private static func name(_ text: ArraySlice<UInt8>) -> String? {
         guard
             text.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
@@ -65,7 +67,7 @@ public struct FileLink: Sendable, CustomStringConvertible {
         return PercentEncoding.decode(String(decoding: text, as: UTF8.self))
     }
 
-    /// The link. A name is cut so that the link has at most `maximumBytes`.
+    /// The link. A long name is cut so that the link has at most `maximumBytes`.
     public var description: String {
         let start = "\(Self.scheme)://\(peer)/"
         switch target {
@@ -75,10 +77,10 @@ public struct FileLink: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The most bytes of a name in a link that is written: three for each, and the rest of the link.
+    /// Maximum bytes of a name in a link that this machine writes: an encoded byte takes three, and 100 are left for the rest.
     private static let nameBytes = (maximumBytes - 100) / 3
 
-    /// The target of the HTTP request for it (`FileRequestTarget`).
+    /// The target of the HTTP request that fetches it (`FileRequestTarget`).
     public var requestTarget: String {
         switch target {
         case .offer(let offer, _): FileRequestTarget.offer(offer).description

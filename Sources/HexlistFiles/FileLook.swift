@@ -4,9 +4,9 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// A look at a file by its path alone.
+/// Recognizes a file by its path, size and modification time, without opening it.
 public enum FileLook {
-    /// Whether there is a regular file of this size that last changed then; not known, and so no, where one of the two is not given.
+    /// Whether a regular file of this size and modification time exists at a path; `false` if one of the two is `nil`.
     /// - Parameter modified: milliseconds since 1970.
     public static func isThere(_ path: String, size: Int64?, modified: Int64?) -> Bool {
         var status = stat()

@@ -1,23 +1,24 @@
 import HexlistModel
 
-/// The name under which a receiver puts a file or a folder of a peer: one path component that can be typed and shown.
+/// A safe name under which a peer's file or folder is saved: one path component that can be typed and displayed.
 ///
-/// - Characters that are not shown (`TerminalText.isShown`), `/`, `\`, and what was no UTF-8 become `_`; white space at both ends goes.
-/// - No dots, dashes or white space at its beginning: the file is neither hidden nor taken for an option.
-/// - 1 to 255 bytes, cut on a character's edge before the suffix.
+/// - Characters that cannot be displayed (`TerminalText.isShown`), `/`, `\` and invalid UTF-8 become `_`. White space at both ends is
+///   removed.
+/// - Leading dots, dashes and white space are removed, so the file is neither hidden nor taken for an option.
+/// - Length 1 to 255 bytes. Longer names are cut between characters, before the suffix.
 public struct FileName: Sendable, CustomStringConvertible {
-    /// The most bytes of a name, as file systems have it.
+    /// Maximum bytes of a name on Linux file systems (NAME_MAX).
     public static let maximumBytes = 255
-    /// The name of what has none.
+    /// The name used if nothing is left after cleaning.
     public static let unnamed = "file"
 
     private let stem: String
-    /// `.pdf`, `.tar.gz`; empty where there is none.
+    /// `.pdf` or `.tar.gz`; empty if there is none.
     private let suffix: String
 
-    /// - Parameter text: of anybody, of any length.
+    /// - Parameter text: untrusted, of any length.
     public init(_ text: String) {
-        // What is far beyond the limit is never looked at, except for the suffix.
+        // Bounds the work: of a long text only the beginning and the suffix are cleaned.
         let raw = text.utf8.count > Self.rawBytes ? Self.shortened(text) : text
         var scalars = String.UnicodeScalarView()
         for scalar in raw.unicodeScalars {
@@ -35,7 +36,7 @@ public struct FileName: Sendable, CustomStringConvertible {
         self.init(stem: Self.cut(stem, bytes: Self.maximumBytes - suffix.utf8.count), suffix: suffix)
     }
 
-    /// - Parameter bytes: a name as a file system has it, which may be no UTF-8.
+    /// - Parameter bytes: a name from a file system, possibly not valid UTF-8.
     public init(bytes: some Collection<UInt8>) { self.init(String(decoding: bytes, as: UTF8.self)) }
 
     private init(stem: String, suffix: String) {
@@ -45,7 +46,7 @@ public struct FileName: Sendable, CustomStringConvertible {
 
     public var description: String { stem + suffix }
 
-    /// The n-th name to try: ` (2)` and so on before the suffix, at most 255 bytes. The first is the name itself.
+    /// The name with ` (number)` before its suffix, at most 255 bytes; the name itself for number 1.
     public func numbered(_ number: Int) -> FileName {
         guard number > 1 else { return self }
         let mark = " (\(number))"
@@ -53,12 +54,12 @@ public struct FileName: Sendable, CustomStringConvertible {
         return FileName(stem: Self.cut(stem, bytes: room) + mark, suffix: suffix)
     }
 
-    /// The most numbers that are tried.
+    /// Highest number that is tried.
     static let mostNumbers = 1 << 20
 
-    /// Finds a free numbered name by exponential, then binary search. It is the first free one if no number before it is free.
-    /// - Parameter isTaken: looks whether there is something of this name; called 40 times at most.
-    /// - Returns: `nil` if none was found.
+    /// Finds a free numbered name by exponential, then binary search: about 40 lookups at most. It is the lowest free number if the used
+    /// numbers have no gaps.
+    /// - Parameter isTaken: whether a file of this name exists.
     func firstFree(_ isTaken: (FileName) throws(FileFault) -> Bool) throws(FileFault) -> FileName? {
         guard try isTaken(self) else { return self }
         var (last, free) = (1, 2)
@@ -73,8 +74,8 @@ public struct FileName: Sendable, CustomStringConvertible {
         return numbered(free)
     }
 
-    /// The name of the file that is this one while it is partial: `.NAME.ID.part`, at most 255 bytes.
-    /// - Parameter id: letters and digits, at most 64; whatever else is left out.
+    /// The name of the partial file while this one is downloaded: `.NAME.ID.part`, at most 255 bytes.
+    /// - Parameter id: at most 64 letters and digits; other characters are left out.
     func partName(_ id: String) -> String {
         let end = ".\(String(decoding: id.utf8.lazy.filter(ASCII.isAlphanumeric).prefix(64), as: UTF8.self)).part"
         return "." + Self.cut(description, bytes: Self.maximumBytes - 1 - end.utf8.count) + end
@@ -86,18 +87,18 @@ public struct FileName: Sendable, CustomStringConvertible {
 
     // MARK: Suffix
 
-    /// The most bytes of a suffix that is kept when a name is cut.
+    /// Maximum bytes of a suffix that is preserved when a name is cut.
     private static let suffixBytes = 16
-    /// The most bytes of a text that are cleaned: a name of four times the limit may have characters that fall away.
+    /// Maximum bytes of a text that are cleaned: four times the limit, because cleaning can remove characters.
     private static let rawBytes = 4 * maximumBytes
 
-    /// The beginning and the end of a long text.
+    /// The first `rawBytes` of a long text, and its suffix.
     private static func shortened(_ text: String) -> String {
         let end = String(decoding: text.utf8.suffix(suffixBytes + 8), as: UTF8.self)
         return PeerName.cut(text, bytes: rawBytes) + split(end).suffix
     }
 
-    /// Splits before the last dot, or before that of `.tar`, if letters and digits follow that make a suffix.
+    /// Splits before the last dot, or before `.tar` if that precedes it, if the suffix is short and alphanumeric.
     private static func split(_ name: String) -> (stem: String, suffix: String) {
         let bytes = Array(name.utf8)
         guard let dot = bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0, (1...suffixBytes).contains(bytes.count - dot - 1),
@@ -108,10 +109,11 @@ public struct FileName: Sendable, CustomStringConvertible {
         return (String(decoding: bytes[..<start], as: UTF8.self), String(decoding: bytes[start...], as: UTF8.self))
     }
 
-    /// The longest beginning of whole characters that fits; of one character that is too long by itself, whole scalars.
+    /// The longest prefix of whole characters that fits into `limit` bytes. If the first character alone is too long, it is cut between
+    /// scalars.
     private static func cut(_ text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
-        // Characters are looked for only in what is little longer: finding them in hostile text is quadratic.
+        // Only a little more than the limit is split into characters: that is quadratic for hostile text.
         let near = PeerName.cut(text, bytes: limit + 32)
         var kept = ""
         for character in near {

@@ -1,14 +1,14 @@
 import HexlistModel
 
-/// One range of bytes of a `Range` field (RFC 9110, 14.1.2).
+/// A single byte range of a `Range` field (RFC 9110, 14.1.2).
 public enum FileRange: Hashable, Sendable, CustomStringConvertible {
-    /// From an offset to another one, both inclusive, or to the end.
+    /// Bytes from a first to a last offset, both inclusive; `nil` means to the end.
     case from(Int64, through: Int64?)
-    /// The last bytes.
+    /// The last bytes of the file.
     case last(Int64)
 
-    /// Reads the value of a `Range` field. `nil` means that the field is passed over, as it is for another unit, for several ranges and for
-    /// an invalid one: the whole file is sent. Numbers over `Int64.max` count as that.
+    /// Parses a `Range` field. `nil` if it is invalid, has several ranges or another unit: then the field is ignored and the whole file is
+    /// sent. Numbers above `Int64.max` are clamped.
     public init?(_ field: some StringProtocol) {
         let text = Array(field.utf8)
         let unit = Array("bytes=".utf8)
@@ -29,7 +29,7 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// - Parameter digits: digits only.
+    /// - Parameter digits: ASCII digits only.
     static func number(_ digits: some Sequence<UInt8>) -> Int64 {
         var number: Int64 = 0
         for digit in digits {
@@ -41,7 +41,7 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
         return number
     }
 
-    /// The bytes of a file of some size that are meant; `nil` if there are none, which is a 416.
+    /// The bytes that the range selects in a file of this size; `nil` if there are none, which is a 416.
     public func bytes(ofSize size: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):
@@ -64,12 +64,12 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
 
 /// The value of a `Content-Range` field (RFC 9110, 14.4).
 public enum ContentRange: Hashable, Sendable, CustomStringConvertible {
-    /// `bytes 2-4/10`: the bytes that are sent, at least one, of a file of some size.
+    /// `bytes 2-4/10`: the range that is sent, not empty, and the size of the file.
     case bytes(Range<Int64>, of: Int64)
-    /// `bytes */10`: none could be sent, with a 416.
+    /// `bytes */10`: the size of the file, in a 416.
     case none(of: Int64)
 
-    /// Reads a value of anybody; `nil` for anything but the two forms, for an unknown size (`*`), and for numbers that do not fit together.
+    /// Parses an untrusted value; `nil` unless it has one of the two forms. An unknown size (`*`) and inconsistent numbers are `nil` too.
     public init?(_ field: some StringProtocol) {
         let text = Array(field.utf8)
         let unit = Array("bytes ".utf8)

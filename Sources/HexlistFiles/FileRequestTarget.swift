@@ -1,31 +1,31 @@
 public import HexlistModel
 
-/// What the target of an HTTP request on a file connection asks for (Docs/Protocol.md). It says nothing of whether the peer may have it.
+/// The parsed target of an HTTP request on a file connection (Docs/Protocol.md). Authorization is checked elsewhere.
 ///
-///     /offers/<offer>          /shares          /shares/<share>[/<path>][?sort=<order>][&after=<place>] or [?about]
+///     /offers/<offer>          /shares          /shares/<share>[/<path>][?sort=<order>][&after=<cursor>] or [?about]
 public enum FileRequestTarget: Sendable, CustomStringConvertible {
     case offer(OfferID)
-    /// The shares this peer may see.
+    /// The list of shares that this peer may see.
     case shares
-    /// Something in a share.
+    /// A file or folder in a share.
     case entry(share: String, path: SharePath, EntryQuery)
 
-    /// The part of a file or folder in a share that a request asks for.
+    /// The view of a file or folder in a share that is requested.
     public enum EntryQuery: Sendable {
         /// The bytes of a file, or the first page of a folder by name.
         case content
-        /// A page of a folder; of a file it is a 404.
-        /// - after: the `next` of the page before; `nil` for the first.
+        /// A page of a folder; a 404 for a file.
+        /// - after: the `next` of the previous page; `nil` for the first.
         case list(FileOrder, after: String?)
-        /// The entry that a list would have of it, as a list of one.
+        /// The entry's own metadata, as a list of one entry.
         case about
     }
 
-    /// The most bytes of a target: a share, a path and a name, each byte encoded.
+    /// Maximum bytes of a target: a share, a path and a cursor, each byte percent-encoded.
     public static let maximumBytes = 3 * (SharePath.maximumBytes + 2 * SharePath.maximumNameBytes) + 32
 
-    /// Reads a request's target. Escapes are decoded exactly once; whatever is not exactly one of the forms is `nil`, which is a 404:
-    /// other letter cases, empty names, `.` and `..`, encoded or not, NUL, invalid UTF-8, a `/` at the end, another query.
+    /// Parses a request target; percent-escapes are decoded once. Anything but the exact forms is `nil`, which is a 404: other letter case,
+    /// empty names, `.` and `..` (also encoded), NUL, invalid UTF-8, a trailing `/`, another query.
     public init?(_ target: some Collection<UInt8>) {
         guard target.count <= Self.maximumBytes else { return nil }
         let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
@@ -41,7 +41,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         } else if let rest = Self.rest(of: path, behind: "/shares/") {
             let parts = rest.split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
             guard let share = parts.first.flatMap({ SharePath.name(percentEncoded: $0) }) else { return nil }
-            // What stands behind `/` has a name.
+            // A `/` must be followed by a name.
             guard parts.count < 2 || !parts[1].isEmpty, let path = parts.count < 2 ? .root : SharePath(percentEncoded: parts[1]) else {
                 return nil
             }
@@ -52,7 +52,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         }
     }
 
-    /// `about`, `sort=<order>`, `after=<place>`, or the two in this order.
+    /// Parses `about`, or `sort=<order>` and `after=<cursor>` in this order, each optional.
     private static func entryQuery(_ query: some Collection<UInt8>) -> EntryQuery? {
         if query.elementsEqual("about".utf8) { return .about }
         var parts = query.split(separator: UInt8(ascii: "&"), maxSplits: 1, omittingEmptySubsequences: false)[...]
@@ -63,7 +63,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
             parts = parts.dropFirst()
         }
         if let part = parts.popFirst() {
-            // `&`, `=` and `+` mean something in a query, and stand in a name encoded only.
+            // `&`, `=` and `+` are special in a query, so a cursor must have them encoded.
             guard let value = rest(of: part, behind: "after="), !value.contains(where: { "&=+".utf8.contains($0) }),
                 let text = SharePath.text(percentEncoded: value), FolderCursor(text, order) != nil
             else { return nil }
@@ -79,7 +79,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         return bytes.starts(with: start) ? bytes.dropFirst(start.count) : nil
     }
 
-    /// The target as it is sent.
+    /// The target in its wire form.
     public var description: String {
         switch self {
         case .offer(let offer): "/offers/\(offer)"

@@ -5,26 +5,27 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// Opening and reading folders without ever leaving one.
+/// Opens and reads files and folders beneath a folder, without following symbolic links out of it.
 extension Descriptor {
-    /// To know a folder, not to read it: O_PATH, which Swift does not see.
+    /// O_PATH, which Swift does not import: the descriptor identifies a file but cannot read it.
     static let pathOnly: CInt = 0o10_000_000
 
-    /// Opens a folder by an absolute path in which there was no symbolic link: one that took the place of a folder since is not followed.
+    /// Opens a folder by an absolute path, following no symbolic link. The path was free of links when it was shared.
     static func open(folder path: String, byHand: Bool) throws(FileFault) -> Descriptor {
         guard let names = SharePath(typed: path) else { throw .notFound }
         let top = try Self.open("/", pathOnly | O_DIRECTORY)
         return try top.open(beneath: names, O_RDONLY | O_DIRECTORY, byHand: byHand)
     }
 
-    /// Opens something beneath this folder: no symbolic link is followed on the way or at the end, whatever others put there meanwhile.
+    /// Opens a file or folder beneath this folder. No symbolic link is followed, neither on the way nor at the end, even if one is created
+    /// at the same time.
     /// - Parameters:
     ///   - path: empty for this folder itself.
-    ///   - byHand: whether each name is opened in the folder before it, as is done where the kernel has no openat2(2).
+    ///   - byHand: whether to open component by component, the fallback for kernels without openat2(2).
     func open(beneath path: SharePath, _ flags: CInt, byHand: Bool = false) throws(FileFault) -> Descriptor {
         guard let last = path.names.last else { return try Self.open(".", flags | O_DIRECTORY, in: self) }
         if !byHand {
-            // A rename somewhere on the way, of anybody, can make the kernel ask for another attempt (EAGAIN).
+            // A concurrent rename on the way can make openat2(2) fail with EAGAIN; it is retried.
             for _ in 1...8 {
                 let number = use { hexlist_open_beneath($0, path.description, flags | O_NOFOLLOW | O_NOCTTY) }
                 if number >= 0 { return Descriptor(number) }
@@ -44,17 +45,17 @@ extension Descriptor {
         return try Self.open(last, flags | O_NOFOLLOW, in: folder)
     }
 
-    /// What a folder says an entry is, before one looks.
+    /// The kind of an entry as readdir(3) reports it, without a stat(2).
     enum EntryKind {
         case file, folder, link, special, unknown
     }
 
-    /// Calls `body` with each entry's name, in the order of the file system, until it returns `false`; without `.` and `..`.
+    /// Calls `body` for each entry in the order of the file system, except `.` and `..`, until it returns `false`.
     func entries(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ kind: EntryKind) -> Bool) throws(FileFault) {
         _ = try EntryStream(of: self).read(body)
     }
 
-    /// The kind of an entry, looked up if the folder does not say it; `unknown` for one that is gone.
+    /// The kind of an entry. Calls stat(2) if readdir(3) did not report it; `unknown` if the entry no longer exists.
     func kind(of name: String, _ kind: EntryKind) throws(FileFault) -> EntryKind {
         guard kind == .unknown, let status = try status(of: name) else { return kind }
         switch status.kind {
@@ -66,12 +67,12 @@ extension Descriptor {
     }
 }
 
-/// The entries of a folder, read one after another in one or several parts. Not for several threads at once.
+/// The entries of an open folder, read incrementally. Not thread-safe.
 final class EntryStream: @unchecked Sendable {
     private let stream: OpaquePointer
 
     init(of folder: Descriptor) throws(FileFault) {
-        // A descriptor of its own: the place in a folder is shared by copies of one.
+        // A new open file description, because duplicates of a descriptor share the position in the folder.
         let number = folder.use { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard number >= 0 else { throw .last }
         guard let stream = fdopendir(number) else {
@@ -84,8 +85,8 @@ final class EntryStream: @unchecked Sendable {
 
     deinit { closedir(stream) }
 
-    /// Calls `body` with the next entries, without `.` and `..`, until it returns `false`.
-    /// - Returns: whether there may be more.
+    /// Calls `body` for the next entries, except `.` and `..`, until it returns `false`.
+    /// - Returns: whether there may be more entries.
     func read(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ kind: Descriptor.EntryKind) -> Bool) throws(FileFault) -> Bool {
         let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
         while true {

@@ -1,11 +1,11 @@
 public import HexlistModel
 
-/// The place of an entry of a folder in an order, behind which a page goes on.
+/// The sort key of a folder's entry, which is also the cursor of a page: the next page begins after it.
 ///
-///     a name                    in the order of names
-///     <size or time>:<name>     in the others; -1 for a folder's size
+///     <name>                    sorted by name
+///     <size or time>:<name>     sorted by size or time; -1 for the size of a folder
 public struct FolderCursor: Comparable {
-    /// Bytes, or milliseconds since 1970: the greater come first. 0 in the order of names.
+    /// Size in bytes, or milliseconds since 1970, in descending order. 0 if sorted by name.
     let number: Int64
     let name: [UInt8]
 
@@ -14,7 +14,7 @@ public struct FolderCursor: Comparable {
         self.name = name
     }
 
-    /// Reads a cursor; `nil` for what is none of this order.
+    /// Parses a cursor; `nil` if it is invalid for this order.
     init?(_ cursor: String, _ order: FileOrder) {
         guard order != .name else {
             guard SharePath.isName(cursor) else { return nil }
@@ -30,7 +30,7 @@ public struct FolderCursor: Comparable {
         self.init(number: number, name: Array(texts[1].utf8))
     }
 
-    /// Whether a text is the `next` of a list in this order.
+    /// Whether a text is a valid cursor for this order.
     public static func isCursor(_ text: String, _ order: FileOrder) -> Bool { FolderCursor(text, order) != nil }
 
     func cursor(_ order: FileOrder) -> String {
@@ -43,15 +43,15 @@ public struct FolderCursor: Comparable {
     }
 }
 
-/// The first places of as many as come, in the memory of twice as many as are wanted.
+/// Keeps the smallest `limit` entries of a stream that come after a cursor, in O(2·limit) memory.
 struct SmallestEntries {
     private let limit: Int
     private let after: FolderCursor?
     private var places: [FolderCursor] = []
-    /// The last place that can still be among the first ones.
+    /// The greatest entry that can still be among the smallest `limit`, once so many are known.
     private var last: FolderCursor?
 
-    /// The places that are kept.
+    /// Entries currently kept.
     var count: Int { places.count }
 
     init(limit: Int, after: FolderCursor?) {
@@ -65,7 +65,7 @@ struct SmallestEntries {
         if places.count >= 2 * limit { cut() }
     }
 
-    /// Whether a place could be among them; compared without a copy of the name.
+    /// Whether an entry can be among the smallest. Does not copy the name.
     func mayTake(_ number: Int64, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         if let after, after.number != number ? after.number < number : !after.name.lexicographicallyPrecedes(name) { return false }
         if let last, last.number != number ? last.number > number : last.name.lexicographicallyPrecedes(name) { return false }

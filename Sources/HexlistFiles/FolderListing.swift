@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The list of a folder of a share, or a part of it, as JSON on a file connection (Docs/Protocol.md).
+/// One page of the list of a shared folder, as JSON on a file connection (Docs/Protocol.md).
 ///
 ///     {"entries":[{"name":"a.txt","kind":"file","size":3,"modified":1767323045678,"mediaType":"text/plain"}],"next":"a.txt","leftOut":1}
 public struct FolderListing: Sendable, JSONEncodable {
@@ -10,7 +10,7 @@ public struct FolderListing: Sendable, JSONEncodable {
     }
 
     public struct Entry: Sendable, JSONEncodable {
-        /// A name as `SharePath` takes it. Text of a peer.
+        /// A name that is valid in a `SharePath`. Text of a peer.
         public var name: String
         public var kind: Kind
         /// Bytes; `nil` for a folder.
@@ -43,22 +43,22 @@ public struct FolderListing: Sendable, JSONEncodable {
         }
     }
 
-    /// The most entries of one list.
+    /// Maximum entries of a page.
     public static let maximumEntries = 500
-    /// The most bytes of one that is read: so many entries, each byte of a name as an escape.
+    /// Maximum bytes of a page that is parsed: `maximumEntries` entries with every byte of a name escaped.
     public static let maximumBytes = 1 << 20
     private static let mediaTypeBytes = 127
-    /// More than a folder has; of as many lists as are read there is room for the sum.
+    /// Upper bound of a peer's `leftOut`, so that the sum over all pages cannot overflow.
     private static let mostUnlisted: Int64 = 1 << 32
-    /// The milliseconds of year 9999, and as many before 1970.
+    /// Milliseconds from 1970 to the end of the year 9999, the bound of a peer's times in both directions.
     private static let latest: Int64 = 253_402_300_799_999
 
     public var entries: [Entry] = []
-    /// The place behind which the next part begins, in the list's order: `?after=`; `nil` where there is none.
+    /// The cursor of the next page (`?after=`); `nil` on the last page.
     public var next: String?
-    /// Entries of the folder that are in no part, because their names are no UTF-8: `leftOut`.
+    /// Entries of the folder that no page has, because their names are not UTF-8: the member `leftOut`.
     public var unlisted = 0
-    /// Entries of a list that was read whose names can be none, or whose kind is not known.
+    /// Entries of a parsed page that were dropped because of an invalid name or an unknown kind.
     public private(set) var leftOut = 0
 
     public init(entries: [Entry] = [], next: String? = nil) {
@@ -66,11 +66,11 @@ public struct FolderListing: Sendable, JSONEncodable {
         self.next = next
     }
 
-    /// Reads a list of a peer. Members that are not known are passed over, and so are values of another kind where one may do without; an
-    /// entry that names nothing is left out and counted.
+    /// Parses a page sent by a peer. Unknown members are ignored, and so are optional members of a wrong type. Entries without a valid name
+    /// and kind are dropped and counted in `leftOut`.
     ///
-    /// `nil` for what is no JSON, has no array `entries`, is longer than the bounds, or has a `next` that leads no further.
-    /// - Parameter cursor: the place that was asked behind; `nil` for the first part.
+    /// `nil` if it is not JSON, has no array `entries`, exceeds the limits, or if its `next` is not after the requested cursor.
+    /// - Parameter cursor: the cursor of the request; `nil` for the first page.
     public init?(jsonBytes: [UInt8], by order: FileOrder = .name, after cursor: String?) {
         guard jsonBytes.count <= Self.maximumBytes, let json = try? JSONValue(parsing: jsonBytes), let object = try? JSONObject(json),
             let elements = object["entries"]?.elements, elements.count <= Self.maximumEntries
@@ -87,15 +87,15 @@ public struct FolderListing: Sendable, JSONEncodable {
         self.next = text
     }
 
-    /// Leaves the first entries, at least one.
-    /// - Parameter order: that of the list.
+    /// Truncates the page to `limit` entries, at least one, and sets `next`.
+    /// - Parameter order: the order of the page.
     public mutating func cut(to limit: Int, by order: FileOrder) {
         guard entries.count > max(1, limit) else { return }
         entries.removeSubrange(max(1, limit)...)
         next = entries.last.map { $0.place(order).cursor(order) }
     }
 
-    /// A page of this list, which has all entries of a folder in any order.
+    /// A page of this list, which must have all entries of the folder, in any order.
     public func page(by order: FileOrder, after cursor: String?, limit: Int) -> FolderListing {
         let after = cursor.flatMap { FolderCursor($0, order) }
         var page = self
@@ -130,7 +130,7 @@ public struct FolderListing: Sendable, JSONEncodable {
         }
     }
 
-    /// The list as it is sent.
+    /// The page in its wire form.
     public var wireBytes: [UInt8] {
         var json = JSONWriter(wireCapacity: 64 + 128 * entries.count)
         write(to: &json)

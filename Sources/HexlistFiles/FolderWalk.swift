@@ -4,51 +4,51 @@ public import HexlistModel
     internal import Glibc
 #endif
 
-/// What of a folder is sent as a hex: its regular files, and its sub-folders with theirs, in the order of the names' bytes.
+/// The files of a folder that is sent as a hex: its regular files and those of its sub-folders, sorted by the bytes of their names.
 ///
-/// Only names and identities are read, so that a folder which is too large is refused before anything is hashed. Each entry that is left
-/// out is counted by its cause.
+/// Only names and metadata are read, so a folder that is too large is refused before anything is hashed. Skipped entries are counted by
+/// cause.
 public struct FolderWalk: Sendable {
     public struct File: Sendable {
         public var name: String
-        /// Absolute.
+        /// Absolute path.
         public var path: String
         public var identity: FileIdentity
     }
 
     public struct Folder: Sendable {
         public var name: String
-        /// The index of the folder it is in; `nil` for the first.
+        /// Index of the parent in `folders`; `nil` for the top folder.
         public var parent: Int?
         public var files: [File] = []
     }
 
-    /// Why an entry is left out.
+    /// The reason why an entry is skipped.
     public enum Cause: CaseIterable, Sendable {
-        /// Its name begins with a dot.
+        /// The name begins with a dot.
         case hidden
         case link
         /// A device, a pipe or a socket.
         case special
-        /// Its name is not UTF-8.
+        /// The name is not UTF-8.
         case name
-        /// A file that may not be read, or a folder that may not be opened, with all that is in it.
+        /// No permission to read the file or to open the folder, whose entries are then not counted.
         case notAllowed
-        /// It was deleted, replaced or changed while the folder was read.
+        /// The entry was deleted, replaced or changed during the walk.
         case changed
-        /// The system failed to read it.
+        /// A read error of the system.
         case failed
-        /// A folder that has no file to send, nor a folder with one.
+        /// A folder without files, also in its sub-folders.
         case empty
     }
 
-    /// The entries that were left out.
+    /// Counts of the skipped entries.
     public struct Skipped: Equatable, Sendable {
-        /// The most paths that are kept.
+        /// Maximum number of paths kept.
         public static let mostPaths = 10
 
         public private(set) var counts: [Cause: Int] = [:]
-        /// The first paths of files and folders that should have been sent and could not be read: absolute.
+        /// Absolute paths of the first entries that should have been sent but could not be read.
         public fileprivate(set) var paths: [String] = []
 
         public init(_ counts: [Cause: Int] = [:], paths: [String] = []) { (self.counts, self.paths) = (counts, paths) }
@@ -61,7 +61,7 @@ public struct FolderWalk: Sendable {
         }
 
         /// Counts an entry that could not be opened or read.
-        /// - Throws: a fault that is not the entry's: this process has no more descriptors or memory, or was cancelled.
+        /// - Throws: faults that concern the whole walk: out of descriptors or memory, or cancelled.
         public mutating func add(_ fault: FileFault, _ path: String) throws(FileFault) {
             switch fault {
             case .system(let error) where [EMFILE, ENFILE, ENOMEM].contains(error.code): throw fault
@@ -78,7 +78,7 @@ public struct FolderWalk: Sendable {
         }
     }
 
-    /// The folder itself, then those in it, level by level.
+    /// The top folder, then its sub-folders level by level.
     public private(set) var folders: [Folder] = []
     public private(set) var skipped = Skipped()
     public private(set) var fileCount = 0
@@ -90,13 +90,14 @@ public struct FolderWalk: Sendable {
         let isFolder: Bool
     }
 
-    /// The folders of which not all is known: they may have files.
+    /// Indices of folders that could not be read completely, so they may have files.
     private var closed: Set<Int> = []
 
+    /// Walks a folder.
     /// - Parameters:
-    ///   - path: absolute; the last name may be a symbolic link to a folder.
-    ///   - maximumFiles: the most files, and the most folders.
-    ///   - maximumLevels: the folder itself and those inside each other.
+    ///   - path: absolute; the last component may be a symbolic link to a folder.
+    ///   - maximumFiles: maximum number of files, and of folders.
+    ///   - maximumLevels: maximum depth; the top folder is level 1.
     /// - Throws: `tooManyFiles`, `tooDeep`, `protected`, `notFolder`, `notFound`, `notAllowed`; `system`.
     public init(
         path: String, maximumFiles: Int, maximumLevels: Int = ProtocolLimits.levels, protected: ProtectedFolders = ProtectedFolders([])
@@ -136,10 +137,10 @@ public struct FolderWalk: Sendable {
         }
     }
 
-    /// Counts the folders without a file in them or in a folder of theirs.
+    /// Counts folders that have no file, also not in a sub-folder.
     private mutating func countEmpty() {
         var isEmpty = folders.indices.map { folders[$0].files.isEmpty && !closed.contains($0) }
-        // A folder stands behind the one it is in.
+        // Children come after their parents.
         for index in folders.indices.dropFirst().reversed() {
             if isEmpty[index] { skipped.count(.empty) } else if let parent = folders[index].parent { isEmpty[parent] = false }
         }
@@ -157,8 +158,8 @@ public struct FolderWalk: Sendable {
         size = size.addingClamped(file.size)
     }
 
-    /// The entries of one folder that are to be looked at, in order.
-    /// - Parameter index: of the folder in `folders`.
+    /// The sendable entries of one folder, sorted by name.
+    /// - Parameter index: the folder's index in `folders`.
     private mutating func entries(of root: Descriptor, at path: SharePath, _ index: Int, most: Int) throws(FileFault) -> [Entry] {
         let folder: Descriptor
         do throws(FileFault) {
@@ -196,7 +197,7 @@ public struct FolderWalk: Sendable {
                 return fault == nil && entries.count <= most  // one more than may be is enough to refuse
             }
         } catch {
-            // The entries before the fault are sent; the rest of the folder counts as one.
+            // Entries read before the error are sent; the rest of the folder counts as one.
             guard !path.names.isEmpty else { throw error }
             closed.insert(index)
             try skipped.add(error, path.description)

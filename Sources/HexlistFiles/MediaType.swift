@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The media type of a file by its name, for what is common among people (IANA's registry).
+/// Media types (IANA) of common file name suffixes.
 public enum MediaType {
     private static let bySuffix: [String: String] = [
         "txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html", "htm": "text/html", "ics": "text/calendar",

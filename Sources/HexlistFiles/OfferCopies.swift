@@ -2,22 +2,22 @@
     internal import Glibc
 #endif
 
-/// Copies of files that are on offer, made where the file itself need not stay as it is: `FOLDER/<32 digits of the offer>`, for this user only.
-/// Calls block.
+/// Copies of offered files, made for files that may change or be deleted while the offer exists: `FOLDER/<32 digits of the offer>`,
+/// readable only by this user. Calls block.
 public struct OfferCopies: Sendable {
-    /// Absolute; made with the first copy.
+    /// Absolute path. The folder is created with the first copy.
     public let path: String
 
     public init(path: String) { self.path = path }
 
     public func path(of offer: OfferID) -> String { "\(path)/\(offer)" }
 
-    /// Copies a file, with the same blocks where the file system can, and makes it durable.
+    /// Copies a file and makes the copy durable. The copy shares the file's blocks if the file system supports it (reflink).
     /// - Parameters:
-    ///   - minimumFree: bytes that are to stay free on the disk.
-    ///   - progress: called with the bytes copied so far; `false` ends it.
-    /// - Returns: the copy as it is, and its SHA-256.
-    /// - Throws: `changed` if the file changes meanwhile, `diskFull`, `notAllowed`, `cancelled`; `system`. Then nothing is left of it.
+    ///   - minimumFree: bytes that must stay free on the disk.
+    ///   - progress: called with the bytes copied so far; returns `false` to cancel.
+    /// - Returns: the identity and the SHA-256 of the copy.
+    /// - Throws: `changed` if the file changes meanwhile, `diskFull`, `notAllowed`, `cancelled`, `system`. The incomplete copy is deleted.
     public func add(
         _ source: OfferedFile, as offer: OfferID, minimumFree: Int64, progress: (_ bytes: Int64) -> Bool
     ) throws -> (identity: FileIdentity, digest: [UInt8]) {
@@ -31,7 +31,7 @@ public struct OfferCopies: Sendable {
         }
     }
 
-    /// Begins a copy that is written in pieces.
+    /// Starts a copy whose bytes are appended by the caller.
     /// - Parameter modified: nanoseconds since 1970; `nil` for now.
     /// - Throws: `diskFull`, `notAllowed`; `system`.
     public func begin(_ offer: OfferID, size: Int64, modified: Int64? = nil, minimumFree: Int64) throws(FileFault) -> PartFile {
@@ -42,8 +42,8 @@ public struct OfferCopies: Sendable {
         return try PartFile(folder: path, goal: goal)
     }
 
-    /// Makes a whole copy durable and gives it its name.
-    /// - Returns: the copy as it is, and its SHA-256.
+    /// Makes a complete copy durable and gives it its final name.
+    /// - Returns: the identity and the SHA-256 of the copy.
     /// - Throws: as `PartFile.finish`.
     public func finish(_ part: PartFile, as offer: OfferID) throws -> (identity: FileIdentity, digest: [UInt8]) {
         let digest = part.digest
@@ -51,14 +51,14 @@ public struct OfferCopies: Sendable {
         return (try OfferedFile(path: path(of: offer)).identity, digest)
     }
 
-    /// The id in the name of a copy that is being made (`PartFile.Goal.id`), behind the digits of its offer.
+    /// The ID in the name of a partial copy, after the digits of its offer.
     private static let partID = "copy"
 
     public func remove(_ offer: OfferID) { _ = unlink(path(of: offer)) }
 
-    /// Deletes all copies but those of some offers, and what a kill left of one that was being made.
-    /// - Parameter offers: called once it is known which copies there are; `nil` where nothing is to be deleted. A copy that is begun later
-    ///   is not looked at.
+    /// Deletes all copies except those of some offers, and partial copies that a killed process left.
+    /// - Parameter offers: the offers to keep, asked for after the folder was listed, so that copies started later are not touched; `nil`
+    ///   to delete nothing.
     public func removeAll(but offers: () -> Set<OfferID>?) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
         var found: [(name: String, offer: OfferID?)] = []

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The name of one offer: 16 random bytes, which nobody guesses. Who may fetch it is looked up all the same.
+/// The ID of one offer: 16 random bytes, which cannot be guessed. Authorization is checked nevertheless.
 public struct OfferID: Hashable, Sendable, CustomStringConvertible {
     /// 16 bytes.
     public let bytes: [UInt8]
@@ -11,7 +11,7 @@ public struct OfferID: Hashable, Sendable, CustomStringConvertible {
         self.bytes = Array(bytes)
     }
 
-    /// Reads 32 hexadecimal digits in either letter case; `nil` for anything else.
+    /// Parses 32 hexadecimal digits in either letter case; `nil` for anything else.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count == 32, let bytes = Hexadecimal.decode(text) else { return nil }
         self.init(bytes: bytes)
@@ -30,6 +30,6 @@ public struct OfferID: Hashable, Sendable, CustomStringConvertible {
         OfferID(words: [random.next(), random.next()])
     }
 
-    /// 32 digits in lower case, the form in links and requests.
+    /// 32 digits in lower case, as in links and requests.
     public var description: String { String(decoding: Hexadecimal.encode(bytes).utf8.map(ASCII.lowercased), as: UTF8.self) }
 }

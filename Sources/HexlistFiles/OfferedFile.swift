@@ -5,29 +5,29 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// A regular file, open for reading at any offset. Any thread may use it; reading blocks.
+/// A regular file, opened for reading at any offset. Thread-safe; reading blocks.
 ///
-/// Whoever gives it out reads with `read(into:at:)`, which fails where the file has become shorter, and calls `check()` after the last byte:
-/// what was sent before is then known to be of one file.
+/// Senders read with `read(into:at:)`, which fails if the file was truncated, and call `check()` after the last byte to be sure that all
+/// bytes are of one version.
 public final class OfferedFile: Sendable {
-    /// The identity of the file when it was opened.
+    /// The file's identity at the time it was opened.
     public let identity: FileIdentity
     private let descriptor: Descriptor
 
     /// Bytes.
     public var size: Int64 { identity.size }
 
-    /// Opens a path whose last name is no symbolic link.
+    /// Opens a path without following a symbolic link in its last component.
     /// - Parameters:
     ///   - path: absolute.
-    ///   - remembered: the identity the file had; `nil` where it is opened for the first time.
+    ///   - remembered: the identity that the file must have; `nil` if it is opened for the first time.
     /// - Throws: `notFound`, `notRegular`, `notAllowed`, `changed`; `system`.
     public convenience init(path: String, remembered: FileIdentity? = nil) throws(FileFault) {
         try self.init(Descriptor.open(path, Self.flags))
         if let remembered, !remembered.isSame(as: identity) { throw .changed }
     }
 
-    /// Neither follows a symbolic link, nor waits for who writes into a pipe.
+    /// `O_NOFOLLOW` for symbolic links; `O_NONBLOCK` so that opening a pipe does not wait for a writer.
     static let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
     init(_ descriptor: Descriptor) throws(FileFault) {
@@ -37,8 +37,8 @@ public final class OfferedFile: Sendable {
         identity = FileIdentity(status)
     }
 
-    /// Reads bytes from an offset on: as many as the buffer has room for, or as there are.
-    /// - Throws: `changed` if the file has become shorter.
+    /// Reads from an offset until the buffer is full or the file ends.
+    /// - Throws: `changed` if the file was truncated.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileFault) -> Int {
         let expected = min(Int64(buffer.count), max(0, size - offset))
         guard expected > 0 else { return 0 }
@@ -47,11 +47,11 @@ public final class OfferedFile: Sendable {
         return count
     }
 
-    /// Makes a file have what this one has, without copying it.
-    /// - Returns: whether the file system can.
+    /// Clones the file's blocks into another file (reflink), without copying.
+    /// - Returns: whether the file system supports it.
     func clone(to file: Descriptor) -> Bool { size > 0 && descriptor.use { from in file.use { hexlist_clone(from, $0) } } == 0 }
 
-    /// - Throws: `changed` if it is no longer the file that was opened, unchanged.
+    /// - Throws: `changed` if the file was modified since it was opened.
     public func check() throws(FileFault) {
         guard FileIdentity(try descriptor.status()).isSame(as: identity) else { throw .changed }
     }

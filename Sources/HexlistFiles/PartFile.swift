@@ -7,30 +7,33 @@ internal import Synchronization
     internal import Glibc
 #endif
 
-/// A file on its way to this machine: `.NAME.ID.part` in the folder it is fetched into, appended to in order, and renamed when it is whole.
+/// A file being downloaded: `.NAME.ID.part` in its folder, appended to in order and renamed when it is complete.
 ///
-/// What is under the final name is whole, whenever the process or the machine ends: length and SHA-256 are checked and the bytes are on the
-/// disk before the rename, which never replaces anything. What is there of a partial file is gone on with: all of it while the machine runs
-/// that it was written on (`BootID`). After a restart of the machine, and where a file has no such mark, what the disk surely has: the data is
-/// made durable at each multiple of a stride before anything is written behind that, so all up to the last multiple behind which there is a
-/// byte is good. Calls come one after another, from any thread; they block.
+/// A final name always stands for a complete file, also after a crash or power cut: length and SHA-256 are checked and the data is durable
+/// before the rename, which never replaces a file.
+///
+/// A partial file is resumed. If the machine has not been restarted since the last write (`BootID`), all its bytes are good. After a
+/// restart, or without a boot ID, only bytes that are known to be durable are: the data is synced at each multiple of a stride before more
+/// is written, so everything before the last multiple that is followed by a byte is on the disk.
+///
+/// Calls block and must not overlap; any thread may make them.
 public final class PartFile: Sendable {
-    /// What is fetched, as it was announced, and how it is to lie there.
+    /// The file as it was announced, and how to save it.
     public struct Goal: Sendable {
         public var name: FileName
-        /// Letters and digits, at most 64; random, since other machines may fetch into the same folder.
+        /// At most 64 letters and digits; random, because other machines may download into the same folder.
         public var id: String
-        /// Bytes. No more are ever written.
+        /// Announced size in bytes. No more are written.
         public var size: Int64
-        /// The SHA-256 that the bytes must have; `nil` where none was announced.
+        /// The announced SHA-256, which the bytes must have; `nil` if none was announced.
         public var digest: [UInt8]?
-        /// Nanoseconds since 1970: when the file last changed where it comes from.
+        /// Modification time at the source, in nanoseconds since 1970.
         public var modified: Int64?
-        /// What is taken from the mode 0666 of the whole file.
+        /// Permission bits to remove from mode 0666 of the complete file.
         public var umask: UInt16
-        /// Bytes that are to stay free on the file system.
+        /// Bytes that must stay free on the file system.
         public var minimumFree: Int64
-        /// Whether the partial file's name says nothing of the file's: for a program that reads some characters of a name as others.
+        /// Whether the partial file has a neutral name, for programs that treat some characters of a name as special.
         public var hidesName = false
 
         public init(
@@ -43,19 +46,19 @@ public final class PartFile: Sendable {
         /// The name of the partial file.
         public var partName: String { (hidesName ? FileName("remote") : name).partName(id) }
 
-        /// Makes the partial file, which is not there yet.
+        /// Creates the partial file, which must not exist.
         func makePart(in folder: Descriptor) throws(FileFault) -> Descriptor {
             try Descriptor.open(partName, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
         }
 
-        /// - Throws: `diskFull` if so many more bytes leave too few of the free ones.
+        /// - Throws: `diskFull` if `rest` more bytes would leave less than `minimumFree`.
         func checkRoom(_ free: Int64, for rest: Int64) throws(FileFault) {
             guard rest > 0 else { return }
             let (room, isOver) = free.subtractingReportingOverflow(minimumFree)
             guard isOver || room >= rest else { throw .diskFull }
         }
 
-        /// Gives a whole file its mode, and the time it last changed.
+        /// Sets the mode and the modification time of a complete file.
         func setModeAndTime(of file: Descriptor, keepsTime: Bool = false) {
             _ = file.use { fchmod($0, 0o666 & ~mode_t(umask)) }
             guard let modified, !keepsTime else { return }
@@ -65,9 +68,9 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Where the whole file is going to be, or is: enough to know it again after a crash between the rename and the note of it.
+    /// The final name and the inode of a complete file. Recorded before the rename, so that the file is recognized after a crash.
     public struct Placement: Hashable, Sendable {
-        /// A name in the folder: `Goal.name`, or that with a number.
+        /// The name in the folder: the announced one, possibly numbered.
         public var name: String
         public var device: UInt64
         public var inode: UInt64
@@ -81,28 +84,28 @@ public final class PartFile: Sendable {
         public func hash(into hasher: inout Hasher) { hasher.combine(inode) }
     }
 
-    /// What a restart finds of a file whose row has a placement.
+    /// What is left on disk, after a restart, of a download that has a recorded placement.
     public enum Adoption: Equatable, Sendable {
-        /// The file is whole under the final name.
+        /// The complete file, under its final name.
         case finished
-        /// The partial file is there: `init` goes on with it.
+        /// The partial file, which `init` resumes.
         case partial
-        /// Neither is there: it begins anew.
+        /// Neither file: the download starts over.
         case gone
     }
 
-    /// Bytes of which no more than so many are fetched twice after an interruption.
+    /// Interval of syncs in bytes, and so the most that is fetched twice after an interruption.
     public static let stride: Int64 = 4 << 20
-    /// The same of a file with a mark, after a restart of the machine. Waiting for the disk at each `stride` takes a third of a fast transfer.
+    /// Interval of syncs for a file with a boot ID. Syncing at each `stride` would take a third of the time of a fast transfer.
     static let longStride: Int64 = 64 << 20
-    /// Bytes after which the kernel is told to begin writing them, so that nobody waits long for the disk, neither here nor in the store.
+    /// Interval in bytes at which the kernel is asked to start writeback, so that later syncs are short, here and in the store.
     private static let writeBack: Int64 = 1 << 20
-    /// How often a name is looked for again that another took in the last moment.
+    /// Attempts to find another free name if a name was taken between the check and the rename.
     private static let attempts = 16
 
     public let goal: Goal
     private let folder: Descriptor
-    /// An instant after the folder was opened and before anything was written.
+    /// An instant between opening the folder and the first write.
     private let since: ContinuousClock.Instant
     private let file: Descriptor
     private let device: UInt64
@@ -112,26 +115,26 @@ public final class PartFile: Sendable {
 
     private struct State {
         var written: Mark
-        /// The last mark up to which the disk has the data.
+        /// The prefix that is known to be durable.
         var durable: Mark
-        /// The bytes of which the kernel was told to begin writing them.
+        /// Bytes for which writeback was started.
         var begun: Int64
-        /// Whether the data is made durable at each multiple of `longStride` alone.
+        /// Whether data is synced only at multiples of `longStride`.
         var isLong = false
         var isEnded = false
     }
 
-    /// A length and the digest of what is before it.
+    /// The length of a prefix of the file, and its digest.
     private struct Mark {
         var length: Int64 = 0
         var digest = SHA256()
     }
 
-    /// Opens the partial file, or makes it. The digest of what is there is computed anew.
+    /// Opens or creates the partial file and hashes the bytes that it has.
     /// - Parameters:
-    ///   - path: the folder; the last name may be a symbolic link to one.
-    ///   - knownGood: what `suspend()` last returned. Less than what the file shows by itself does no harm.
-    ///   - progress: called with the bytes read of what is there; `false` ends it.
+    ///   - path: the folder; the last component may be a symbolic link to a folder.
+    ///   - knownGood: the last result of `suspend()`. A smaller value is safe.
+    ///   - progress: called with the bytes hashed so far; returns `false` to cancel.
     /// - Throws: `notFound`, `notFolder`, `notAllowed`, `diskFull`, `partTaken`, `cancelled`; `system`.
     public init(
         folder path: String, goal: Goal, knownGood: Int64 = 0, progress: (_ bytes: Int64) -> Bool = { _ in true }
@@ -168,20 +171,20 @@ public final class PartFile: Sendable {
         (self.goal, self.folder, self.file) = (goal, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
         isMarked = goal.size > Self.stride && BootID.set(on: file)
-        // Bytes that were written since the boot need not be on the disk yet.
+        // Bytes written since the boot may not be on the disk yet.
         state = Mutex(State(written: mark, durable: boot == .now ? Mark() : mark, begun: good))
     }
 
-    /// The bytes of a partial file that are good: all before the last multiple of `stride` that has a byte behind it.
+    /// The number of leading bytes known to be durable: up to the last multiple of `stride` that is followed by a byte, or `knownGood`.
     private static func good(_ length: Int64, _ stride: Int64, knownGood: Int64) -> Int64 {
         max(length > 0 ? (length - 1) / stride * stride : 0, min(length, knownGood))
     }
 
-    /// The bytes that are there: where the next ones belong.
+    /// The bytes received so far: the offset of the next ones.
     public var length: Int64 { state.withLock { $0.written.length } }
 
-    /// Appends bytes. What a fault leaves unwritten is to be fetched again, from `length` on.
-    /// - Throws: `tooLong`, with nothing written; `diskFull`; `system`.
+    /// Appends bytes. After an error, continue from `length`: bytes beyond it were not written.
+    /// - Throws: `tooLong`, with nothing written; `diskFull`, `system`.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(FileFault) {
         try withState { state throws(FileFault) in
             guard Int64(bytes.count) <= goal.size - state.written.length else { throw .tooLong }
@@ -207,10 +210,10 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Fills the partial file, of which nothing is there yet, with what another file has: with the same blocks where the file system can, else
-    /// as a copy. The digest is of the bytes that are read meanwhile.
-    /// - Parameter progress: called with the bytes so far; `false` ends it.
-    /// - Throws: `changed` if the other file has another size than was announced, or changes; `diskFull`, `partLost`, `cancelled`; `system`.
+    /// Fills the empty partial file with the content of another file, by sharing its blocks if the file system supports it (reflink), else
+    /// by copying.
+    /// - Parameter progress: called with the bytes so far; returns `false` to cancel.
+    /// - Throws: `changed` if the source has another size or changes meanwhile; `diskFull`, `partLost`, `cancelled`, `system`.
     public func fill(from source: OfferedFile, progress: (_ bytes: Int64) -> Bool = { _ in true }) throws(FileFault) {
         guard source.size == goal.size, length == 0 else { throw .changed }
         let isClone = source.clone(to: file)
@@ -234,8 +237,8 @@ public final class PartFile: Sendable {
         try source.check()
     }
 
-    /// Makes what is there durable, for a pause.
-    /// - Returns: the bytes that a later `init` may take as `knownGood`.
+    /// Makes the received bytes durable before a pause.
+    /// - Returns: the value to pass to a later `init` as `knownGood`.
     @discardableResult
     public func suspend() throws(FileFault) -> Int64 {
         try withState { state throws(FileFault) in
@@ -244,11 +247,11 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Checks length and digest, makes all of it durable, and gives it its name, or one with a number that is free. Ends the
-    /// object, except where it throws `diskFull`, `tooShort` or what `willRename` throws: then it can be called again.
-    /// - Parameter willRename: called before each attempt at a name: afterwards a crash may leave the file under it.
-    /// - Throws: `otherBytes`, with the partial file deleted; `tooShort`, `diskFull`, `partLost`, `noFreeName`, `system`; what `willRename`
-    ///   throws.
+    /// Checks length and digest, makes the file durable, and renames it to its final name, numbered if necessary. The object is unusable
+    /// afterwards, except after `diskFull`, `tooShort` or an error of `willRename`: then `finish` can be called again.
+    /// - Parameter willRename: called before each attempt to rename. From then on a crash may leave the file under that name.
+    /// - Throws: `otherBytes`, and the partial file is deleted; `tooShort`, `diskFull`, `partLost`, `noFreeName`, `system`; errors of
+    ///   `willRename`.
     public func finish(willRename: (Placement) throws -> Void = { _ in }) throws -> Placement {
         try state.withLock { state in
             try complete(&state)
@@ -266,16 +269,16 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Takes what another program wrote into the partial file, or put in its place, checks its length, sets its mode, and ends the object: the
-    /// file is to get its name together with others (`WholeFile.place`). The time is the one that the program gave it.
-    /// - Throws: `tooShort`, `tooLong`; `partLost` where there is no such file; `system`.
+    /// Accepts a file that another program wrote or put in place of the partial file: checks its length and sets its mode; its modification
+    /// time is kept. The object is unusable afterwards: `WholeFile.place` names the file, together with others.
+    /// - Throws: `tooShort`, `tooLong`; `partLost` if there is no such file; `system`.
     public func takeOver() throws(FileFault) -> WholeFile {
         try withState { state throws(FileFault) in
             let file = try openWritten()
             let status = try file.status()
             let length = Int64(status.st_size)
             guard length == goal.size else { throw length < goal.size ? .tooShort(length) : .tooLong }
-            // What has nothing in it may not have been written.
+            // An empty file may never have been written by the program, so its time means nothing.
             goal.setModeAndTime(of: file, keepsTime: length > 0)
             BootID.remove(from: file)
             state.isEnded = true
@@ -283,7 +286,7 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// The bytes that another program has written into the partial file so far.
+    /// The bytes another program has written into the partial file so far.
     public func writtenBytes() throws(FileFault) -> Int64 { Int64(try openWritten().status().st_size) }
 
     private func openWritten() throws(FileFault) -> Descriptor {
@@ -293,7 +296,7 @@ public final class PartFile: Sendable {
         return try Descriptor.open(goal.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
     }
 
-    /// Checks length and digest, and sets mode and time.
+    /// Checks length and digest, and sets mode and modification time.
     private func complete(_ state: inout State) throws(FileFault) {
         guard !state.isEnded else { throw .partLost }
         guard state.written.length == goal.size else { throw .tooShort(state.written.length) }
@@ -302,14 +305,14 @@ public final class PartFile: Sendable {
             remove()
             throw .otherBytes
         }
-        // A file system that has no modes or such times keeps the file all the same.
+        // Errors are ignored: some file systems do not support modes or such times.
         goal.setModeAndTime(of: file)
     }
 
-    /// The SHA-256 of what is there: 32 bytes.
+    /// The SHA-256 of the bytes received so far, 32 bytes.
     public var digest: [UInt8] { state.withLock { Array($0.written.digest.finalize()) } }
 
-    /// Deletes the partial file and ends the object.
+    /// Deletes the partial file. The object is unusable afterwards.
     public func discard() {
         state.withLock { state in
             guard !state.isEnded else { return }
@@ -320,7 +323,7 @@ public final class PartFile: Sendable {
 
     // MARK: Without an object
 
-    /// Looks what a crash left of a file whose row has a placement, and deletes what a finished one left of the partial file.
+    /// Finds out what a crash left of a download with a recorded placement, and removes the partial file's name if the file is complete.
     /// - Parameter path: the folder.
     public static func adopt(folder path: String, goal: Goal, placement: Placement) throws(FileFault) -> Adoption {
         let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
@@ -328,7 +331,7 @@ public final class PartFile: Sendable {
         let final = try SharePath.isName(placement.name) ? folder.status(of: placement.name) : nil
         let isOwn = { (status: stat) in UInt64(status.st_dev) == placement.device && UInt64(status.st_ino) == placement.inode }
         if let final, final.isRegular, isOwn(final), Int64(final.st_size) == goal.size {
-            // Where the file system cannot rename without replacing, both names are there for a moment.
+            // Without RENAME_NOREPLACE both names exist for a moment.
             if let part, isOwn(part) { _ = folder.use { unlinkat($0, goal.partName, 0) } }
             try folder.synchronize()
             return .finished
@@ -336,7 +339,7 @@ public final class PartFile: Sendable {
         return part == nil ? .gone : .partial
     }
 
-    /// Deletes a partial file, if there is one that is this user's: for a transfer that is cancelled while nothing runs.
+    /// Deletes this user's partial file, if any. For a transfer that is cancelled while it is not running.
     /// - Parameter path: the folder.
     public static func discard(folder path: String, goal: Goal) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY), let part = try? folder.status(of: goal.partName),
@@ -357,7 +360,8 @@ public final class PartFile: Sendable {
     private func makeDurable(_ state: inout State) throws(FileFault) {
         guard state.durable.length < state.written.length else { return }
         do throws(FileFault) {
-            // The mark has to be there before anything behind the first `stride`: without it that would be taken for durable.
+            // The boot ID must be durable before the file grows beyond the first `stride`, else a later `init` would apply the short
+            // stride.
             if isMarked, !state.isLong { try file.synchronize() } else { try file.synchronizeData() }
         } catch {
             try rewind(&state)
@@ -367,7 +371,7 @@ public final class PartFile: Sendable {
         state.isLong = isMarked
     }
 
-    /// Gives up what the disk did not take: after a failed fsync(2) nobody knows what of it is there.
+    /// Discards the bytes that are not durable: after a failed fsync(2) the state of the disk is unknown.
     private func rewind(_ state: inout State) throws(FileFault) {
         state.written = state.durable
         state.begun = state.durable.length
@@ -396,10 +400,10 @@ public final class PartFile: Sendable {
         throw FileFault.noFreeName
     }
 
-    /// - Returns: whether the name was free.
+    /// - Returns: false if the name exists.
     private func rename(to name: String) throws(FileFault) -> Bool { try folder.renameNew(goal.partName, to: name) }
 
-    /// Deletes the partial file, unless its name is another file's by now.
+    /// Deletes the partial file, unless its name now belongs to another file.
     private func remove() {
         guard let part = try? folder.status(of: goal.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else { return }
         _ = folder.use { unlinkat($0, goal.partName, 0) }

@@ -2,21 +2,21 @@
     internal import Glibc
 #endif
 
-/// Folders that nothing is given out of: state, configuration and cache of this program; a file among them protects itself. They are told apart by device and inode, so
-/// that neither symbolic links nor other ways to write a path lead around it.
+/// Folders and files that are never offered or shared: state, configuration and cache of this program. They are compared by device and
+/// inode, so symbolic links and other spellings of a path cannot get around it.
 public struct ProtectedFolders: Sendable {
-    /// Absolute paths; where one is not there yet, the nearest folder that is counts as containing it.
+    /// Absolute paths. If one does not exist yet, its nearest existing ancestor counts as containing it.
     public let paths: [String]
 
     public init(_ paths: [String]) { self.paths = paths }
 
-    /// Checks that a file lies outside of them, and a folder also that none lies in it.
+    /// Checks that a path is not inside a protected folder, and that a folder does not contain one.
     /// - Parameter path: absolute.
     /// - Throws: `protected`; `notFound`, `notAllowed`, `system`.
     public func check(_ path: String) throws(FileFault) {
         let opened = try Descriptor.open(path, Self.flags)
         let isFolder = try opened.status().isFolder
-        // A file has no `..`; its folder is that of its path, of which only the last name can be no link.
+        // A file has no `..`. The last component of the path is not a link, so its parent is the folder of the file.
         let start = isFolder ? opened : try Descriptor.open(Self.parent(of: path), Self.flags | O_DIRECTORY)
         let above = try Self.ancestors(of: start)
         let own = try Identity(opened.status())
@@ -37,12 +37,12 @@ public struct ProtectedFolders: Sendable {
         init(_ status: stat) { (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino)) }
     }
 
-    /// No waiting for who writes into a pipe.
+    /// `O_NONBLOCK` so that opening a pipe does not wait for a writer.
     private static let flags = Descriptor.pathOnly | O_NONBLOCK
-    /// More than any path has levels.
+    /// Bound of the loop; deeper than any path.
     private static let mostLevels = 4_096
 
-    /// A folder, the one it is in, and so on up to `/`.
+    /// A folder and its ancestors up to `/`.
     private static func ancestors(of folder: Descriptor) throws(FileFault) -> [Identity] {
         var identities: [Identity] = []
         var folder = folder
@@ -55,7 +55,7 @@ public struct ProtectedFolders: Sendable {
         return identities
     }
 
-    /// The folder at a path, or the nearest one on the way to it.
+    /// The folder at a path, or its nearest existing ancestor.
     private static func nearest(_ path: String) -> (Descriptor, isThere: Bool)? {
         var (path, isThere) = (path, true)
         while true {
@@ -65,7 +65,7 @@ public struct ProtectedFolders: Sendable {
         }
     }
 
-    /// The path without its last name.
+    /// The path without its last component.
     static func parent(of path: String) -> String {
         var bytes = Array(path.utf8)
         while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }

@@ -1,22 +1,22 @@
 internal import Crypto
 public import HexlistModel
 
-/// A file of a remote of rclone, as the `url` of a transfer has it: `rclone://REMOTE/PATH`, both percent-encoded.
+/// A link to a file of an rclone remote, the `url` of a transfer: `rclone://REMOTE/PATH`, both percent-encoded.
 ///
-/// It never leaves this machine, and is none that a peer's hex could have: there it is an address like any other.
+/// Used on this machine only. In a peer's hex such a link is an ordinary address.
 public struct RemoteLink: Sendable, CustomStringConvertible {
     public static let scheme = "rclone"
     private static let start = Array("\(scheme)://".utf8)
-    /// Three bytes for each of a name and a path.
+    /// Maximum bytes of a link: a name and a path, each byte percent-encoded.
     private static let maximumBytes = 16_384
 
-    /// The name of the remote, as rclone's configuration has it.
+    /// The remote's name in the configuration of rclone.
     public let remote: String
     public let path: SharePath
 
     public init(remote: String, path: SharePath) { (self.remote, self.path) = (remote, path) }
 
-    /// `nil` for anything else.
+    /// Parses a link; `nil` for anything else.
     public init?(_ url: String) {
         let bytes = Array(url.utf8)
         guard bytes.count <= Self.maximumBytes, bytes.starts(with: Self.start) else { return nil }
@@ -29,7 +29,7 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
 
     public var description: String { "\(Self.scheme)://\(PercentEncoding.encode(remote))/\(path.percentEncoded)" }
 
-    /// What stands for the remote in the queue of transfers, which knows peers only: a UUID made of its name, and nobody's.
+    /// The peer ID that stands for the remote in `TransferQueue`, which knows only peers: a UUID derived from the remote's name.
     public var lane: PeerID {
         var digest = SHA256()
         digest.update(data: Self.start + Array(remote.utf8))
@@ -39,10 +39,10 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a file of a remote was not copied, and what that means for its transfer.
+/// The reason why a file of a remote was not copied, and the result for its transfer.
 public struct RemoteFault: Error, Sendable {
     public var outcome: TransferQueue.Outcome
-    /// A word.
+    /// A stable word for logs and JSON.
     public var reason: String
     /// For people.
     public var message: String

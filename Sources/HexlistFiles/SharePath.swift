@@ -1,25 +1,25 @@
 import HexlistModel
 
-/// The path of something in a share: names from the share's folder on, each of which can only be an entry of the folder before it.
+/// The path of a file or folder relative to the root of a share: a list of names without `.` and `..`.
 ///
-/// It says nothing of whether there is such an entry, or whether it may be seen (`ShareRoot`).
+/// Whether it exists and may be seen is checked by `ShareRoot`.
 public struct SharePath: Sendable, CustomStringConvertible {
-    /// The most names.
+    /// Maximum number of names.
     public static let maximumDepth = 64
-    /// The most bytes of a name, as file systems have it.
+    /// Maximum bytes of a name on Linux file systems (NAME_MAX).
     public static let maximumNameBytes = 255
-    /// The most bytes of all names with a `/` between them: less than `PATH_MAX`.
+    /// Maximum bytes of all names joined by `/`; less than `PATH_MAX`.
     public static let maximumBytes = 4_000
 
-    /// The names; none for the share's own folder.
+    /// Empty for the root of the share.
     public let names: [String]
 
-    /// The share's own folder.
+    /// The root of the share.
     public static let root = SharePath(unchecked: [])
 
     private init(unchecked names: [String]) { self.names = names }
 
-    /// `nil` if one of the names is none (`isName`), or there are too many of them.
+    /// `nil` if a name is invalid (`isName`) or the path exceeds a limit.
     public init?(_ names: [String]) {
         guard names.count <= Self.maximumDepth, names.allSatisfy(Self.isName),
             names.reduce(0, { $0 + $1.utf8.count + 1 }) <= Self.maximumBytes + 1
@@ -27,13 +27,13 @@ public struct SharePath: Sendable, CustomStringConvertible {
         self.init(unchecked: names)
     }
 
-    /// The path of an entry of this folder; `nil` as above.
+    /// The path of an entry in this folder; `nil` if the name is invalid or the path exceeds a limit.
     public func appending(_ name: String) -> SharePath? { SharePath(names + [name]) }
 
-    /// The path from the first name's folder on; the root of the root.
+    /// The path relative to its first name; the root stays the root.
     public var withoutFirst: SharePath { SharePath(unchecked: Array(names.dropFirst())) }
 
-    /// Reads a path as a person writes it: names with `/` between them, one at either end passed over. `nil` as above.
+    /// Parses a path typed by a person: names separated by `/`, which may also be at both ends. `nil` if invalid.
     public init?(typed text: String) {
         let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         var names = parts.map { String(decoding: $0, as: UTF8.self) }[...]
@@ -42,17 +42,17 @@ public struct SharePath: Sendable, CustomStringConvertible {
         self.init(Array(names))
     }
 
-    /// Reads percent-encoded names with a `/` between them; each is decoded once.
+    /// Parses percent-encoded names separated by `/`. Each name is decoded once.
     ///
-    /// `nil` for a name that is empty, `.` or `..`, that has an encoded `.`, `/` or NUL, or that is not UTF-8, and for a character that does
-    /// not stand in the path of a URL.
-    /// - Parameter text: without a `/` at its beginning; empty for the share's own folder.
+    /// `nil` if a name is empty, `.` or `..`, contains an encoded `.`, `/` or NUL, or is not UTF-8, and if there is a character that URL
+    /// paths do not allow.
+    /// - Parameter text: without a leading `/`; empty for the root.
     public init?(percentEncoded text: some Collection<UInt8>) {
         guard !text.isEmpty else {
             self = .root
             return
         }
-        // Each byte takes up to three.
+        // A percent-encoded byte takes three.
         guard text.count <= 3 * Self.maximumBytes else { return nil }
         var names: [String] = []
         for part in text.split(separator: UInt8(ascii: "/"), maxSplits: Self.maximumDepth, omittingEmptySubsequences: false) {
@@ -62,21 +62,21 @@ public struct SharePath: Sendable, CustomStringConvertible {
         self.init(names)
     }
 
-    /// Whether a text can be the name of an entry: 1 to 255 bytes without NUL and `/`, neither `.` nor `..`.
+    /// Whether a text is a valid name of an entry: 1 to 255 bytes without NUL and `/`, not `.` or `..`.
     public static func isName(_ name: String) -> Bool {
         let bytes = name.utf8
         guard (1...maximumNameBytes).contains(bytes.count), !bytes.contains(0), !bytes.contains(UInt8(ascii: "/")) else { return false }
         return bytes.count > 2 || !bytes.allSatisfy { $0 == UInt8(ascii: ".") }
     }
 
-    /// One name; `nil` as for a path.
+    /// Decodes one name; `nil` if invalid, by the same rules.
     static func name(percentEncoded part: some Collection<UInt8>) -> String? {
         guard let name = text(percentEncoded: part), isName(name) else { return nil }
         return name
     }
 
-    /// Any text but one in which something is encoded that only serves to mislead: `.`, `/` and NUL, or that has characters which no path of
-    /// a URL has.
+    /// Decodes a text. `nil` if `.`, `/` or NUL is encoded, which only serves to mislead, or if there is a character that URL paths do not
+    /// allow.
     static func text(percentEncoded part: some Collection<UInt8>) -> String? {
         guard part.allSatisfy({ isPathByte($0) || $0 == UInt8(ascii: "%") }) else { return nil }
         let encoded = String(decoding: part, as: UTF8.self)
@@ -87,15 +87,15 @@ public struct SharePath: Sendable, CustomStringConvertible {
         return text
     }
 
-    /// RFC 3986, `pchar` without what is encoded.
+    /// `pchar` of RFC 3986, without percent-escapes.
     private static func isPathByte(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || "-._~!$&'()*+,;=:@".utf8.contains(byte)
     }
 
-    /// The names percent-encoded, with a `/` between them.
+    /// The percent-encoded names joined by `/`.
     public var percentEncoded: String { names.map { PercentEncoding.encode($0) }.joined(separator: "/") }
 
-    /// The names as they are, with a `/` between them; empty for the share's own folder. Text of a peer.
+    /// The names joined by `/`; empty for the root. Text of a peer.
     public var description: String { names.joined(separator: "/") }
 }
 

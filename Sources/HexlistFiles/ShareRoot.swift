@@ -4,16 +4,16 @@ public import HexlistModel
     internal import Glibc
 #endif
 
-/// A folder of this machine that is shared, read-only. What is asked for in it is opened component by component beneath it: neither `..` nor
-/// a symbolic link leads out of it, also where one is put there after a look.
+/// The root folder of a read-only share. Files are opened beneath it, component by component, so that neither `..` nor a symbolic link
+/// leads out of it, not even one created concurrently.
 ///
-/// There are regular files and folders in it and nothing else; whatever cannot be opened is `notFound`, so that nobody learns why.
+/// Only regular files and folders are visible. All other errors become `notFound`, so that peers cannot learn the reason.
 public struct ShareRoot: Sendable {
-    /// Absolute, without symbolic links.
+    /// Absolute path without symbolic links.
     public let path: String
-    /// Whether names that begin with a dot are there.
+    /// Whether names that begin with a dot are visible.
     public let showsHidden: Bool
-    /// Whether openat2(2) is passed over, for tests.
+    /// Whether to avoid openat2(2); for tests.
     var opensByHand = false
 
     public init(path: String, showsHidden: Bool = false) {
@@ -26,13 +26,13 @@ public struct ShareRoot: Sendable {
         case folder(SharedFolder)
     }
 
-    /// Whether the folder is there and can be read.
+    /// Whether the folder exists and can be read.
     public var isThere: Bool {
         guard case .folder? = try? open(.root) else { return false }
         return true
     }
 
-    /// What a list says of a file or a folder of the share, under the last name of its path.
+    /// The metadata of a file or folder of the share, as a listing shows it.
     /// - Throws: as `open`.
     public func about(_ path: SharePath) throws(FileFault) -> FolderListing.Entry {
         let name = path.names.last ?? ""
@@ -47,11 +47,11 @@ public struct ShareRoot: Sendable {
     }
 
     /// Opens a file or a folder of the share.
-    /// - Throws: `notFound`; `system` where this machine is at fault, as without free descriptors.
+    /// - Throws: `notFound`; `system` for errors of this machine, such as too many open files.
     public func open(_ path: SharePath) throws(FileFault) -> Opened {
         guard showsHidden || !path.names.contains(where: { $0.utf8.first == UInt8(ascii: ".") }) else { throw .notFound }
         do throws(FileFault) {
-            // The path was resolved when it was shared: a link in it is put there since, and leads to another folder.
+            // The stored path was resolved when the folder was shared. A symbolic link in it is newer and may lead elsewhere.
             let root = try Descriptor.open(folder: self.path, byHand: opensByHand)
             let opened = try root.open(beneath: path, O_RDONLY | O_NONBLOCK, byHand: opensByHand)
             let status = try opened.status()
@@ -66,25 +66,25 @@ public struct ShareRoot: Sendable {
     }
 }
 
-/// A folder of a share, open for reading its list.
+/// A folder of a share, opened for listing.
 public struct SharedFolder: Sendable {
     let descriptor: Descriptor
     let showsHidden: Bool
 
-    /// A part of the list.
+    /// One page of the listing.
     public struct Page: Sendable {
-        /// Files and folders in the order of their names' bytes; `next` where there are more.
+        /// Files and folders in the requested order. `next` is set if there are more.
         public var listing: FolderListing
-        /// Entries of the whole folder whose names are no UTF-8, which are in no list.
+        /// Entries of the whole folder whose names are not UTF-8; no page has them.
         public var unreadable: Int
     }
 
-    /// Reads a page: the first entries behind a place. Each page looks at all entries of the folder and keeps no more than two pages of them,
-    /// so that a folder of any size takes little memory; what is added meanwhile is in a later page if its place is behind the last one.
+    /// Reads the entries that follow a cursor. Each page reads the whole folder but keeps only about two pages of entries, so memory is
+    /// bounded for folders of any size. Entries added meanwhile appear on a later page if they sort after the cursor.
     /// - Parameters:
-    ///   - cursor: the `next` of the page before; `nil` for the first page.
-    ///   - limit: the most entries of the page.
-    /// - Throws: `notFound` for a cursor that is none.
+    ///   - cursor: the `next` of the previous page; `nil` for the first page.
+    ///   - limit: maximum entries of the page.
+    /// - Throws: `notFound` if the cursor is invalid.
     public func page(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> Page {
@@ -94,7 +94,7 @@ public struct SharedFolder: Sendable {
         }
     }
 
-    /// Begins to read a page in steps; parameters and faults as of `page`.
+    /// Starts to read a page in steps. Parameters and errors as in `page`.
     public func reading(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> FolderReading {
@@ -104,9 +104,9 @@ public struct SharedFolder: Sendable {
     }
 }
 
-/// Reads one page of a folder in bounded steps, so that a large folder does not hold a thread. Not thread-safe.
+/// Reads one page of a folder in bounded steps, so that a large folder does not block a thread for long. Not thread-safe.
 public final class FolderReading: @unchecked Sendable {
-    /// The most entries that one step looks at. With a look at each file that is about 2 ms.
+    /// Maximum entries that one step reads. With a stat(2) for each, a step takes about 2 ms.
     public static let entriesAtOnce = 1_024
 
     private let folder: SharedFolder
@@ -122,8 +122,8 @@ public final class FolderReading: @unchecked Sendable {
         first = SmallestEntries(limit: limit + 1, after: after)
     }
 
-    /// Looks at the next entries. Blocks.
-    /// - Returns: the page, once all entries were looked at; `nil` before.
+    /// Reads the next entries. Blocks.
+    /// - Returns: the page, once all entries are read; `nil` before.
     public func step() throws(FileFault) -> SharedFolder.Page? {
         var looked = 0
         let hasMore = try entries.read { name, kind in
@@ -167,7 +167,7 @@ public final class FolderReading: @unchecked Sendable {
 }
 
 extension FolderListing {
-    /// The number of a place in an order that is not that of names.
+    /// The numeric sort key of an entry; 0 if sorted by name.
     fileprivate static func number(_ status: stat, _ order: FileOrder) -> Int64 {
         switch order {
         case .name: 0

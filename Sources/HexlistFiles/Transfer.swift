@@ -1,7 +1,7 @@
 internal import Crypto
 public import HexlistModel
 
-/// The number of a transfer: that of its row in the store.
+/// The ID of a transfer: its row ID in the store.
 public struct TransferID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let value: Int64
 
@@ -12,7 +12,7 @@ public struct TransferID: Hashable, Comparable, Sendable, CustomStringConvertibl
     public static func < (left: TransferID, right: TransferID) -> Bool { left.value < right.value }
 }
 
-/// The number of one attempt at a transfer, never used again by one `TransferQueue`.
+/// The ID of one attempt at a transfer, unique within a `TransferQueue`.
 public struct TransferAttemptID: Hashable, Sendable, CustomStringConvertible {
     public let value: UInt64
 
@@ -21,18 +21,18 @@ public struct TransferAttemptID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { String(value) }
 }
 
-/// What is fetched where: a transfer with the same key is the same one.
+/// Identifies the source and the destination of a transfer. Transfers with equal keys are duplicates.
 public struct TransferKey: Hashable, Sendable {
-    /// 16 bytes of a SHA-256, so that a key is small whatever a peer writes into a link.
+    /// 16 bytes of a SHA-256, so that the key is small however long a link is.
     private let high: UInt64
     private let low: UInt64
 
     /// - Parameters:
-    ///   - url: the link's, byte for byte.
-    ///   - folder: the path of the folder it is fetched into.
+    ///   - url: the link, compared byte for byte.
+    ///   - folder: the path of the destination folder.
     public init(url: String, folder: String) { self.init([Array(url.utf8) + [0], Array(folder.utf8)]) }
 
-    /// The key of a file that is put under its digest. Peers that offer the same file have a transfer each.
+    /// The key of a file that is cached under its digest. Each peer that offers the file has its own transfer.
     public init(digest: [UInt8], peer: PeerID) { self.init([digest, Array(peer.description.utf8)]) }
 
     private init(_ parts: [[UInt8]]) {
@@ -47,21 +47,21 @@ public struct TransferKey: Hashable, Sendable {
 public enum TransferState: Equatable, Sendable {
     case waiting(TransferWait)
     case running
-    /// It failed repeatedly by its source's own fault.
+    /// Suspended after repeated failures of its source.
     case paused(until: ContinuousClock.Instant)
     case done, failed, cancelled
 }
 
-/// What a transfer waits for.
+/// The condition a transfer waits for.
 public enum TransferWait: String, CaseIterable, Sendable {
-    /// A place: as many run as may.
+    /// A free slot.
     case turn
-    /// The peer, which is not there.
+    /// The peer, which is offline.
     case peer
-    /// The link, which was lost; it is tried again soon.
+    /// The connection, which was lost; it is retried soon.
     case link
-    /// Room on the disk.
+    /// Free disk space.
     case disk
-    /// A source that failed; it is tried again soon.
+    /// The source, which failed; it is retried soon.
     case source
 }

@@ -1,38 +1,38 @@
 import HexlistModel
 
-/// The places of a `TransferQueue`: which runs have them, and how fast these are.
+/// The slots of a `TransferQueue`: which attempts occupy them, and their transfer rates.
 struct TransferSlots: Sendable {
     typealias Instant = TransferQueue.Instant
 
-    /// A place in use, by so many runs of one peer.
+    /// A slot occupied by one or several attempts of one peer.
     private struct Taken: Sendable {
         let peer: PeerID
         let isShared: Bool
         let resumes: Bool
-        /// The first run that took it.
+        /// The first attempt in the slot.
         let since: TransferAttemptID
         var runs = 1
-        /// Bytes that arrived since it was taken.
+        /// Bytes received in this slot.
         var arrived: Int64 = 0
-        /// The beginning of the measurement of its rate, and the bytes before; `nil` while no other peer waits.
+        /// Start of the current rate measurement, and the bytes received before it; `nil` while no other peer waits.
         var window: (began: Instant, arrived: Int64)?
-        /// Whether its runs were asked to give way.
+        /// Whether its attempts were asked to stop.
         var isLeaving = false
     }
 
-    /// The runs that have a place, with its number and the bytes that arrived in them.
+    /// The attempts that occupy a slot, with the slot's number and their bytes received.
     private(set) var runs: [TransferAttemptID: (id: TransferID, place: Int, arrived: Int64)] = [:]
     private var taken = [Taken?](repeating: nil, count: TransferQueue.places)
 
     var areAllTaken: Bool { taken.allSatisfy { $0 != nil } }
 
-    /// Whether a peer may have no more places while another waits.
+    /// Whether a peer has the maximum number of slots allowed while other peers wait.
     func hasMost(_ peer: PeerID) -> Bool { count(of: peer) >= TransferQueue.mostOfPeer }
 
     private func count(of peer: PeerID) -> Int { taken.count { $0?.peer == peer } }
 
-    /// Takes a place for a run, its own or one that it shares; `nil` if it has to wait.
-    /// - Parameter othersWait: whether another peer waits for a place.
+    /// Assigns a slot to an attempt, a free one or one it can share; `nil` if it has to wait.
+    /// - Parameter othersWait: whether another peer waits for a slot.
     mutating func take(
         for id: TransferID, of peer: PeerID, _ run: TransferAttemptID, isSmall: Bool, resumes: Bool, othersWait: Bool
     ) -> TransferQueue.Place? {
@@ -52,7 +52,7 @@ struct TransferSlots: Sendable {
         return TransferQueue.Place(number: free, isShared: isSmall)
     }
 
-    /// Takes a run out of its place, which is free with the last one.
+    /// Removes an attempt from its slot, which becomes free with the last one.
     mutating func leave(_ run: TransferAttemptID) -> TransferID? {
         guard let (id, place, _) = runs.removeValue(forKey: run) else { return nil }
         taken[place]?.runs -= 1
@@ -60,17 +60,17 @@ struct TransferSlots: Sendable {
         return id
     }
 
-    /// - Parameter arrived: all bytes of the run.
+    /// - Parameter arrived: total bytes of the attempt.
     mutating func progressed(_ run: TransferAttemptID, arrived: Int64) {
         guard let known = runs[run], arrived > known.arrived else { return }
         taken[known.place]?.arrived += arrived - known.arrived
         runs[run]?.arrived = arrived
     }
 
-    /// Measures the rates of places while peers wait for one, and chooses the place whose runs give way: the newest one of a peer with too
-    /// many, else the slowest of those below `TransferQueue.slowest`.
-    /// - Parameter waiting: up to two of the peers that wait for a place; empty unless all places are taken.
-    /// - Returns: the runs that give way, and the end of the first measurement of a rate; `nil` if no peer waits.
+    /// Measures transfer rates while other peers wait, and selects a slot to free: the newest slot of a peer that has too many, else the
+    /// slowest below `TransferQueue.minimumRate`.
+    /// - Parameter waiting: up to two of the peers that wait for a slot; empty unless all slots are occupied.
+    /// - Returns: the attempts to preempt, and the end of the earliest rate measurement; `nil` if no peer waits.
     mutating func makeWay(for waiting: [PeerID], now: Instant) -> (leaving: [TransferAttemptID], measured: Instant?) {
         var ends: Instant?
         var slow: (number: Int, rate: Int64)?
@@ -96,7 +96,7 @@ struct TransferSlots: Sendable {
             let end = window.began + TransferQueue.window
             ends = min(ends ?? end, end)
         }
-        // One at a time: few transfers may be waiting.
+        // One slot at a time, because few transfers may be waiting.
         guard let number = crowding?.number ?? slow?.number, !taken.contains(where: { $0?.isLeaving ?? false }) else { return ([], ends) }
         taken[number]?.isLeaving = true
         return (runs.filter { $0.value.place == number }.keys.sorted { $0.value < $1.value }, ends)

@@ -4,29 +4,29 @@ internal import Crypto
     internal import Glibc
 #endif
 
-/// A partial file with all its bytes, checked, that waits for its name: it gets it together with others, so that many small files cost one
-/// wait for the disk and not one each.
+/// A complete and verified partial file that does not have its final name yet. Files are renamed in batches, so that many small files share
+/// one sync of the disk.
 public struct WholeFile: Sendable {
     public let goal: PartFile.Goal
-    /// The file system it is on.
+    /// The device number of its file system.
     public let device: UInt64
     let inode: UInt64
-    /// The folder it is in, and an instant after it was opened and before the file was written.
+    /// Its open folder, and an instant between opening the folder and writing the file.
     let folder: Descriptor
     let since: ContinuousClock.Instant
 
-    /// One of several that are placed together.
+    /// A file of a batch, with the path of its folder.
     public struct Candidate: Sendable {
-        /// The folder it is in.
+        /// The path of the folder.
         public var folder: String
         public var file: WholeFile
 
         public init(folder: String, file: WholeFile) { (self.folder, self.file) = (folder, file) }
     }
 
-    /// A small file that is here as a whole, to be written.
+    /// A small file whose bytes are all in memory, to be written.
     public struct Content: Sendable {
-        /// The folder it goes to.
+        /// The path of the destination folder.
         public var folder: String
         public var goal: PartFile.Goal
         public var bytes: [UInt8]
@@ -34,12 +34,11 @@ public struct WholeFile: Sendable {
         public init(folder: String, goal: PartFile.Goal, bytes: [UInt8]) { (self.folder, self.goal, self.bytes) = (folder, goal, bytes) }
     }
 
-    /// Writes several small files, each as the partial file it is until it gets its name. Nothing of them is durable yet; what a crash leaves of
-    /// one is fetched again. Blocks.
-    /// - Returns: a result for each. Of a file with a fault nothing is left: `otherBytes`, `tooShort`, `tooLong`, `diskFull`, `partTaken`, and
-    ///   those of its folder.
+    /// Writes several small files as partial files. They are not durable yet; after a crash they are fetched again. Blocks.
+    /// - Returns: a result for each file. Failed files leave nothing behind: `otherBytes`, `tooShort`, `tooLong`, `diskFull`, `partTaken`,
+    ///   and errors of the folder.
     public static func write(_ contents: [Content]) -> [Result<WholeFile, FileFault>] {
-        // By the bytes of their paths: texts that look the same may name two folders.
+        // Keyed by bytes, because equal strings can be different paths (Unicode normalization).
         var folders: [[UInt8]: Result<Folder, FileFault>] = [:]
         return contents.map { content in
             Result { () throws(FileFault) in
@@ -56,11 +55,11 @@ public struct WholeFile: Sendable {
         }
     }
 
-    /// A folder that several files are written into.
+    /// An open destination folder that several files are written into.
     private struct Folder {
         let descriptor: Descriptor
         let since: ContinuousClock.Instant
-        /// Bytes, without those of the files that were written.
+        /// Free bytes, less those of the files written.
         var free: Int64
 
         init(_ path: String) throws(FileFault) {
@@ -78,7 +77,7 @@ public struct WholeFile: Sendable {
         do throws(FileFault) {
             file = try goal.makePart(in: folder.descriptor)
         } catch {
-            // Something is left of an attempt before.
+            // A partial file of an earlier attempt exists.
             guard case .system(let system) = error, system.code == EEXIST else { throw error }
             let part = try PartFile(folder: content.folder, goal: goal)
             part.discard()
@@ -96,18 +95,17 @@ public struct WholeFile: Sendable {
         }
     }
 
-    /// Gives files their names: all that is written is made durable, then `note` is told which name each is to get, then they are renamed, and
-    /// their folders made durable. So a name stands for a whole file whenever the machine stops, and after a crash `PartFile.adopt` knows it
-    /// again. Blocks.
-    /// - Parameter note: records the placements, by the index of the file, durably.
-    /// - Returns: a result for each file. `noFreeName` where another took its name in the last moment: it can be tried again.
-    /// - Throws: what `note` throws; then nothing was renamed.
+    /// Renames files to their final names as one batch: syncs the file systems, calls `note` with the chosen names, renames, and syncs the
+    /// folders. A final name thus always stands for a complete file, and after a crash `PartFile.recover` recognizes it. Blocks.
+    /// - Parameter note: records the placements durably; the index is that of the file in `files`.
+    /// - Returns: a result for each file; `noFreeName` if a name was taken in the last moment, which can be retried.
+    /// - Throws: errors of `note`; then no file was renamed.
     public static func place(
         _ files: [Candidate], note: ([(index: Int, placement: PartFile.Placement)]) throws -> Void
     ) throws -> [Result<PartFile.Placement, FileFault>] {
         var results = [Result<PartFile.Placement, FileFault>](repeating: .failure(.partLost), count: files.count)
-        // All of one file system at once, by the folder that was open before all of them were written: a fault in writing is told only to what
-        // was open then, or to the first that asks.
+        // One syncfs(2) per file system, on the folder that was opened first: the kernel reports a write error only to descriptors opened
+        // before it, or else to the first caller.
         let oldest = Dictionary(files.map { ($0.file.device, $0.file) }) { $0.since <= $1.since ? $0 : $1 }
         let synchronized = oldest.mapValues { file in Result { () throws(FileFault) in try file.folder.synchronizeFileSystem() } }
         var taken: Set<[[UInt8]]> = []
