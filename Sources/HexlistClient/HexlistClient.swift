@@ -37,6 +37,12 @@ public struct HexlistClient: Sendable {
     /// An address of the page for a browser, good once and for half a minute.
     public func openPage() async throws -> PageInvitation { try await connection.call(.POST, "/v1/web") }
 
+    /// Hands files to the page, which asks for their recipients.
+    /// - Parameter paths: absolute.
+    public func addDraft(_ paths: [String]) async throws -> Draft {
+        try await connection.call(.POST, "/v1/drafts", body: DraftRequest(paths: paths).jsonBytes)
+    }
+
     /// Examines this machine and its network, which may take some seconds per step.
     /// - Parameter peer: a peer to examine too.
     public func doctor(peer: String?) async throws -> DoctorReport {

@@ -169,7 +169,7 @@ public struct Program: Sendable {
     }
 
     /// Copies for a C function that takes a list terminated by `nil`; to be freed by the caller.
-    private static func pointers(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] { texts.map { strdup($0) } + [nil] }
+    static func pointers(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] { texts.map { strdup($0) } + [nil] }
 
     /// Waits for a child, whose number is free afterwards.
     private static func end(of pid: pid_t) -> End {

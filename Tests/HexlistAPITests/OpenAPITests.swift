@@ -48,7 +48,7 @@ import Yams
         Value("EarlierLink", EarlierLinkJSON.self), Value("ListedLink", ListedLinkJSON.self), Value("Status.search", SearchState.self),
         Value("Hex.top", TopJSON.self), Value("PeerSummary", PeerSummary.self),
         Value("OutboxRow", OutboxView.self), Value("OutboxOffer", OutboxOffer.self), Value("PageInvitation", PageInvitation.self),
-        Value("PageOverview", PageOverview.self),
+        Value("PageOverview", PageOverview.self), Value("Draft", Draft.self),
         Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
         Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventJSON.self),
         Value("ImportResult", ImportResult.self), Value("ImportProgress", ImportProgress.self), Value("Group", GroupView.self),

@@ -3,6 +3,7 @@ import HexlistModel
 import HexlistPage
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import HexlistAPI
@@ -184,6 +185,39 @@ import Testing
                 ("POST /v1/uploads?name=a&to=nobody", [token, kind], 404), (upload + "&path=/etc/passwd", [token, kind], 400),
             ] { #expect(try await ask(port, line, headers, body: "talk").status == status, "\(line) \(headers)") }
         }
+    }
+
+    @Test("the page offers the files of a draft that the command line made, and no other files") func drafts() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            try await daemons[0].awaitPeers(1)
+            let (port, token, _, _) = try await begin(daemons[0])
+            try await TemporaryFolder.with { folder in
+                try folder.write("talk", to: "talk.txt")
+                let draft = try await daemons[0].client.addDraft(["\(folder.path)/talk.txt"])
+                #expect(draft.names == ["talk.txt"])
+                let found = try await ask(port, "GET /v1/drafts/\(draft.id)", [token])
+                #expect(found.status == 200 && !found.body.contains(folder.path), "\(found.body)")
+                let to = #"{"to":["\#(daemons[1].uuid)"]}"#
+                let offered = try await ask(port, "POST /v1/drafts/\(draft.id)/offer", [token], body: to)
+                #expect(offered.status == 200 && offered.body.contains("talk.txt") && offered.body.contains("hexlist:"), "\(offered.body)")
+                for (line, headers, body, status) in [
+                    ("POST /v1/drafts", [token], #"{"paths":["/etc/passwd"]}"#, 403),
+                    ("GET /v1/drafts/\(String(repeating: "0", count: 32))", [token], "", 404),
+                    ("GET /v1/drafts/\(draft.id)", [], "", 403),
+                    ("POST /v1/drafts/\(draft.id)/offer", [token], #"{"paths":["/etc/passwd"],"to":["x"]}"#, 400),
+                    ("POST /v1/drafts/\(draft.id)/offer", [token], #"{"to":["nobody"]}"#, 404),
+                ] { #expect(try await ask(port, line, headers, body: body).status == status, "\(line)") }
+            }
+        }
+    }
+
+    @Test("drafts are bounded in number and time") func draftBounds() {
+        var table = DraftTable()
+        let now = ContinuousClock.now
+        for number in 0..<17 { _ = table.add(["/files/\(number)"], id: "id\(number)", now: now, time: .now) }
+        #expect(table.find("id0", now: now) == nil)
+        #expect(table.find("id16", now: now)?.paths == ["/files/16"])
+        #expect(table.find("id16", now: now + DraftTable.lifetime) == nil)
     }
 
     @Test("bodies and heads have the local API's bounds") func bounds() async throws {

@@ -28,6 +28,7 @@ struct APIContext: Sendable {
     /// One import or roster at a time: each may take more than a third of the memory that the unit gives the daemon.
     let imports = RequestSlots(1)
     let page = PageListener()
+    let drafts = DraftBox()
 
     /// The one that runs now. Whoever uses it more than once for one thing keeps it.
     var node: Node { keeper.node }

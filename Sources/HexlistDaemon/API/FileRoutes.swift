@@ -42,7 +42,10 @@ struct FileRoutes: Sendable {
     /// Reads the files and offers them; the reply is a stream that says how far it is, and ends with the hex.
     private func offer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let wanted: OfferRequest = try await APIInput.requiredShape(request)
+        return try await offer(try await APIInput.requiredShape(request), request)
+    }
+
+    func offer(_ wanted: OfferRequest, _ request: Request) async throws -> Response {
         guard wanted.hex == nil || wanted.paths.isEmpty else {
             throw HexlistError(.badRequest, "`hex` and `paths` do not go together.")
         }

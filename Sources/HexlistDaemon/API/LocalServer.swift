@@ -133,6 +133,8 @@ enum LocalServer {
         GroupRoutes(api: api).add(to: router)
         FileRoutes(api: api).add(to: router)
         UploadRoutes(api: api).add(to: router)
+        DraftRoutes(api: api).add(to: router)
+        AutostartRoutes.add(to: router)
         ShareRoutes(api: api).add(to: router)
         ServiceRoutes(api: api).add(to: router)
         CacheRoutes(api: api).add(to: router)

@@ -25,7 +25,9 @@ struct PageGate: Sendable {
         ("/v1/groups", .get), ("/v1/groups/{group}/add", .post), ("/v1/groups/{group}/remove", .post),
         ("/v1/pairings", .get), ("/v1/pairings", .post), ("/v1/pairings", .delete), ("/v1/pairings/{peer}/confirm", .post),
         ("/v1/pairings/{peer}/reject", .post),
-        ("/v1/sends", .post), ("/v1/uploads", .post), ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
+        ("/v1/sends", .post), ("/v1/uploads", .post), ("/v1/drafts/{draft}", .get), ("/v1/drafts/{draft}/offer", .post),
+        ("/v1/autostart", .delete),
+        ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
         ("/v1/outbox/{id}/cancel", .post),
     ])
 

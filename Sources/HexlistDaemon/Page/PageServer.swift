@@ -87,9 +87,10 @@ final class PageServer: Sendable {
         if isOver { end.finish() } else { watch() }
     }
 
-    private static func random() -> String {
+    /// - Parameter digits: a multiple of 16, each of 4 random bits.
+    static func random(digits: Int = 64) -> String {
         var random = SystemRandomNumberGenerator()
-        return (0..<4).map { _ in
+        return (0..<digits / 16).map { _ in
             let digits = String(random.next(), radix: 16)
             return String(repeating: "0", count: 16 - digits.utf8.count) + digits
         }.joined()

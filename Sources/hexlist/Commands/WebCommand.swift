@@ -23,12 +23,42 @@ struct WebCommand: AsyncParsableCommand {
     @Option(name: .customLong("with"), help: ArgumentHelp("The browser; otherwise BROWSER, or xdg-open.", valueName: "program"))
     var browser: String?
 
+    @Flag(help: "Start hexlistd if it does not run, now and at every login. The page has *Turn off*.")
+    var start = false
+
+    @Option(name: .customLong("at"), help: ArgumentHelp("The first thing the page shows.", valueName: "place"))
+    var place: PagePlace?
+
+    @Flag(name: .customLong("send"), help: "Open the page with files and folders to send.")
+    var sendsFiles = false
+
+    @Argument(help: ArgumentHelp("With --send: files and folders.", valueName: "file"), completion: .file())
+    var files: [String] = []
+
     func validate() throws {
+        if sendsFiles == files.isEmpty {
+            throw ValidationError(sendsFiles ? "Which files? `hexlist web --send FILE …`" : "Files need --send.")
+        }
+        if sendsFiles, place != nil { throw ValidationError("--send and --at do not go together.") }
+        if start, common.socket != nil || common.stateDir != nil {
+            throw ValidationError("--start starts the hexlistd of this user; --socket and --state-dir name another one.")
+        }
         if browser != nil, isPrinted || common.json { throw ValidationError("--with opens the page; --print and --json do not.") }
     }
 
     func run() async throws {
-        let invitation = try await common.withClient { try await $0.openPage() }
+        var (invitation, isStarted) = try await opened()
+        if sendsFiles {
+            let paths = files.map { HexlistPaths.absolute($0) }
+            if let missing = paths.first(where: { access($0, F_OK) != 0 }) {
+                throw HexlistError(.notFound, "There is no file \(TerminalText.clean(missing, columns: 200)).")
+            }
+            invitation.url += "/draft/\(try await common.withClient { try await $0.addDraft(paths) }.id)"
+        } else if let place {
+            invitation.url += "/\(place.rawValue)"
+        } else if isStarted {
+            invitation.url += "/started"
+        }
         let output = common.output
         if common.json {
             try output.object(invitation)
@@ -47,6 +77,25 @@ struct WebCommand: AsyncParsableCommand {
         }
         try output.flush()
     }
+}
+
+extension WebCommand {
+    /// The page's address, and whether hexlistd had to be started for it.
+    private func opened() async throws -> (PageInvitation, isStarted: Bool) {
+        do {
+            return (try await common.withClient { try await $0.openPage() }, false)
+        } catch let error as HexlistError where error.code == .daemonUnreachable && start {
+            let folder = HexlistPaths.folder(of: common.paths.socket)
+            mkdir(folder, 0o700)  // hexlistd makes it otherwise
+            try await DaemonStarter.start(notifySocket: HexlistPaths.join(folder, "start.\(getpid())"))
+            return (try await common.withClient { try await $0.openPage() }, true)
+        }
+    }
+}
+
+/// The first thing that the page shows.
+enum PagePlace: String, ExpressibleByArgument, CaseIterable {
+    case new, pair, inbox, requests, mine, outbox, peers
 }
 
 /// Texts about the page.

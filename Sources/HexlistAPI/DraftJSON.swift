@@ -1,0 +1,42 @@
+public import HexlistJSON
+public import HexlistModel
+
+/// The body of `POST /v1/drafts`: files and folders of this machine that the page is to send.
+public struct DraftRequest: JSONShape, Sendable, Equatable {
+    /// Absolute paths.
+    public var paths: [String]
+
+    private enum CodingKeys: String, RequestKey {
+        case paths
+    }
+
+    public init(paths: [String]) { self.paths = paths }
+}
+
+/// A draft of the page: chosen files and folders, for which the user has not chosen recipients yet.
+public struct Draft: JSONShape, Sendable, Equatable {
+    /// 32 hexadecimal digits.
+    public var id: String
+    /// The names of the files and folders, without the folders they are in.
+    public var names: [String]
+    /// The time at which the draft is dropped.
+    public var until: Timestamp
+
+    public init(id: String, names: [String], until: Timestamp) {
+        self.id = id
+        self.names = names
+        self.until = until
+    }
+}
+
+/// The body of `POST /v1/drafts/ID/offer`: the recipients of a draft.
+public struct DraftOfferRequest: JSONShape, Sendable, Equatable {
+    /// PEERs and `@GROUP`s.
+    public var to: [String]
+
+    private enum CodingKeys: String, RequestKey {
+        case to
+    }
+
+    public init(to: [String]) { self.to = to }
+}

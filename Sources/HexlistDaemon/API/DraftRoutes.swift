@@ -1,0 +1,47 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+import NIOCore
+import Synchronization
+
+/// `/v1/drafts`: files that the command line names and the page sends.
+struct DraftRoutes: Sendable {
+    let api: APIContext
+
+    /// The most paths of one draft.
+    private static let paths = 10_000
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/drafts") { request, _ in
+            _ = try APIQuery(request)
+            let wanted: DraftRequest = try await APIInput.requiredShape(request)
+            guard (1...Self.paths).contains(wanted.paths.count) else {
+                throw HexlistError(.badRequest, "A draft has 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
+            }
+            guard wanted.paths.allSatisfy({ $0.hasPrefix("/") }) else {
+                throw HexlistError(.badRequest, "The paths of a draft are absolute.")
+            }
+            let id = PageServer.random(digits: 32)
+            return APIReply.json(api.drafts.withLock { $0.add(wanted.paths, id: id, now: .now, time: .now) })
+        }
+        router.get("/v1/drafts/:draft") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(try find(context).draft)
+        }
+        router.post("/v1/drafts/:draft/offer") { request, context in
+            _ = try APIQuery(request)
+            let paths = try find(context).paths
+            let wanted: DraftOfferRequest = try await APIInput.requiredShape(request)
+            return try await FileRoutes(api: api).offer(OfferRequest(paths: paths, to: wanted.to), request)
+        }
+    }
+
+    private func find(_ context: BasicRequestContext) throws(HexlistError) -> (draft: Draft, paths: [String]) {
+        let id = try APIInput.text(context, "draft")
+        guard let found = api.drafts.withLock({ $0.find(id, now: .now) }) else {
+            throw HexlistError(.notFound, "These files are no longer chosen: that ends after 10 minutes.", hint: "Choose them again.")
+        }
+        return found
+    }
+}

@@ -1,0 +1,47 @@
+import HexlistAPI
+import HexlistModel
+import Synchronization
+
+/// The drafts of the page, in memory: paths that the command line names, so that the page can offer them without naming paths itself.
+struct DraftTable {
+    /// Maximum number of drafts; one more displaces the oldest.
+    static let capacity = 16
+    /// Lifetime of a draft.
+    static let lifetime = Duration.seconds(600)
+
+    private struct Entry {
+        var draft: Draft
+        var paths: [String]
+        var end: ContinuousClock.Instant
+    }
+
+    private var entries: [Entry] = []
+
+    /// - Parameters:
+    ///   - id: random, as it is all that the page needs to offer the files.
+    ///   - paths: absolute.
+    mutating func add(_ paths: [String], id: String, now: ContinuousClock.Instant, time: Timestamp) -> Draft {
+        removeEnded(now)
+        if entries.count == Self.capacity { entries.removeFirst() }
+        let names = paths.map { path in path.split(separator: "/").last.map(String.init) ?? "/" }
+        let until = Timestamp(milliseconds: time.milliseconds + Self.lifetime.components.seconds * 1_000)
+        let draft = Draft(id: id, names: names, until: until)
+        entries.append(Entry(draft: draft, paths: paths, end: now + Self.lifetime))
+        return draft
+    }
+
+    /// The draft and its paths; `nil` if there is none of this id, or it has ended.
+    mutating func find(_ id: String, now: ContinuousClock.Instant) -> (draft: Draft, paths: [String])? {
+        removeEnded(now)
+        return entries.first { PeerText.areEqual($0.draft.id, id) }.map { ($0.draft, $0.paths) }
+    }
+
+    private mutating func removeEnded(_ now: ContinuousClock.Instant) { entries.removeAll { $0.end <= now } }
+}
+
+/// The drafts of a daemon.
+final class DraftBox: Sendable {
+    private let table = Mutex(DraftTable())
+
+    func withLock<Result: Sendable>(_ body: (inout sending DraftTable) -> sending Result) -> Result { table.withLock(body) }
+}

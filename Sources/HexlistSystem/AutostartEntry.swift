@@ -1,0 +1,57 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// The desktop entry that starts hexlistd at login, `autostart/hexlist.desktop` in the user's configuration folder. For systems on which
+/// systemd does not start it (freedesktop.org, Desktop Application Autostart Specification).
+public struct AutostartEntry: Sendable {
+    public let path: String
+
+    /// - Returns: `nil` if the environment names neither `XDG_CONFIG_HOME` nor `HOME`.
+    public init?(environment: [String: String]) {
+        if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") {
+            path = folder + "/autostart/hexlist.desktop"
+        } else if let home = environment["HOME"], home.hasPrefix("/") {
+            path = home + "/.config/autostart/hexlist.desktop"
+        } else {
+            return nil
+        }
+    }
+
+    public var exists: Bool { access(path, F_OK) == 0 }
+
+    /// Writes the entry, and the folders it is in.
+    /// - Parameter program: the absolute path of hexlistd.
+    public func write(program: String) throws(SystemError) {
+        let folders = path.split(separator: "/").dropLast()
+        for count in 1...folders.count {
+            let folder = "/" + folders.prefix(count).joined(separator: "/")
+            guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw .last }
+        }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw .last }
+        defer { close(descriptor) }
+        let bytes = Array(Self.text(program: program).utf8)
+        guard bytes.withUnsafeBytes({ Glibc.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else { throw .last }
+    }
+
+    /// Removes the entry, if there is one.
+    public func remove() throws(SystemError) {
+        guard unlink(path) == 0 || errno == ENOENT else { throw .last }
+    }
+
+    static func text(program: String) -> String {
+        // In quotes, these four are escaped, with a backslash that the format of strings escapes once more.
+        let quoted = program.map { "\"`$\\".contains($0) ? "\\\\\($0)" : String($0) }.joined().replacing("%", with: "%%")
+        return """
+            [Desktop Entry]
+            Type=Application
+            Name=Hexlist
+            Comment=Receives links and files from machines nearby
+            Exec="\(quoted)"
+            Icon=hexlist
+            NoDisplay=true
+
+            """
+    }
+}

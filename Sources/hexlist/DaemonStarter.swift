@@ -1,0 +1,55 @@
+import Glibc
+import HexlistAPI
+import HexlistModel
+import HexlistSystem
+
+/// Starts hexlistd for `hexlist web --start`, now and at every login.
+enum DaemonStarter {
+    /// Milliseconds until hexlistd has to be ready.
+    private static let longestStart: CInt = 5_000
+
+    /// Enables and starts the systemd user unit. Without systemd or the unit, starts the installed hexlistd and writes an autostart entry.
+    /// - Parameter notifySocket: a path for a socket, in a folder of this user.
+    static func start(notifySocket: String) async throws(HexlistError) {
+        if await startUnit() { return }
+        guard let program = InstalledDaemon.path() else {
+            throw HexlistError(.daemonUnreachable, "hexlistd is not installed.", hint: "Install the package hexlist.")
+        }
+        switch Program(program).startService(environment: environment, notifySocket: notifySocket, milliseconds: longestStart) {
+        case .ready: break
+        case .timedOut:
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd was started, but is not ready after \(longestStart / 1_000) s.",
+                hint: "Try again in a moment.")
+        case .ended:
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd was started and ended at once.", hint: "To see the reason, run `hexlistd` in a terminal.")
+        case .notStarted(let reason):
+            throw HexlistError(.daemonUnreachable, "hexlistd cannot be started: \(reason).")
+        }
+        guard let entry = AutostartEntry(environment: Environment.variables) else { return }
+        do {
+            try entry.write(program: program)
+        } catch {
+            StandardError.note("Hexlist runs now, but will not start at login: \(entry.path) cannot be written: \(error.description).")
+        }
+    }
+
+    /// - Returns: whether systemd has started the unit, which is then ready.
+    private static func startUnit() async -> Bool {
+        guard let systemctl = Program.path(ofSystem: "systemctl") else { return false }
+        let outcome = await Program(systemctl, ["--user", "enable", "--now", "hexlistd.service"]).run(
+            environment: environment, milliseconds: Int64(longestStart), outputBytes: 4 << 10)
+        return outcome.end == .exited(0)
+    }
+
+    /// The variables of this session that hexlistd, its hooks and systemctl use.
+    private static var environment: [String] {
+        [
+            "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LC_ALL", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
+            "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
+            "XDG_CURRENT_DESKTOP",
+            "HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET",
+        ].compactMap { name in Environment.value(name).map { "\(name)=\($0)" } }
+    }
+}
