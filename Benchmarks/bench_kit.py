@@ -1,7 +1,7 @@
-"""What the benchmarks share: the records, two hexlistd that trust each other, the floor in C++, and reading processes.
+"""Shared parts of the benchmarks: records, a pair of hexlistd that trust each other, the floor in C++, process figures.
 
-Not run by itself. Everything it makes lies in a folder under Benchmarks/.build, on the disk of the checkout, and goes
-when the benchmark ends; what it starts is ended by process id.
+A library, not a program. All files are in a temporary folder under Benchmarks/.build, on the disk of the checkout. The folder
+and all started processes are removed at the end.
 """
 
 import atexit
@@ -23,7 +23,7 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(HERE)
 BIN = os.path.realpath(os.environ.get("HEXLIST_BIN") or os.path.join(ROOT, ".build", "release"))
-SKIPPED = 77  # the status of a benchmark this machine cannot run
+SKIPPED = 77  # exit status of a benchmark whose packages are missing
 READY_SECONDS = 30
 TICKS = os.sysconf("SC_CLK_TCK")
 os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
@@ -37,20 +37,20 @@ def wrong(message):
     raise SystemExit(f"{name()}: {message}")
 
 
-# --- what is needed ----------------------------------------------------------------------------------------------
+# --- requirements ------------------------------------------------------------------------------------------------
 
 FLOOR_NEEDS = {"c++": "g++", "/usr/include/simdjson.h": "libsimdjson-dev", "/usr/include/openssl/ssl.h": "libssl-dev",
                "/usr/include/sqlite3.h": "libsqlite3-dev", "openssl": "openssl"}
 
 
 def missing(needs):
-    """Packages of the programs and headers (paths) that are not there."""
-    there = lambda thing: os.path.exists(thing) if thing.startswith("/") else shutil.which(thing)
-    return sorted({package for thing, package in needs.items() if not there(thing)})
+    """The packages of missing programs and headers (paths)."""
+    exists = lambda item: os.path.exists(item) if item.startswith("/") else shutil.which(item)
+    return sorted({package for item, package in needs.items() if not exists(item)})
 
 
 def require(needs):
-    """Ends the benchmark, by name and with the reason, where something is not installed."""
+    """Ends the benchmark with status 77 if a package is missing, and names the package."""
     packages = missing(needs)
     if packages:
         print(f"{name()}: skipped: not installed: {' '.join(packages)} (apt-get install {' '.join(packages)})")
@@ -64,7 +64,7 @@ def require_hexlist():
 
 
 def compiled(program, libraries):
-    """The path of Sources/Floor/PROGRAM.cpp as a program, compiled where it is not newer than its sources."""
+    """The path of the program of Sources/Floor/PROGRAM.cpp. Compiles it if a source is newer."""
     sources = os.path.join(HERE, "Sources", "Floor")
     source, output = os.path.join(sources, f"{program}.cpp"), os.path.join(HERE, ".build", program)
     inputs = [source] + [os.path.join(sources, file) for file in os.listdir(sources) if file.endswith(".hpp")]
@@ -81,7 +81,7 @@ def floor():
 
 @contextlib.contextmanager
 def folder():
-    """On the disk of the checkout: where /tmp is memory an fsync would cost nothing."""
+    """A temporary folder on the disk of the checkout. On a /tmp in memory an fsync would cost nothing."""
     os.makedirs(os.path.join(HERE, ".build"), exist_ok=True)
     path = tempfile.mkdtemp(prefix=f"{name()}-", dir=os.path.join(HERE, ".build"))
     try:
@@ -100,11 +100,11 @@ SERVICES = ["Dropbox", "GoogleDrive", "Box", "Unknown"]
 
 
 def make_records(hexes, frames, count, seed=1):
-    """Writes `count` hexes to two files, a line each: as HexJM without a sender, as one writes them for `send --bulk`, and
-    as the frame (without its length) that carries it, with the sender and the message id hexlistd would give it.
+    """Writes `count` hexes to two files, one per line: as HexJM without a sender, the input of `send --bulk`, and as frames (without
+    length) with sender and message id, as hexlistd sends them.
 
-    5 links, in 15 of 100 texts UTF-8 or an escape, the frame 1 008 bytes in the median. Returns the sums a store of them
-    has to show.
+    A hex has 5 links; 15 of 100 texts have UTF-8 or an escape; the median frame has 1 008 bytes. Returns the sums that a store with
+    all of them must have.
     """
     choose = random.Random(seed)
     pick, below = choose.choice, choose.random
@@ -146,7 +146,7 @@ def make_records(hexes, frames, count, seed=1):
 
 
 def check_store(path, sums, what):
-    """The rows of a database are those of the records, once each; ends the benchmark where they are not."""
+    """Ends the benchmark unless a database has the rows of all records, each once."""
     database = sqlite3.connect(path)
     hexes, texts, ids = database.execute(
         "SELECT count(*), total(length(CAST(description AS BLOB))), count(DISTINCT messageID) FROM hex").fetchone()
@@ -176,7 +176,7 @@ def cpu_seconds(pid):
 
 
 def memory_mb(pid):
-    """Anonymous now (what the process alone keeps in physical memory), and resident at most so far (the kernel keeps no mark of the former)."""
+    """MB of anonymous memory now, and of resident memory at its high-water mark (the kernel keeps none for anonymous memory)."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         values = dict(line.split(":", 1) for line in status)
     return tuple(int(values[key].split()[0]) / 1024 for key in ("RssAnon", "VmHWM"))
@@ -186,7 +186,7 @@ started = []
 
 
 def start(command, **options):
-    """A process that is ended with the benchmark at the latest, however that ends."""
+    """Starts a process. It is killed at the end of the benchmark if it still runs."""
     started.append(subprocess.Popen(command, **options))
     return started[-1]
 
@@ -199,7 +199,7 @@ def end_all():
 
 
 def finished(process, what, seconds=600):
-    """Waits for a process; its processor seconds and the most memory it had (MB)."""
+    """Waits for a process. Returns its processor seconds and its peak memory in MB."""
     deadline = time.monotonic() + seconds
     descriptor = os.pidfd_open(process.pid)
     try:
@@ -214,7 +214,7 @@ def finished(process, what, seconds=600):
 
 
 def child_of(pid):
-    """The program strace runs, once it does: before that a child of it is strace itself."""
+    """The process that strace runs. Waits until it has replaced strace's own fork."""
     for _ in range(500):
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
             for child in map(int, children.read().split()):
@@ -230,7 +230,7 @@ def child_of(pid):
 
 
 def counting(path):
-    """Runs what follows under strace, which writes to `path` how often it waited for the disk."""
+    """Arguments that run a command under strace, which writes the number of fsync and fdatasync calls to `path`."""
     return ["strace", "-f", "-c", "--seccomp-bpf", "-e", "trace=fdatasync,fsync", "-o", path]
 
 
@@ -366,10 +366,10 @@ def floor_sender(base, port, frames, how, **options):
 
 
 def mosquitto(folder, port, certificates=None):
-    """The command of a broker on loopback with its files in `folder`; with certificates it takes mutual TLS only."""
+    """The command of a broker on loopback with its files in `folder`. With certificates it requires mutual TLS."""
     configuration = f"{folder}/mosquitto.conf"
     with open(configuration, "w", encoding="ascii") as file:
-        # By default it drops what a consumer leaves more than 1 000 behind, and sends 20 ahead.
+        # The defaults drop messages of a consumer that is more than 1 000 behind, and allow 20 in flight.
         file.write(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\n"
                    f"set_tcp_nodelay true\npersistence true\npersistence_location {folder}/\nuser root\n")
         if certificates:
@@ -379,7 +379,7 @@ def mosquitto(folder, port, certificates=None):
 
 
 def wait_for_port(port, process, log, what):
-    """Returns once something listens there; ends the benchmark where the process ended or took too long."""
+    """Waits until a port accepts connections. Ends the benchmark if the process ended or the wait is too long."""
     deadline = time.monotonic() + READY_SECONDS
     while True:
         with socket.socket() as probe:

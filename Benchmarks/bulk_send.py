@@ -1,4 +1,4 @@
-"""One measured `hexlist send --bulk` between two new hexlistd. Not run by itself."""
+"""One measured `hexlist send --bulk` between two new hexlistd. A library, not a program."""
 
 import json
 import os
@@ -10,13 +10,13 @@ import bench_kit as kit
 
 
 class Run:
-    """rate: hexes a second. cpu: microseconds a hex, of each process. peak: MB. waits: for the disk, by strace."""
+    """rate: hexes per second. cpu: microseconds per hex, by process. peak: MB. waits: fsync and fdatasync calls, by strace."""
 
 
 def run(base, hexes, sums, traced=False):
-    """From starting `hexlist send --bulk` to its end: every hex durable on the other side and known to be.
+    """Measures `hexlist send --bulk` from its start to its end, when every hex is acknowledged as durable.
 
-    The receiver is killed right after with SIGKILL and has to have all of it.
+    Then kills the receiver with SIGKILL and checks that it has every hex.
     """
     paths = {label: os.path.join(base, f"{label}.strace") for label in ("a", "b")}
     result = Run()

@@ -1,4 +1,4 @@
-"""Parses the frames of a file with orjson over and over; prints {"framesPerSecond"}. Usage: orjson_bench.py FILE [SECONDS]"""
+"""Parses the frames of a file repeatedly with orjson; prints {"framesPerSecond"}. Usage: orjson_bench.py FILE [SECONDS]"""
 import json
 import struct
 import sys

@@ -4,9 +4,9 @@ import HexlistWire
 
 /// Measures the tolerant decoder on one core, in seconds of processor time.
 ///
-///     decode-bench make FILE [compact|python]    writes 20 000 frames, each behind its length (UInt32, big-endian)
-///     decode-bench measure FILE [SECONDS]        decodes them over and over, prints {"framesPerSecond","bytesPerFrame"}
-///     decode-bench bombs                         decodes each of the frames that are made to be expensive
+///     decode-bench make FILE [compact|python]    writes 20 000 frames, each preceded by its length (UInt32, big-endian)
+///     decode-bench measure FILE [SECONDS]        decodes them repeatedly, prints {"framesPerSecond","bytesPerFrame"}
+///     decode-bench bombs                         decodes the adversarial frames
 @main
 enum DecodeBench {
     static let frames = 20_000
@@ -57,9 +57,8 @@ enum DecodeBench {
         print(#"{"framesPerSecond":\#(Int(Double(accepted) / elapsed)),"bytesPerFrame":\#(bytesPerFrame),"links":\#(links)}"#)
     }
 
-    /// Milliseconds of processor time a frame of 1 MiB (the middle of five), how many times the time of one of 256 KiB that is (4 is
-    /// linear), and by how much the process ever grew, in MiB, from the first frame on. One bomb a process for that: the names come
-    /// in from the command line, or all are measured one after the other.
+    /// Prints for each bomb: milliseconds of processor time for 1 MiB (median of five), the ratio to the time for 256 KiB (4 is linear), and
+    /// the growth of the process in MiB.
     private static func measureBombs() {
         let small = Dictionary(Bombs.all(bytes: 1 << 18).map { ($0.0, $0.1) }) { first, _ in first }
         let names = Set(CommandLine.arguments.dropFirst(2))
@@ -92,7 +91,7 @@ enum DecodeBench {
         return Double(usage.ru_maxrss) / 1_024
     }
 
-    /// The processor time of this process, so that other work on the machine counts less.
+    /// The processor time of this process, which other load affects less than elapsed time.
     private static func processorSeconds() -> Double {
         Double(clock()) / Double(CLOCKS_PER_SEC)
     }
@@ -108,7 +107,7 @@ enum DecodeBench {
         return frames
     }
 
-    /// A benchmark of refusals would measure nothing.
+    /// Fails if a frame is refused, because refusals are not the measured work.
     private static func check(_ frame: DecodedFrame) throws -> Int {
         guard case .wrapper(let wrapper) = frame, case .hex(let hex) = wrapper.object, hex.links.count == 5 else { throw Unexpected() }
         return hex.links.count

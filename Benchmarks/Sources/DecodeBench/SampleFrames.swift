@@ -1,5 +1,5 @@
-/// Store frames of about 1 kB as peers send them: 5 links, 15 % of the texts with UTF-8 or escapes. The same for every
-/// run: the generator is seeded.
+/// Store frames of about 1 kB as peers send them: 5 links, 15 % of the texts with UTF-8 or escapes. The generator is seeded, so that every
+/// run has the same frames.
 struct SampleFrames {
     /// The style in which the JSON is printed.
     enum Style: String {

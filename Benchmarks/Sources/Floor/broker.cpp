@@ -4,10 +4,9 @@
 //     broker publish nats|redis|mqtt|mqtts FRAMES PORT COUNT          ends once the broker has acknowledged all
 //     broker consume nats|redis|mqtt|mqtts DATABASE PORT COUNT BATCH  prints `ready`, ends once all is stored and acknowledged
 //
-// FRAMES: a JSON frame a line. NATS: JetStream over mutual TLS, certificates from the folder BROKER_CERTIFICATES.
-// Redis: streams and a consumer group. MQTT 3.1.1, QoS 1 (`mqtts`: over mutual TLS), spoken here over the socket, because
-// libmosquitto is slower and acknowledges before it calls back. Settings are those each is fastest with; Benchmarks/brokers
-// has the brokers' own.
+// FRAMES: one JSON frame per line. NATS: JetStream over mutual TLS, certificates from the folder BROKER_CERTIFICATES.
+// Redis: streams and a consumer group. MQTT 3.1.1, QoS 1 (`mqtts`: over mutual TLS), implemented here, because libmosquitto is
+// slower and acknowledges before its callback. All use their fastest settings; Benchmarks/brokers has those of the brokers.
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
@@ -26,7 +25,7 @@ static const int inFlight = 4000;  // published and not yet acknowledged by the 
 
 static int port, total, batch;
 
-/// Where the certificates of Benchmarks/brokers are.
+/// The folder of certificates from Benchmarks/brokers.
 static std::string certificate(const char *file) {
     const char *folder = std::getenv("BROKER_CERTIFICATES");
     return std::string(folder ? folder : ".") + "/" + file;
@@ -56,7 +55,7 @@ class Lines {
     size_t capacity = 0;
 };
 
-/// Stores a message that has no room behind it for simdjson.
+/// Stores a message without padding for simdjson, so that it has to be copied.
 static void take(Rows &rows, const char *bytes, size_t length) {
     static std::vector<char> padded;
     padded.resize(length + simdjson::SIMDJSON_PADDING);
@@ -114,7 +113,7 @@ static void consumeNATS(Rows &rows) {
     stored.SubjectsLen = 1;
     stored.Storage = js_FileStorage;
     nats(js_AddStream(nullptr, stream, &stored, nullptr, nullptr), "adding the stream");
-    // Pushed, so that the next messages come while these are stored; one acknowledgement for all up to it.
+    // A push consumer, so that more messages arrive while a batch is stored. One acknowledgement confirms all earlier messages.
     jsSubOptions options;
     nats(jsSubOptions_Init(&options), "options");
     options.ManualAck = true;
@@ -178,7 +177,7 @@ static void consumeRedis(Rows &rows) {
     redisAppendCommand(context, "XGROUP CREATE hex store 0 MKSTREAM");
     freeReplyObject(reply(context));
     ready();
-    // The next read is under way while this batch is stored.
+    // The next read is in flight while this batch is stored.
     const std::string read = "XREADGROUP GROUP store one COUNT " + std::to_string(batch) + " BLOCK 60000 STREAMS hex >";
     auto ask = [&] {
         redisAppendCommand(context, read.c_str());
@@ -186,7 +185,7 @@ static void consumeRedis(Rows &rows) {
         while (!done) require(redisBufferWrite(context, &done) == REDIS_OK, "redis: writing");
     };
     ask();
-    // An acknowledgement follows the read that was asked for before it, and so do their replies; nobody waits for one.
+    // Acknowledgements are pipelined after the next read, and so are their replies. Nothing waits for them.
     int answered = 0, owed = 0;
     std::vector<std::string> identifiers;
     for (int stored = 0; stored < total;) {
@@ -285,7 +284,7 @@ class MQTT {
         return used - position > 1 || (tls && SSL_pending(tls) > 0) || poll(&asked, 1, 0) > 0;
     }
 
-    /// Reads one packet into `kind`, `payload` and `length`; they hold until the next call.
+    /// Reads one packet into `kind`, `payload` and `length`, which are valid until the next call.
     void next() {
         while (!parsed()) {
             std::memmove(input.data(), input.data() + position, used - position);
@@ -298,7 +297,7 @@ class MQTT {
         }
     }
 
-    /// Bytes that may be read from `at` on.
+    /// Readable bytes from `at` on.
     size_t room(const char *at) const { return static_cast<size_t>(input.data() + input.size() - at); }
 
     unsigned char kind = 0;

@@ -1,11 +1,11 @@
-// The least that can do what a bulk send does: two processes, mutual TLS 1.3, a fast parser, SQLite, an acknowledgement
-// after each durable commit. One plain thread each, no outbox, no retries, no discovery.
+// The minimum work of a bulk send: two processes, mutual TLS 1.3, a fast parser, SQLite, an acknowledgement after each durable
+// commit. One plain thread each, no outbox, no retries, no discovery.
 //
 //     floor receive DATABASE CERTIFICATE KEY PEER BATCH             prints its port, serves one connection
 //     floor send FRAMES PORT CERTIFICATE KEY PEER all|one           one: waits for each, prints microseconds a line
 //
-// FRAMES: a JSON frame a line. On the wire each has its length before it (UInt32, big-endian); an acknowledgement is
-// the number of frames that are durable by then (UInt64, big-endian). PEER: the certificate the other has to have.
+// FRAMES: one JSON frame per line. On the wire a frame is preceded by its length (UInt32, big-endian); an acknowledgement is the
+// number of durable frames so far (UInt64, big-endian). PEER: the required certificate of the other side.
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -79,7 +79,7 @@ static int receive(char **arguments) {
     size_t used = 0;
     uint64_t stored = 0;
     for (;;) {
-        // A batch that does not fill is committed once nothing more comes.
+        // An incomplete batch is committed when no more data arrives.
         if (rows.pending > 0 && !isReadable(tls, 2)) acknowledge(tls, rows, stored);
         int count = SSL_read(tls, buffer.data() + used, static_cast<int>(buffer.size() - simdjson::SIMDJSON_PADDING - used));
         if (count <= 0) break;

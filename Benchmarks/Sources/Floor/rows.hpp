@@ -1,6 +1,6 @@
-// One Store frame parsed with simdjson and put into SQLite: a row for the hex and one for each link, in tables with the
-// columns and indexes hexlistd fills on receiving (Sources/HexlistStore/Engine/StoreSchema.swift). What every pipeline that
-// Hexlist is measured against stores with.
+// Parses a Store frame with simdjson and inserts a row for the hex and one for each link into SQLite, in tables with the columns
+// and indexes that hexlistd fills on receiving (Sources/HexlistStore/Engine/StoreSchema.swift). Used by every pipeline beside
+// Hexlist.
 #pragma once
 
 #include <simdjson.h>
@@ -21,7 +21,7 @@
 
 class Rows {
   public:
-    /// A new database of the given path, with the settings hexlistd gives its own.
+    /// Creates a database at `path` with the same settings as hexlistd's.
     explicit Rows(const char *path) {
         check(sqlite3_open(path, &db));
         run("PRAGMA journal_mode = WAL");
@@ -74,14 +74,14 @@ class Rows {
         ++pending;
     }
 
-    /// Returns once everything taken is durable.
+    /// Commits. Returns once all stored frames are durable.
     void commit() {
         if (pending == 0) return;
         step(end);
         pending = 0;
     }
 
-    /// Taken and not committed.
+    /// Frames stored but not committed.
     int pending = 0;
 
   private:
