@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The host of the extension, `hexlist browser`, without a browser: what it answers, and what it refuses.
+"""The extension's native messaging host, `hexlist browser`, without a browser: replies and refusals.
 
     Tests/Browser/extension_host.py --verbose
 
-Two hexlistd that trust each other. Every operation; a send that is queued while the peer is away and told as stored later; a daemon that is
-away and comes back; pages of a large hex; texts that are hostile; and forged messages: another extension's id, lengths no message has,
-garbage, a message that ends in the middle, operations and members there are none of. It ends with its standard input, and leaves nothing.
+Two hexlistd that trust each other. Every operation; a send that is queued while the peer is away and later reported as stored; a daemon
+that stops and returns; pages of a large hex; hostile texts; and forged messages: another extension's id, invalid lengths, random bytes, a
+truncated message, unknown operations and members. The host exits with its standard input, and leaves no process.
 """
 
 import json
@@ -53,7 +53,7 @@ def operations(ada, bob):
     there.until_event(lambda event: event.get("unread") == 1, "the first count")
     check(there.ok("mark", ids=[got["id"]], unread=False)["changed"] == 1, "nothing was marked")
     there.until_event(lambda event: event["event"] == "unread" and event["unread"] == 0, "the count after marking")
-    # What is marked elsewhere, and what arrives, is told as well.
+    # Hexes marked read elsewhere, and new ones, are reported too.
     bob.api("PATCH", f"/v1/hexes/{got['id']}", {"unread": True})
     there.until_event(lambda event: event["event"] == "unread" and event["unread"] == 1, "the count after marking elsewhere")
     host.ok("send", to=[bob.uuid], hex={"links": [{"url": "https://example.org/2"}]}, key="two")
@@ -137,7 +137,7 @@ def hostile_texts(ada, bob):
         check(character not in text and json.dumps(character)[1:-1] not in json.dumps(whole), f"{character!r} came through: {text}")
     check([item["url"] for item in whole["items"] if "opens" in item] == ["https://fine.example/"], whole)
     check(all(len(item["url"]) <= 310 for item in whole["items"] if "notOpened" in item), "a link that is not opened is not cut")
-    # What is held, or one's own, is none of the extension's business.
+    # Held and own hexes are not shown in the extension.
     mine = ada.api("POST", "/v1/mine", {"description": "Mine", "links": ["https://example.org/"]})
     check(host.ask("hex", hex=mine["id"])["error"]["code"] == "notFound", "a hex of My Hexlist was read")
     with open(os.path.join(browser.HERE, "..", "HostileTexts", "texts.json")) as file:
@@ -153,7 +153,7 @@ def hostile_texts(ada, bob):
     check(len(items) == 3 * len(texts), f"{len(items)} items of {len(texts)} texts")
     for item in items:
         for scalar in item.get("title", "") + item.get("hex", ""):
-            # Joiners, which scripts and emoji need, are format characters that are shown.
+            # Joiners, which scripts and emoji need, are format characters that may be shown.
             check(scalar in "\u200c\u200d" or unicodedata.category(scalar) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"), f"{scalar!r} in {item}")
     host.end()
     return f"clean, one of six links opens; {len(texts)} texts in two places"
@@ -216,7 +216,7 @@ def forged(ada, bob):
     host = browser.Host(ada)
     host.write(struct.pack("=I", 100) + b"{\"id\":1")
     check(host.end() != 0, "a message that ends in the middle is a good end")
-    # The longest there is; byte by byte; many at once.
+    # The longest message; one byte by byte; many at once.
     host = browser.Host(ada)
     body = json.dumps({"id": 1, "operation": "unread"}).encode()
     host.send(body + b" " * ((1 << 20) - len(body)))

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The extension in real browsers, headless: each thing it sends and shows, once in Chromium and once in Firefox.
+"""The extension in real browsers, headless: everything it sends and shows, once in Chromium and once in Firefox.
 
     Tests/Browser/extension_items.py --verbose --pictures /tmp/pictures
 
-Three machines of a lab: ada uses Chromium, bob Firefox, cyd neither. Both send a page, links, an image, tabs with groups and trees, highlighted tabs
-and bookmarks, to one, to several and to a group, and read what came: badge, list, tabs in a group, bookmarks. What ada's Chromium sends
-opens in bob's Firefox. Chromium's worker is stopped and woken; the host is missing; the daemon and a peer are away; 5 200 tabs; hostile
-texts. axe finds nothing to mend.
+Three machines of a lab: ada uses Chromium, bob Firefox, cyd neither. Both send a page, links, an image, tabs with groups and trees,
+highlighted tabs and bookmarks, to one, to several and to a group, and show received hexes: badge, list, tabs in a group, bookmarks. Pages
+sent by ada's Chromium open in bob's Firefox. Chromium's worker is stopped and woken; the host is missing; the daemon and a peer are away; 5
+200 tabs; hostile texts. axe reports no problem.
 
-Chromium's menus are no pages: there the extension is told what a click would tell it, with the permissions it asks for given beforehand.
+Chromium's menus are not pages, so the test calls the extension's click handler directly, with the needed permissions granted in advance.
 """
 
 import argparse
@@ -181,7 +181,7 @@ def chromium_receives(stage, it):
 
 
 def chromium_later(stage, it):
-    """Queued, while the worker is stopped; then stored. And a worker that is stopped in the middle of a send."""
+    """Queued while the worker is stopped, then stored. And a worker that is stopped in the middle of a send."""
     ada, bob = stage.ada, stage.bob
     bob.stop()
     rig.until(lambda: ada.api("GET", f"/v1/peers/{bob.uuid}")["state"] == "away", "bob is away")
@@ -205,7 +205,7 @@ def chromium_later(stage, it):
     popup = it.popup()
     popup.shows("#sends li .good", "stored")
     check(it.worker_js("chrome.action.getBadgeText({})") is not None, "the worker is not awake")
-    # A send whose worker was stopped before the daemon had it goes on, once.
+    # A send whose worker was stopped before the daemon got it continues, once.
     it.worker_js("""chrome.storage.local.get('sends').then(({ sends }) => chrome.storage.local.set({
         sends: [{ id: 'broken-off', at: Date.now(), what: 'Broken off', links: 1, to: ['%s'], of: 1, done: 0, rows: [] }, ...sends],
         'hexes:broken-off': [{ description: 'Broken off', links: [{ url: 'https://example.org/broken-off' }], hexes: [] }],
@@ -261,7 +261,7 @@ def chromium_why_not(stage, it):
 
 
 def chromium_many(stage, it):
-    """5 200 tabs become two hexes; 200 tabs at most are opened."""
+    """5 200 tabs become two hexes; at most 200 tabs are opened."""
     ada, bob = stage.ada, stage.bob
     popup = it.popup()
     result = popup.js("""(async () => {
@@ -316,7 +316,7 @@ def chromium_hostile(stage, it):
     check(found["images"] == 0 and found["title"] == "Hexlist" and found["hrefs"] == ["https://fine.example/"], found)
     check("\u202e" not in found["text"] and "<img src=x" in found["text"], found["text"])
     check(not [url for url in asked if not url.startswith(browser.ORIGIN)], asked)
-    # No other page may ask the worker, and the worker passes nothing on that the popup may not.
+    # No other page may call the worker, and the worker forwards only messages that the popup may send.
     answers = popup.js("""Promise.all(['trust', 'send', 'rows', 'status'].map((operation) =>
         chrome.runtime.sendMessage({ do: 'host', operation, members: {} })))""")
     check(all("error" in answer for answer in answers), answers)
@@ -365,7 +365,7 @@ def looks(stage, it):
     check(popup.js("document.documentElement.scrollWidth <= innerWidth"), "right to left is wider than the window")
     if stage.pictures:
         page.screenshot(path=os.path.join(stage.pictures, "extension-rtl.png"), full_page=True)
-    # By the keyboard alone.
+    # Operated by keyboard only.
     popup.js("document.documentElement.dir = 'ltr'")
     page.focus("#tab-send")
     page.keyboard.press("ArrowRight")
@@ -528,7 +528,7 @@ def firefox_receives_and_opens(stage, it):
 
 
 def firefox_woken(stage, it):
-    """Queued, while the background is stopped; then stored."""
+    """Queued while the background page is stopped, then stored."""
     ada, bob = stage.ada, stage.bob
     ada.stop()
     rig.until(lambda: bob.api("GET", f"/v1/peers/{ada.uuid}")["state"] == "away", "ada is away")
@@ -562,7 +562,7 @@ FIREFOX = [firefox_sends, firefox_tabs, firefox_bookmarks, firefox_receives_and_
 
 
 def between(stage, chromium, firefox):
-    """A window of ada's Chromium opens as tabs in bob's Firefox."""
+    """A window of ada's Chromium is opened as tabs in bob's Firefox."""
     names = ["across-one", "across-two"]
     for name in names:
         chromium.visit(stage.pages.url(name))

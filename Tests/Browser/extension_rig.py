@@ -1,4 +1,4 @@
-"""What the tests of the extension share: the host as a browser runs it, pages to send, Chromium and Firefox."""
+"""Common code of the extension's tests: the host as run by a browser, pages to send, Chromium and Firefox."""
 
 import base64
 import http.server
@@ -24,7 +24,7 @@ with open(os.path.join(EXTENSION, "manifest.json")) as file:
 CHROMIUM_ID = "pamclaachjdhfkjccgmdmcncljffaodl"
 FIREFOX_ID = MANIFEST["browser_specific_settings"]["gecko"]["id"]
 ORIGIN = f"chrome-extension://{CHROMIUM_ID}/"
-# Firefox gives each installation another one; the preference extensions.webextensions.uuids fixes it.
+# Firefox chooses a different one for each installation; the preference extensions.webextensions.uuids fixes it.
 FIREFOX_UUID = "6f1a3c52-7b0e-4a58-9d3f-1c2b3a4d5e6f"
 
 
@@ -54,7 +54,7 @@ def install(daemon, *flags):
 
 
 class Host:
-    """`hexlist browser` as a browser runs it."""
+    """`hexlist browser` as run by a browser."""
 
     def __init__(self, daemon, callers=(ORIGIN,)):
         self.process = subprocess.Popen([os.path.join(rig.BIN, "hexlist"), "browser", "--", *callers], env=daemon.environment(),
@@ -88,7 +88,7 @@ class Host:
             self.read += data
 
     def answer(self, number=None):
-        """What it answers to a request; what happened meanwhile goes to `events`."""
+        """The reply to a request; messages received meanwhile are added to `events`."""
         while True:
             message = self.receive()
             if message is None:
@@ -122,7 +122,7 @@ class Host:
                 self.events.append(message)
 
     def end(self):
-        """Its status once its input has ended."""
+        """Its exit status after the end of its input."""
         self.process.stdin.close()
         status = self.process.wait(rig.STALL_LIMIT)
         self.process.stdout.close()
@@ -130,7 +130,7 @@ class Host:
 
 
 class Pages:
-    """A web server at one of this host's addresses: `/NAME` is a page of that title with links, and an image."""
+    """A web server at one of this host's addresses: `/NAME` is a page of that title with links and an image."""
 
     def __init__(self, address):
         self.address = address
@@ -160,7 +160,7 @@ class Pages:
 
 
 def copy_of_the_extension(folder, *permissions, hosts=()):
-    """The extension with permissions it asks for otherwise, or is given by a click: no program answers a browser's question."""
+    """The extension with permissions granted that a user would grant by a click, because a program cannot answer the browser's prompt."""
     place = os.path.join(folder, "extension")
     shutil.copytree(EXTENSION, place)
     manifest = dict(MANIFEST)
@@ -173,7 +173,7 @@ def copy_of_the_extension(folder, *permissions, hosts=()):
 
 
 def newest(daemon):
-    """The newest hex of a daemon's inbox, with all that is in it."""
+    """The newest hex of a daemon's inbox, with links and nested hexes."""
     items = daemon.api("GET", "/v1/hexes?limit=1")["items"]
     return daemon.api("GET", f"/v1/hexes/{items[0]['id']}") if items else None
 
@@ -190,7 +190,7 @@ def await_hex(daemon, holds, what):
 
 
 class Popup:
-    """The extension's popup, wherever it is: `js` runs an expression in it, `click` is the person's."""
+    """The extension's popup in any form: `js` evaluates an expression in it, `click` is a user's click."""
 
     def find(self, selector):
         return f"document.querySelector({json.dumps(selector)})"
@@ -246,7 +246,7 @@ class PagePopup(Popup):
 
 
 class RealPopup(Popup):
-    """The popup at the button of Chromium, which is no page to playwright: by the protocol itself."""
+    """The popup at Chromium's toolbar button. Playwright does not treat it as a page, so it is used through the protocol."""
 
     def __init__(self, browser, page):
         self.session = browser.context.new_cdp_session(page)
@@ -313,7 +313,7 @@ class Chromium:
             args=["--headless=new", "--no-sandbox", "--window-size=1000,1000", "--screen-info={1600x1200}", f"--disable-extensions-except={extension}", f"--load-extension={extension}"])
         if not self.context.service_workers:
             self.context.wait_for_event("serviceworker", timeout=30_000)
-        # The worker begins before its functions are there.
+        # The worker starts before its functions are defined.
         rig.until(lambda: self.worker_js("typeof chrome.contextMenus") == "object", "the worker")
 
     @property
@@ -342,7 +342,7 @@ class Chromium:
         return RealPopup(self, page)
 
     def menu(self, page, item, **info):
-        """Chooses an entry of the menu. Chromium's own is out of reach without a screen: what it tells the extension is told."""
+        """Chooses an entry of the menu. Chromium's menu needs a screen, so the extension's click handler is called directly."""
         page.bring_to_front()
         self.worker_js("(async () => { const [tab] = await chrome.tabs.query({ active: true, lastFocusedWindow: true }); "
                        f"chrome.contextMenus.onClicked.dispatch({json.dumps(dict(info, menuItemId=item, pageUrl=page.url))}, tab); }})()")
@@ -389,7 +389,7 @@ class TabPopup(Popup):
 
     def click(self, selector):
         self.until(f"{self.find(selector)} !== null", selector)
-        # A tab that is brought to the front is the only one that is highlighted.
+        # Activating a tab makes it the only highlighted one.
         self.browser.driver.switch_to_window(self.handle, focus=not self.js("document.hasFocus()"))
         self.browser.driver.find_element("css selector", selector).click()
 
@@ -400,7 +400,7 @@ class TabPopup(Popup):
 
 
 class Firefox:
-    """Debian's Firefox with the extension, for the user of a daemon; on the host this process is on, as Marionette is at its loopback."""
+    """Debian's Firefox with the extension, for the user of a daemon; on this process's host, because Marionette listens on its loopback."""
 
     name = "Firefox"
 
@@ -449,7 +449,7 @@ class Firefox:
         return TabPopup(self)
 
     def menu(self, handle, item, selector=None, label=None):
-        """Chooses an entry of the page's menu, as a person does."""
+        """Chooses an entry of the page's menu, as a user does."""
         from marionette_driver.marionette import ActionSequence
         self.driver.switch_to_window(handle)
         target = self.driver.find_element("css selector", selector or "h1")
@@ -478,7 +478,7 @@ class Firefox:
             return found ? "" : labels.join(", ");""".replace("const [label] = args;", "const label = args[0];"), label)
         if result:
             raise rig.Failure(f"no {label} in the menu: {result}")
-        # The popup at the button is out of Marionette's reach; a tab with the same page has the same draft.
+        # Marionette cannot reach the popup at the button. A tab with the same page has the same draft.
         self.chrome("""for (let i = 0; i < 40; i++) {
               const panels = [...document.querySelectorAll("panel")].filter((panel) => panel.state === "open");
               if (panels.length > 0) { for (const panel of panels) panel.hidePopup(); break; }

@@ -1,4 +1,4 @@
-"""What the programs that try the page share: machines of a lab, and browsers on them."""
+"""Common code of the page's tests: machines of a lab with browsers."""
 import json, os, shutil, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -36,7 +36,7 @@ def api(host, method, path, body=None):
 
 
 def until(holds, seconds=60):
-    """The first true value of `holds()`; after so many seconds the last one."""
+    """Waits for the first true value of `holds()`; returns the last one after the timeout."""
     deadline = time.monotonic() + seconds
     while not (value := holds()) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -44,7 +44,7 @@ def until(holds, seconds=60):
 
 
 def need_lab(name):
-    """Ends with 77 where there can be none."""
+    """Exits with 77 if this machine cannot run a lab."""
     reason = subprocess.run([LAB, "check"], capture_output=True, text=True)
     if reason.returncode:
         skip(reason.stdout + reason.stderr)
@@ -52,7 +52,7 @@ def need_lab(name):
 
 
 def inside(host, program, *words):
-    """Runs a program of ours on a machine: the page is on its loopback, so the browser is there too. Returns its status."""
+    """Runs one of our programs on a machine, because the page is on that machine's loopback. Returns its status."""
     own = [sys.executable, os.path.realpath(program), "--inside", *words]
     variables = [f"{name}={os.environ[name]}" for name in ("PATH", "HEXLIST_LAB", "HEXLIST_LAB_DIR", "HEXLIST_BIN") if name in os.environ]
     return subprocess.run([LAB, "exec", host, "env", *variables, *own]).returncode
@@ -70,7 +70,8 @@ BROWSERS = ["chromium"] + (["firefox"] if FIREFOX else [])
 
 
 def launched(play, browser_name, names=(), scheme="light"):
-    """A browser to which `names` are 127.0.0.1. `scheme` is for Firefox, of which playwright does not say it page by page."""
+    """A browser that resolves `names` to 127.0.0.1. `scheme` is the colour scheme for Firefox, for which playwright cannot set it per
+    page."""
     if browser_name == "chromium":
         rules = ",".join(f"MAP {name} 127.0.0.1" for name in names)
         return chromium(play, *([f"--host-resolver-rules={rules}"] if rules else []))
@@ -79,9 +80,10 @@ def launched(play, browser_name, names=(), scheme="light"):
 
 
 def opened(browser, wait=".row", host="ada", **options):
-    """A page with the inbox. `page.faults` has what it complains of, with exceptions and rejections nothing catches; `page.streams` each event stream it opened."""
+    """A page showing the inbox. `page.faults` has console errors, uncaught exceptions and rejections; `page.streams` each opened event
+    stream."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-    context.set_default_timeout(120_000)  # beside other tests
+    context.set_default_timeout(120_000)  # parallel to other tests
     context.add_init_script("addEventListener('unhandledrejection', (event) => console.error(`not caught: ${event.reason}`))")
     page = context.new_page()
     page.faults, page.streams = [], []

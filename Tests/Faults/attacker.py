@@ -1,4 +1,4 @@
-"""One connection to the hexlistd that is attacked, at whatever stage it was left, for the programs in this folder."""
+"""One connection to the attacked hexlistd, in any state, for the programs in this folder."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ import uuid
 
 import rig
 
-# Seconds. What the daemon has to end by itself it ends after 5 (Hello), 45 (silence) or 60 (idle).
+# Seconds. The daemon's own timeouts are 5 (Hello), 45 (silence) and 60 (idle).
 END_LIMIT = 120
 FIRST_FRAME, STRANGER_FRAME, TRUSTED_FRAME = 8 << 10, 64 << 10, 1 << 20
 
@@ -21,12 +21,12 @@ def new_id():
 
 
 def address(number):
-    """The attackers' addresses: none of them is the trusted peer's."""
+    """The attackers' addresses, which differ from the trusted peer's."""
     return f"127.0.{1 + number // 250}.{1 + number % 250}"
 
 
 class Attacker:
-    """One connection to the victim, at whatever stage it was left."""
+    """One connection to the victim, in any state."""
 
     def __init__(self, victim, source=0):
         self.victim = victim
@@ -34,12 +34,12 @@ class Attacker:
         self.socket = socket.socket()
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(END_LIMIT)
-        # A name is an address as it is.
+        # A name is used as address unchanged.
         self.socket.bind((source if isinstance(source, str) else address(source), 0))
         self.socket.connect(("127.0.0.1", victim.port))
         self.received = b""
         self.frames = []
-        # When the victim closed it.
+        # The time when the victim closed it.
         self.ended = None
 
     @property
@@ -57,7 +57,7 @@ class Attacker:
         return self
 
     def meet(self, identity, **others):
-        """Both Hellos said."""
+        """Exchanges both Hellos."""
         self.hello(identity, **others)
         self.await_frame("Hello")
         return self
@@ -66,7 +66,7 @@ class Attacker:
         self.socket.sendall(b"".join(framed(json.dumps(dict({"versionID": "1"}, **wrapper)).encode()) for wrapper in wrappers))
 
     def read_some(self):
-        """False at the end of the stream, however it came."""
+        """False at the end of the stream, for any reason."""
         try:
             data = self.socket.recv(1 << 16)
         except (ConnectionResetError, BrokenPipeError, ssl.SSLError):
@@ -89,7 +89,7 @@ class Attacker:
         return bool(data)
 
     def await_frame(self, operation, place=0, matching=lambda frame: True):
-        """The first frame of that operation, and that is so."""
+        """Waits for the first frame with that operation."""
         while True:
             for frame in self.frames[place:]:
                 if frame["operationType"] == operation and matching(frame):
@@ -110,7 +110,7 @@ class Attacker:
                 for number in range(1, receipt["jmObject"]["through"] + 1)]
 
     def alive(self):
-        """It still answers."""
+        """Checks that the connection still answers."""
         word = new_id()
         self.write({"operationType": "Ping", "message": word})
         self.await_frame("Pong", matching=lambda frame: frame.get("message") == word)
@@ -119,7 +119,7 @@ class Attacker:
         return next((frame.get("message", "").split(":")[0] for frame in self.frames if frame["operationType"] == "Bye"), None)
 
     def await_end(self, code=None, silent=False):
-        """Seconds since the connection was made, when the victim closed it. `code`: with that Bye. `silent`: without a byte."""
+        """Seconds from connecting until the victim closed it. `code`: with that Bye. `silent`: without a byte."""
         while self.read_some():
             pass
         seconds = time.monotonic() - self.began
@@ -170,7 +170,7 @@ def readable(sockets, seconds):
 
 
 def drain(attackers, seconds):
-    """For so long reads what comes, and closes what the victim closed."""
+    """Reads incoming bytes for the given time, and closes connections that the victim closed."""
     until = time.monotonic() + seconds
     while True:
         left = {one.socket: one for one in attackers if one.is_open}

@@ -1,4 +1,4 @@
-"""Attacks of `hostile` with connections: many of them, slow ones, and such as never say who they are."""
+"""Attacks of `hostile` by connections: many, slow, and without a Hello."""
 
 import contextlib
 import resource
@@ -13,7 +13,7 @@ import foreign
 import rig
 from stage import share
 
-# The reserved place of a trusted peer.
+# The trusted peer's reserved slot.
 USUAL_ADDRESS = "127.0.0.1"
 STRANGER_SESSIONS = 64
 
@@ -39,7 +39,7 @@ def half_open(stage):
 
 
 class Regulars:
-    """Handshakes of a trusted peer from its usual address while something else goes on, and how long they took."""
+    """Handshakes of a trusted peer from its usual address during an attack, and their durations."""
 
     def __init__(self, stage):
         self.stage, self.times, self.failed = stage, [], []
@@ -59,7 +59,7 @@ class Regulars:
 
 
 def byte_a_second(stage):
-    """A byte a second of a ClientHello, of a Hello, and, with --long, of a frame after it, which nobody ends before 45 s."""
+    """A byte per second of a ClientHello, of a Hello and, with --long, of a later frame, which is only ended after 45 s."""
     phases = ("ClientHello", "Hello", "body")[:stage.count(2, 3)]
     count = stage.count(30, 500)
     opening = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x5a" * 200
@@ -108,13 +108,13 @@ def opened_and_dropped(stage):
             with contextlib.suppress(OSError):
                 one.socket.send(b"\x16\x03\x01\x02\x00")
         one.close(abruptly=number % 2 == 0)
-    # Sessions of the trusted peer, and the store, may have one more or less.
+    # The trusted peer's sessions, and the store, may add or remove one.
     rig.until(lambda: stage.descriptors() <= before + 4, "the victim to let go of the connections", attacker.END_LIMIT)
     return f"{count} connections, no descriptor left open"
 
 
 def flood(stage, sources):
-    """Connections opened at 1 000 a second and left open, while a trusted peer comes again and again from its usual address."""
+    """Connections opened at 1 000 a second and left open, while a trusted peer repeatedly connects from its usual address."""
     count, rate = stage.count(500, 10_000), 1_000
     opened, regulars = [], Regulars(stage)
     start = time.monotonic()
@@ -135,7 +135,7 @@ def flood(stage, sources):
     end = time.monotonic()
     for one in opened:
         one.close(abruptly=True)
-    # From an address nobody knows.
+    # From an unknown address.
     def is_let_in():
         try:
             stage.session(stage.other, 249).close()
@@ -157,7 +157,7 @@ def flood_from_fifty(stage):
 
 
 def keys(stage):
-    """Identities nobody knows, and a context for each."""
+    """Unknown identities, and a TLS context for each."""
     if not hasattr(stage, "keys"):
         made = [foreign.Identity(stage.folder, f"fresh-{number}") for number in range(stage.count(8, 100))]
         stage.keys = [(identity, attacker.tls_context(identity)) for identity in made]
@@ -165,7 +165,7 @@ def keys(stage):
 
 
 def fresh_keys(stage):
-    """Handshakes of peers nobody knows, each with a key of its own, as many as there is processor for, up to 500 a second."""
+    """Handshakes of unknown peers, each with its own key, as many as the processor can make, up to 500 a second."""
     contexts = keys(stage)
     regulars, seconds = Regulars(stage), stage.count(1, 10)
     start, done, refused, number = time.monotonic(), 0, 0, 0
@@ -174,7 +174,7 @@ def fresh_keys(stage):
         identity, context = contexts[number % len(contexts)]
         number += 1
         one = stage.attacker(number % 50)
-        # As many at once that the victim always has one of them.
+        # Enough concurrent ones that the victim always has one in progress.
         waiting.append(threading.Thread(target=greet, args=(one, identity, context)))
         waiting[-1].one = one
         waiting[-1].start()
@@ -200,7 +200,7 @@ def greet(one, identity, context):
 
 
 def many_strangers(stage):
-    """As many sessions of strangers as there may be, each sending the longest frames it may as fast as they are read."""
+    """The maximum number of stranger sessions, each sending maximum-length frames as fast as they are read."""
     body = attacker.framed(b'{"operationType":"Ping","message":"","x":"' + b"x" * (attacker.STRANGER_FRAME - 100) + b'"}')
     attackers, contexts = [], keys(stage)
     for number in range(stage.count(20, 400)):
@@ -233,17 +233,17 @@ def many_strangers(stage):
 
 
 def from_one_address(stage):
-    """More connections than one address may have; and so many of nobody that only reserved places are left."""
-    # The admitted connections stay for the whole look.
+    """More connections than one address may have, then so many without Hello that only reserved slots remain."""
+    # The admitted connections stay open during the whole check.
     stage.reconfigure("limits: {handshakeSeconds: 60}\n")
     attackers = []
     try:
-        # None of these addresses had a trusted peer, as some of the others had.
+        # No trusted peer has used these addresses, unlike some others.
         attackers = [stage.attacker(100) for _ in range(40)]
         of_one = await_open(attackers, 16)
         attackers += [stage.attacker(101 + number // 15) for number in range(60)]
         of_all = await_open(attackers, 32)
-        # From the trusted peer's address, whoever it is.
+        # Any peer connecting from the trusted peer's address.
         try:
             stage.session(stage.other, USUAL_ADDRESS).close()
         except (ssl.SSLError, ConnectionError) as error:
@@ -256,7 +256,7 @@ def from_one_address(stage):
 
 
 def await_open(attackers, limit):
-    """Waits until the victim has closed all but so many. Returns how many it left."""
+    """Waits until the victim has closed all but so many. Returns the number left open."""
     def left():
         attacker.drain(attackers, 0.1)
         return sum(one.is_open for one in attackers)
@@ -266,7 +266,7 @@ def await_open(attackers, limit):
 
 
 def more_descriptors():
-    """For this program, which opens many."""
+    """Raises the descriptor limit of this program."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

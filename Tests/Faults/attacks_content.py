@@ -1,4 +1,4 @@
-"""Attacks of `hostile` with what is in frames: lengths, JSON, numbers, receipts, floods of hexes, text."""
+"""Attacks of `hostile` by frame contents: lengths, JSON, numbers, receipts, floods of hexes, text."""
 
 import contextlib
 import itertools
@@ -14,7 +14,7 @@ import foreign
 import rig
 from stage import share
 
-# Bytes no frame may have, whoever sends it; before Hello 8 KiB are the most, and after it what the victim's Hello says.
+# Frame lengths that are refused from any peer. Before the Hello the maximum is 8 KiB, then that of the victim's Hello.
 LENGTHS = (0, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 
 
@@ -27,7 +27,7 @@ def lengths_before_hello(stage):
             one.began = time.monotonic()
             one.socket.sendall(struct.pack(">I", length))
             times.append(one.await_end("frameLength"))
-        # Bytes that are announced and never sent.
+        # Bytes that are announced but not sent.
         for length in (1, attacker.FIRST_FRAME):
             one = stage.attacker(tries % 4).tls(stage.stranger)
             one.socket.sendall(struct.pack(">I", length) + b"{" * (length // 2))
@@ -64,7 +64,7 @@ def malformed(stage):
 
 
 def deep_tree(levels, links=()):
-    """Hexes in hexes: what is innermost has the links."""
+    """Nested hexes; the innermost has the links."""
     tree = {"hexDescription": "deep", "links": list(links)}
     for _ in range(levels - 1):
         tree = {"children": [tree]}
@@ -72,7 +72,7 @@ def deep_tree(levels, links=()):
 
 
 def bombs_of(limit):
-    """JSON at the frame limit, each with what it has to be answered with: a receipt's word, or `pong`."""
+    """JSON at the frame limit, each with the expected reply: a receipt's status, or `pong`."""
     room = limit - 512
     many = ",".join(f'"k{number:06}":0' for number in range(room // 12))
     links = {"url": "https://example.org"}
@@ -93,7 +93,7 @@ def bombs_of(limit):
 def bombs(stage, identity, limit):
     one = stage.session(identity)
     if identity is stage.traitor:
-        # A trusted peer's limit is told with the second Hello.
+        # The second Hello contains a trusted peer's limit.
         one.await_frame("Hello", matching=lambda frame: frame["jmObject"]["maxFrameBytes"] >= limit)
     number, kinds = 0, bombs_of(limit)
     for name, bomb, due in kinds:
@@ -132,7 +132,7 @@ def receipts_never_earned(stage):
 
 
 def window_ignored(stage):
-    """A trusted peer writes far more than the window before it reads a receipt."""
+    """A trusted peer writes far beyond the window before it reads a receipt."""
     count = stage.count(2_000, 50_000)
     one = stage.session(stage.traitor)
     names = [attacker.new_id() for _ in range(count)]
@@ -153,7 +153,7 @@ def window_ignored(stage):
 
 
 def stranger_floods(stage):
-    """A stranger writes hexes as fast as it can: read 20 a second, and held up to its quota."""
+    """A stranger writes hexes at full speed: 20 a second are read, and held up to its quota."""
     before = stage.victim.status()["held"]
     one = stage.session(stage.other, 3)
     count = stage.count(40, 400)
@@ -181,16 +181,16 @@ NASTY = {
 
 
 def raw_controls(text):
-    """The control characters in what was printed that a terminal would obey. Newlines and tabs are the table's own."""
+    """Characters in the output that would control a terminal. Newlines and tabs belong to the table."""
     return {f"U+{ord(scalar):04X}" for scalar in text if (ord(scalar) < 0x20 and scalar not in "\n\t") or 0x7F <= ord(scalar) <= 0x9F
             or 0x202A <= ord(scalar) <= 0x202E or 0x2066 <= ord(scalar) <= 0x2069}
 
 
 def nasty_text(stage):
-    """Escapes, bidi overrides and line ends in every text a peer can send; and much of it."""
+    """Escapes, bidi overrides and line ends in every text a peer can send, in large amounts."""
     one = stage.session(stage.stranger, 2, name="evil" + "".join(NASTY.values()))
     one.write({"operationType": "Alert", "message": "".join(NASTY.values())})
-    # A name as long as a frame lets it be, said later.
+    # A maximum-length name, sent in a later Hello.
     one.hello(stage.stranger, name="\x1b[31mevil" * 4_000)
     ours = stage.session(stage.traitor, 2, name="".join(NASTY.values()))
     ours.await_frame("Hello", matching=lambda frame: frame["jmObject"]["maxFrameBytes"] >= attacker.TRUSTED_FRAME)
@@ -203,13 +203,13 @@ def nasty_text(stage):
     contents.append({"hexDescription": much[:20_000], "senderName": "\n" * 2_000, "links": [{"url": "x"}]})
     names = [attacker.new_id() for _ in contents]
     ours.write(*(attacker.store(number + 1, content, messageID=names[number]) for number, content in enumerate(contents)))
-    # One string is refused from 64 KiB on.
+    # A string is refused from 64 KiB on.
     ours.write(attacker.store(len(contents) + 1, {"hexDescription": "x" * (900 << 10), "links": [{"url": "x"}]}))
     answers = ours.await_answers(len(contents) + 1)
     if answers != ["stored"] * len(contents) + ["tooLarge"]:
         raise rig.Failure(f"the hexes were answered {answers}")
     stage.taken += names
-    # A stranger's is held.
+    # A stranger's hex is held.
     one.write(attacker.store(1, contents[0]))
     answers = one.await_answers(1)
     if answers not in (["held"], ["quotaExceeded"]):
@@ -223,7 +223,7 @@ def nasty_text(stage):
             done = stage.victim.hexlist(*command, *form)
             if done.returncode != 0:
                 raise rig.Failure(f"hexlist {' '.join(command + form)}: {done.returncode} {done.stderr}")
-            # JSON is for programs: only what JSON itself forbids may not be there.
+            # JSON is for programs: only characters that JSON forbids are excluded.
             found = {name for name in raw_controls(done.stdout + done.stderr) if not form or name < "U+0020"}
             if found:
                 raise rig.Failure(f"hexlist {' '.join(command + form)} prints {sorted(found)}")
@@ -236,7 +236,7 @@ def nasty_text(stage):
 
 
 def sequences(stage):
-    """A stranger's frames in any order, some of many."""
+    """A stranger's frames in random order, some repeatedly."""
     kinds = {
         "hello": {"operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
             "uuid": stage.stranger.uuid, "boot": stage.stranger.boot, "protocols": [1]}},
@@ -261,7 +261,7 @@ def sequences(stage):
             one.await_end()
             ended += 1
         one.close()
-    # A stranger's row may come to be, with what is held of it; nobody's trust changes.
+    # The stranger may get a row with its held hexes; trust never changes.
     after = [row for row in stage.trust() if row in before or row[2] != "stranger"]
     if after != before:
         raise rig.Failure(f"sequences of frames changed whom the store trusts: {before}, {after}")
@@ -273,5 +273,5 @@ ATTACKS = {
     "bombs-trusted": bombs_of_a_trusted_peer, "receipts": receipts_never_earned, "window": window_ignored, "text": nasty_text,
     "stranger-flood": stranger_floods, "sequences": sequences,
 }
-# Attacks that last long enough, or whose traces are counted, are run once.
+# Attacks that take long enough, or whose traces are counted, run once.
 ONCE = {"window", "text", "stranger-flood", "sequences"}

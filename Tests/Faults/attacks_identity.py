@@ -1,4 +1,4 @@
-"""Attacks of `hostile` on who somebody is: certificates, versions of TLS, tickets, Hellos of others, frames said again."""
+"""Attacks of `hostile` on identity: certificates, TLS versions, tickets, others' Hellos, replayed frames."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ def openssl(*arguments):
 
 
 def made(folder, name, *key, extra="", chain=0):
-    """A file with a key and a certificate of it, and `chain` further certificates."""
+    """A file with a key and its certificate, and `chain` further certificates."""
     path, config = os.path.join(folder, f"made-{name}.pem"), os.path.join(folder, "made.cnf")
     with open(config, "w") as file:
         file.write(f"[req]\ndistinguished_name = dn\nx509_extensions = more\n[dn]\n[more]\nbasicConstraints = CA:FALSE\n{extra}\n")
@@ -50,7 +50,7 @@ P256 = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
 
 
 def certificates_of(folder):
-    """Certificates that are none of a peer, each with the key it belongs to."""
+    """Certificates that a peer cannot have, each with its key."""
     return {
         "RSA-1024": made(folder, "rsa-1024", "-newkey", "rsa:1024"),
         "RSA-2048": made(folder, "rsa-2048", "-newkey", "rsa:2048"),
@@ -95,7 +95,7 @@ def other_protocols(stage):
 def resumption(stage):
     context = attacker.tls_context(stage.stranger)
     first = stage.attacker().tls(context=context).meet(stage.stranger)
-    # The key is that of the first handshake, whoever has the ticket.
+    # The key of a resumed session is that of the first handshake, even if another peer has the ticket.
     for claimed in (stage.trusted.uuid, stage.traitor.uuid):
         second = stage.attacker().tls(context=context, session=first.socket.session)
         is_resumed = second.socket.session_reused
@@ -117,7 +117,7 @@ def plaintext(stage):
         one = stage.attacker()
         with contextlib.suppress(OSError):
             one.socket.sendall(opening)
-        # The last one is told by a TLS alert what is wrong, at most.
+        # The last one gets at most a TLS alert.
         if name.startswith("a TLS"):
             with contextlib.suppress(ConnectionError):
                 while one.socket.recv(4096):
@@ -135,7 +135,7 @@ def another_uuid(stage):
         one = stage.attacker().tls(identity)
         one.hello(identity, uuid=claimed)
         times.append(one.await_end("identityMismatch"))
-    # The identity must hold for the whole session, not only at first.
+    # The identity must hold for the whole session, not only at the start.
     for others in ({"uuid": stage.trusted.uuid}, {"boot": "0123456789abcdef"}):
         one = stage.session(stage.stranger)
         one.hello(stage.stranger, **others)
@@ -151,7 +151,7 @@ def known(stage, name):
 
 
 def said_again(stage):
-    """Frames of one session in others: the same again, by somebody else, and the victim's own back to it."""
+    """Frames of one session replayed in others: by the same peer, by another, and the victim's own back to it."""
     before = stage.trust()
     hello = {"operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
         "uuid": stage.traitor.uuid, "name": "again", "boot": stage.traitor.boot, "protocols": [1]}}
@@ -167,11 +167,11 @@ def said_again(stage):
     expect(original.await_answers(4)[:3], ["stored"] * 3)
     original.await_frame("Pong")
     stage.taken += [each["messageID"] for each in stores]
-    # By the same peer: nothing twice.
+    # By the same peer: stored once.
     again = say(stage.traitor)
     expect(again.await_answers(4)[:3], ["duplicate"] * 3)
     again.close()
-    # By another: it is not that peer; as itself it is a stranger.
+    # By another: refused as the first peer; under its own identity it is a stranger.
     say(stage.stranger).await_end("identityMismatch")
     own = dict(hello, jmObject=dict(hello["jmObject"], uuid=stage.stranger.uuid, boot=stage.stranger.boot))
     one = say(stage.stranger, own)
@@ -179,7 +179,7 @@ def said_again(stage):
         if answer not in ("held", "duplicate", "quotaExceeded"):
             raise rig.Failure(f"a trusted peer's frame, said by a stranger, was answered {answer}")
     one.close()
-    # The victim's own frames, sent back to it.
+    # The victim's own frames, reflected.
     original.close()
     for frame in original.frames:
         one = stage.attacker(20).tls(stage.traitor)
@@ -202,7 +202,7 @@ def expect(answers, due):
 
 
 def own_connection(stage):
-    """The victim is told of itself as of a peer."""
+    """The victim receives an announcement of itself as a peer."""
     stage.victim.peers.append(stage.victim)
     try:
         stage.reconfigure("")

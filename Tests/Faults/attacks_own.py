@@ -1,4 +1,4 @@
-"""Attacks of `hostile` on a hexlistd that is set up for the one attack, while the other victim is left alone."""
+"""Attacks of `hostile` on a hexlistd configured for a single attack, while the other victim is left alone."""
 
 import contextlib
 import glob
@@ -16,7 +16,7 @@ from stage import memory, processor_time, share
 
 
 def another_daemon(stage, name, config="", before=(), state=None):
-    """One that trusts the trusted peer gone bad."""
+    """A victim that trusts the malicious trusted peer."""
     daemon = rig.Daemon(stage.folder, f"{name}-{len(rig.Daemon.every)}", config=config, state=state)
     daemon.start(before=before)
     foreign.acquaint(daemon, stage.traitor)
@@ -24,12 +24,12 @@ def another_daemon(stage, name, config="", before=(), state=None):
 
 
 def out_of_descriptors(stage):
-    """A hexlistd that may have 64 descriptors: more connections than that, and 10 000 that are reset."""
+    """A hexlistd limited to 64 descriptors: more connections than that, and 10 000 that are reset."""
     daemon = rig.Daemon(stage.folder, f"few-descriptors-{len(rig.Daemon.every)}", config="limits: {handshakeSeconds: 60, connectionsUnidentified: 500, connectionsPerAddress: 500}\n")
     daemon.start(before=("prlimit", "--nofile=64:64"))
     mark = len(daemon.log_text().splitlines())
     held = [attacker.Attacker(daemon, number // 4) for number in range(120)]
-    # Once it has dealt with them it has nothing to do but to wait.
+    # Afterwards it is idle.
     daemon.status()
     time.sleep(1)
     processor, start = processor_time(daemon.pid), time.monotonic()
@@ -68,8 +68,8 @@ def store_bytes(daemon):
 
 
 def fill(stage, daemon, count):
-    """A trusted peer sends so many hexes of 900 KB, whatever it is answered, while the user looks at the inbox.
-    Returns what they were answered, and how long a look took."""
+    """A trusted peer sends the given number of hexes of 900 KB, ignoring replies, while the user lists the inbox. Returns the replies,
+    and the duration of a list."""
     content = dict(rig.hex_of("large"), links=[{"url": "https://example.org/" + "x" * 60_000}] * 15)
     body = json.dumps(content).encode()
     over, looks = threading.Event(), []
@@ -96,13 +96,13 @@ def fill(stage, daemon, count):
 
 
 def gigabyte(stage):
-    """A trusted peer sends a gigabyte: up to the bound of the inbox, and up to what has to stay free of the disk."""
+    """A trusted peer sends a gigabyte: up to the inbox's bound, and up to the disk reserve."""
     count = stage.count(30, 1_150)
     said = []
     for name, bound in (("inboxHexes", stage.count(10, 100)), ("diskReserveBytes", None)):
         state = None
         if bound is None:
-            # A disk of its own: on one that others write to nobody knows what is free.
+            # A disk of its own, because on a shared one other programs change the free space.
             try:
                 image = rig.Image(stage.folder, f"disk-{len(rig.Daemon.every)}", 320)
             except rig.Unavailable as reason:
@@ -126,12 +126,12 @@ def gigabyte(stage):
 
 
 def links_are_not_followed(stage):
-    """Hexes with links to every kind of place, received, listed and shown: no connection and no name looked up for them."""
+    """Hexes with links to all kinds of places, received, listed and shown: no connection and no name lookup because of them."""
     rig.need_strace(stage.folder)
     trace = os.path.join(stage.folder, "links-trace")
     daemon = another_daemon(stage, "links", before=(
         "strace", "-D", "-f", "-qq", "-e", "trace=accept4,connect,sendto,sendmsg,sendmmsg,openat,execve", "-e", "signal=none", "-o", trace))
-    # Everything before this is the start and the meeting.
+    # Everything before this belongs to the start and the first session.
     marked = os.path.getsize(trace)
     urls = ["https://example.org/", "http://192.0.2.7/x", "http://127.0.0.1:1/", "ftp://example.net/file", "file:///etc/hostname",
             "smb://192.0.2.9/share", "http://[2001:db8::1]/", "javascript:alert(1)", "http://user@example.com/", "//example.org/x"]
@@ -152,7 +152,7 @@ def links_are_not_followed(stage):
     strange = [call for call in calls
                if (("connect(" in call or "sendto(" in call or "sendm" in call) and "AF_INET" in call) or "execve(" in call
                or "resolv.conf" in call or "/etc/hosts" in call]
-    # The look sees what there is: the bus at the start, and the sender.
+    # The trace sees expected calls: the bus at the start, and the sender.
     if "connect(" not in start or not any("accept4(" in call for call in calls):
         raise rig.Failure("the trace lacks what was done, so it shows nothing")
     if strange:
@@ -161,7 +161,7 @@ def links_are_not_followed(stage):
 
 
 def bare_tcp(stage):
-    """`transport: tls+plain`: what comes over bare TCP is a stranger's, whoever it says it is."""
+    """`transport: tls+plain`: frames over plain TCP are a stranger's, whatever identity they claim."""
     daemon = another_daemon(stage, "plain", config="transport: tls+plain\n")
     before = trust_of(daemon)
 
@@ -177,7 +177,7 @@ def bare_tcp(stage):
         with contextlib.suppress(OSError):
             one.socket.sendall(opening)
         one.await_end(silent=True)
-    # Says it is the trusted peer, and asks to be paired.
+    # Claims to be the trusted peer, and requests pairing.
     one = bare(1)
     one.hello(stage.traitor)
     one.await_frame("Hello")
@@ -187,7 +187,7 @@ def bare_tcp(stage):
     if answers != ["held"] * 3 or any(frame["operationType"] == "Pair" for frame in one.frames):
         raise rig.Failure(f"a sender over plain TCP that says it is trusted was answered {answers}, {one.frames[-1]}")
     one.close()
-    # A legacy sender, as many frames as it likes.
+    # A legacy sender, with any number of frames.
     one = bare(2)
     one.socket.settimeout(0.2)
     number = 0
@@ -202,7 +202,7 @@ def bare_tcp(stage):
     inbox = daemon.api("GET", "/v1/hexes?location=inbox")["items"]
     if held > 40 or inbox or trust_of(daemon) != before:
         raise rig.Failure(f"over plain TCP: {held} hexes held, {len(inbox)} in the inbox, trust changed: {trust_of(daemon) != before}")
-    # TLS on the same port is as ever.
+    # TLS on the same port works as usual.
     attacker.Attacker(daemon).tls(stage.stranger).meet(stage.stranger).close()
     daemon.stop()
     return f"a trusted peer's UUID proves nothing, 3 hexes held; {number} frames of a legacy sender: {held - 3} held; lengths, HTTP, SSH: closed"

@@ -1,7 +1,7 @@
-"""Small fakes of the interfaces of Dropbox, Box and Google Drive, behind a proxy that speaks TLS in their names.
+"""Small fakes of the Dropbox, Box and Google Drive APIs, behind a proxy that speaks TLS under their names.
 
-rclone reaches them with HTTPS_PROXY and the certificate of a CA that is made for the run (SSL_CERT_FILE). They have one folder of
-COUNT files each, and can be told to answer late, in any order, with errors, or as to an expired token.
+rclone reaches them through HTTPS_PROXY and the certificate of a CA created for the run (SSL_CERT_FILE). Each has one folder of COUNT files,
+and can be set to answer late, in any order, with errors, or with an expired token.
 """
 
 import http.server
@@ -28,7 +28,7 @@ def configuration():
 
 
 class Clouds:
-    """`asked` counts what was asked, by what it was; the rest is how it is answered."""
+    """`asked` counts requests by kind; the other members control the replies."""
 
     def __init__(self, folder, count=20, seed=0):
         self.count = count
@@ -90,7 +90,7 @@ class Clouds:
         self.asked = {}
         self.under_way = self.most_under_way = 0
         self.fault = None  # "expired", "429", "500"
-        self.faults_left = 0  # how often; -1: for ever
+        self.faults_left = 0  # number of failures; -1: unlimited
         self.delay = 0
 
     def environment(self):
@@ -109,7 +109,7 @@ class Clouds:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.ca, path("key.pem"))
 
-    # Answers
+    # Replies
 
     def answer(self, request, host, body):
         path = urllib.parse.urlsplit(request.path)

@@ -1,4 +1,4 @@
-"""A peer that is not hexlistd, for the programs in this folder: it says Hello and stores hexes over TLS (Docs/Protocol.md)."""
+"""A peer that is not hexlistd, for the programs in this folder: it sends a Hello and stores hexes over TLS (Docs/Protocol.md)."""
 
 import base64
 import concurrent.futures
@@ -16,7 +16,7 @@ import rig
 
 
 class Identity:
-    """A key and its certificate; the peer UUID is made of the key."""
+    """A key and its certificate. The peer UUID is derived from the key."""
 
     def __init__(self, folder, name="foreign"):
         rig.need("openssl")
@@ -51,8 +51,8 @@ def pem_of(kind, der):
 
 
 class Mint:
-    """Any number of identities, a thousand a second: each key is the one before plus one, in the certificate of the first. That is
-    signed by none of them, which is nothing a peer looks at (Docs/Protocol.md, "Identity")."""
+    """Any number of identities, a thousand a second: each key is the previous one plus one, in the first one's certificate. None of them
+    has a valid signature, which peers do not check (Docs/Protocol.md, "Identity")."""
 
     P = 2**256 - 2**224 + 2**192 + 2**96 - 1
     G = (0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
@@ -91,7 +91,7 @@ class Mint:
 
 
 class Session:
-    """One connection to a hexlistd, with both Hellos said."""
+    """One connection to a hexlistd, after both Hellos."""
 
     def __init__(self, identity, port, name="foreign", version="1"):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -106,7 +106,7 @@ class Session:
         self.buffer = b""
         self.sequence = 0
         self.through = 0
-        # The answer for each number: (status, of) or (code, None).
+        # The reply to each number: (status, of) or (code, None).
         self.answers = {}
         self.write({"versionID": version, "operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
             "uuid": identity.uuid, "name": name, "boot": identity.boot, "protocols": [1], "features": [], "maxFrameBytes": 1 << 20,
@@ -123,7 +123,7 @@ class Session:
         self.socket.sendall(data)
 
     def store(self, hexes):
-        """Sends `(messageID, hex)`s in one go. Returns their numbers."""
+        """Sends `(messageID, hex)`s without waiting. Returns their numbers."""
         wrappers, numbers = [], []
         for name, content in hexes:
             self.sequence += 1
@@ -134,7 +134,7 @@ class Session:
         return numbers
 
     def read(self):
-        """Reads one frame and does what it asks for. Returns its wrapper."""
+        """Reads one frame and answers it. Returns its wrapper."""
         while len(self.buffer) < 4 or len(self.buffer) < 4 + struct.unpack(">I", self.buffer[:4])[0]:
             data = self.socket.recv(65536)
             if not data:
@@ -161,12 +161,12 @@ class Session:
         self.through = receipt["through"]
 
     def await_receipts(self):
-        """Until every number is answered."""
+        """Waits until every number has a reply."""
         while self.through < self.sequence:
             self.read()
 
     def deliver(self, hexes):
-        """Sends `(messageID, hex)`s and waits. Returns what each id was answered."""
+        """Sends `(messageID, hex)`s and waits. Returns the reply to each id."""
         hexes = list(hexes)
         numbers = self.store(hexes)
         self.await_receipts()
@@ -177,13 +177,13 @@ class Session:
 
 
 def new_hexes(count, bytes=0):
-    """`(messageID, hex)`s nobody has seen; `bytes` makes each about so long."""
+    """New `(messageID, hex)`s; `bytes` is their approximate size."""
     names = [str(uuid.UUID(int=random.getrandbits(128), version=4)).upper() for _ in range(count)]
     return [(name, dict(rig.hex_of(name), senderName="x" * bytes)) for name in names]
 
 
 def check_kept(daemon, identity, names, scratch):
-    """The daemon is stopped: what it acknowledged is in its inbox, and everything there is there once."""
+    """With the daemon stopped: its inbox has exactly the acknowledged hexes, once each."""
     snapshot = rig.Snapshot(daemon.store, scratch)
     snapshot.check(daemon.name)
     arrived = snapshot.received(identity.uuid)
@@ -193,7 +193,7 @@ def check_kept(daemon, identity, names, scratch):
 
 
 def acquaint(daemon, identity):
-    """Has the daemon see the foreign peer once, and trust it."""
+    """Lets the daemon see the foreign peer once, and trust it."""
     session = Session(identity, daemon.port)
     await_known(daemon, identity)
     daemon.api("POST", f"/v1/peers/{identity.uuid}/trust", {})
@@ -201,6 +201,6 @@ def acquaint(daemon, identity):
 
 
 def await_known(daemon, identity):
-    """Until the daemon lists the foreign peer, in whatever state."""
+    """Waits until the daemon lists the foreign peer in any state."""
     rig.until(lambda: any(peer.get("uuid") == identity.uuid for peer in daemon.api("GET", "/v1/peers?all=true")["items"]),
               "hexlistd to know the foreign peer", rig.START_LIMIT)

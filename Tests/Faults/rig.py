@@ -1,6 +1,6 @@
-"""What the programs in this folder share: two hexlistd on loopback that trust each other, and the oracle.
+"""Common code of the programs in this folder: two hexlistd on loopback that trust each other, and the oracle.
 
-Everything runs in a folder and in a mount namespace of its own, and ends with the rig.
+Everything runs in its own folder and mount namespace, and ends with the program.
 """
 
 import argparse
@@ -29,7 +29,7 @@ BIN = os.environ.get("HEXLIST_BIN") or os.path.join(ROOT, ".build/debug")
 LAB = os.path.join(ROOT, "Scripts/lab")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
-# Seconds. No test is decided by them: they only keep a rig from waiting for ever.
+# Timeouts in seconds that only prevent endless waits. No test result depends on them.
 START_LIMIT = 60
 STALL_LIMIT = 150
 
@@ -37,20 +37,20 @@ SKIPPED = 77
 
 
 class Failure(Exception):
-    """The oracle does not hold."""
+    """A requirement is violated."""
 
 
 class Unavailable(Exception):
-    """This machine cannot run the rig."""
+    """This machine cannot run the program."""
 
 
-# MARK: The program
+# MARK: Program
 
 
 def main(run, description, rounds=None, hexes=None, needs=(), options=()):
-    """Parses the command line, runs `run(options, folder)` in a folder of its own, and turns what comes of it into a status.
+    """Parses the command line, runs `run(options, folder)` in a folder of its own, and turns the result into an exit status.
 
-    `needs` are `need_…` functions: what this machine has to have.
+    `needs` are `need_…` functions: the requirements on this machine.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog="Status: 0 the oracle holds, 1 it does not, 77 this machine cannot run it.")
@@ -99,7 +99,7 @@ def main(run, description, rounds=None, hexes=None, needs=(), options=()):
 
 
 def enter_mount_namespace():
-    """What is mounted here is gone with this process, however it ends."""
+    """Mounts made here disappear with this process, however it ends."""
     if os.environ.get("HEXLIST_FAULT_NAMESPACE") or not shutil.which("unshare"):
         return
     os.environ["HEXLIST_FAULT_NAMESPACE"] = "1"
@@ -124,7 +124,7 @@ def say(text):
 
 
 def until(condition, what, limit=STALL_LIMIT, pause=0.01):
-    """The first true value of `condition()`."""
+    """Waits for the first true value of `condition()`."""
     end = time.monotonic() + limit
     while True:
         value = condition()
@@ -157,7 +157,7 @@ def need_openssl(folder):
 
 
 def need_loop(folder):
-    """A small one is made and mounted: permissions alone do not tell."""
+    """Creates and mounts a small one, because permissions alone are not conclusive."""
     Image(folder, "probe", 4).unmount()
 
 
@@ -179,7 +179,7 @@ def run_quietly(*command, accept=(0,)):
 
 
 def descriptors(pid):
-    """Open ones; none where the kernel shows them to root alone, as of every process that cannot be dumped."""
+    """The number of open descriptors; none if the kernel shows them only to root, as for every undumpable process."""
     try:
         return len(os.listdir(f"/proc/{pid}/fd"))
     except PermissionError:
@@ -197,15 +197,15 @@ def percentiles(values):
 
 
 def free_port(taken=[]):
-    """One that nobody else gets while a daemon is down: below the range the kernel chooses from, and marked for the other rigs
-    that run on this machine."""
+    """A port that no other program gets while a daemon is down: below the kernel's ephemeral range, and reserved against other rigs on
+    this machine."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
         chosen_from = int(file.read().split()[0])
     for _ in range(1000):
         port = random.SystemRandom().randrange(12000, max(14000, min(30000, chosen_from)))
         mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            mark.bind(f"\0hexlist-fault-port-{port}")  # held until this process ends
+            mark.bind(f"\0hexlist-fault-port-{port}")  # held until this process exits
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(("127.0.0.1", port))
@@ -218,8 +218,8 @@ def free_port(taken=[]):
 
 
 def connect_unix(path, timeout):
-    """A connection to a Unix socket. A socket with Python's own timeout does not block, so its connect fails at once (EAGAIN) while more
-    connections wait to be accepted than may."""
+    """A connection to a Unix socket. A socket with a Python timeout is non-blocking, so its connect fails at once (EAGAIN) if too many
+    connections wait to be accepted."""
     wire = socket.socket(socket.AF_UNIX)
     wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(timeout), 0))
     wire.connect(path)
@@ -239,7 +239,7 @@ class Connection(http.client.HTTPConnection):
 
 
 class Refused(Exception):
-    """The local API answered with an error."""
+    """The local API returned an error."""
 
     def __init__(self, status, error):
         super().__init__(f"{status} {error.get('code')}: {error.get('message')}")
@@ -248,7 +248,7 @@ class Refused(Exception):
 
 
 class Daemon:
-    """One hexlistd that can be started, killed and started again."""
+    """One hexlistd that can be started, killed and restarted."""
 
     every = []
 
@@ -272,7 +272,7 @@ class Daemon:
         return os.path.join(self.state, "hexlist.sqlite")
 
     def store_bytes(self):
-        """With its log."""
+        """Raises a failure with its log."""
         return sum(os.path.getsize(self.store + end) for end in ("", "-wal") if os.path.exists(self.store + end))
 
     def environment(self, extra=None):
@@ -280,7 +280,7 @@ class Daemon:
         environment.update(
             HOME=self.folder, XDG_CONFIG_HOME=self.folder, XDG_RUNTIME_DIR=self.folder, HEXLIST_STATE_DIR=self.state,
             HEXLIST_CONFIG=os.path.join(self.folder, "config.yaml"), HEXLIST_SOCKET=self.socket,
-            # Nothing is announced on the network this machine is on.
+            # Announces nothing on this machine's network.
             DBUS_SYSTEM_BUS_ADDRESS=f"unix:path={self.folder}/no-bus", SWIFT_BACKTRACE="enable=no")
         environment.update(extra or {})
         return environment
@@ -291,7 +291,7 @@ class Daemon:
             file.write(f"name: {self.name}\nlisten: [127.0.0.1]\nport: {self.port}\npeers: [{peers}]\n{self.config}")
 
     def begin(self, environment=None, before=()):
-        """Starts it and does not wait."""
+        """Starts it without waiting."""
         self.write_config()
         self.starts += 1
         notify = os.path.join(self.folder, f"notify-{self.starts}")
@@ -306,7 +306,7 @@ class Daemon:
         self.pid = self.process.pid
 
     def await_ready(self):
-        """Seconds it took from its start."""
+        """Waits until it is ready. Returns the seconds since its start."""
         end = time.monotonic() + START_LIMIT
         while True:
             try:
@@ -329,12 +329,12 @@ class Daemon:
         os.kill(self.pid, number)
 
     def kill(self):
-        """SIGKILL, and gone."""
+        """Sends SIGKILL and waits."""
         self.signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self):
-        """SIGTERM; it has to end by itself, cleanly."""
+        """Sends SIGTERM; it must exit by itself, cleanly."""
         if self.process is None or self.process.poll() is not None:
             return
         self.signal(signal.SIGTERM)
@@ -346,7 +346,7 @@ class Daemon:
             raise Failure(f"{self.name} ended with {status} when it was told to stop")
 
     def trust_all(self, peers):
-        """Has it trust every `(uuid, fingerprint)` at once, without meeting them."""
+        """Makes it trust each `(uuid, fingerprint)`, without a session."""
         peers = list(peers)
         roster = "".join(json.dumps({"uuid": uuid, "fingerprint": fingerprint.hex().upper(), "name": "foreign", "trust": "trusted",
                                      "addresses": []}) + "\n" for uuid, fingerprint in peers)
@@ -384,7 +384,7 @@ class Daemon:
         with open(self.log.name, errors="replace") as file:
             return file.read()
 
-    # MARK: Its local API
+    # MARK: Local API
 
     def api(self, method, path, body=None, timeout=30):
         connection = Connection(self.socket, timeout)
@@ -416,9 +416,9 @@ class Daemon:
 
 
 def pair(folder, first="sender", second="receiver", state=None, config="", second_config=None):
-    """Two daemons that run and trust each other.
+    """Two running daemons that trust each other.
 
-    `state` is the second one's state folder, where it is to be somewhere special.
+    `state` is the second one's state folder, for a special place.
     """
     one = Daemon(folder, first, config=config)
     other = Daemon(folder, second, state=state, config=config if second_config is None else second_config)
@@ -430,7 +430,7 @@ def pair(folder, first="sender", second="receiver", state=None, config="", secon
 
 
 def meet(one, other):
-    """Each trusts the other, once it has seen it."""
+    """Makes each trust the other, once it has seen it."""
     one.uuid, other.uuid = one.status()["uuid"], other.status()["uuid"]
     for here, there in ((one, other), (other, one)):
         await_sight(here, there)
@@ -438,13 +438,13 @@ def meet(one, other):
 
 
 def await_sight(here, there):
-    """Until one daemon has verified the other, whose `uuid` is known."""
+    """Waits until one daemon has verified the other, whose `uuid` is known."""
     until(lambda: any(peer.get("uuid") == there.uuid and peer["state"] == "verified"
                       for peer in here.api("GET", "/v1/peers?all=true")["items"]), f"{here.name} to see {there.name}", START_LIMIT)
 
 
 def uuid8(digest):
-    """The first 16 bytes of a digest as a UUID of version 8: of a peer's fingerprint its own, which is written in capitals."""
+    """The first 16 bytes of a digest as a UUID of version 8, in upper case: for a fingerprint, the peer's UUID."""
     name = bytearray(digest[:16])
     name[6] = name[6] & 0x0F | 0x80
     name[8] = name[8] & 0x3F | 0x80
@@ -455,12 +455,12 @@ def uuid8(digest):
 
 
 def message_id(sender, key):
-    """What the key becomes on the wire (Docs/Protocol.md)."""
+    """The message id of a key on the wire (Docs/Protocol.md)."""
     return uuid8(hashlib.sha256(b"hexlist-key-1" + uuid.UUID(sender).bytes + key.encode()).digest()).bytes
 
 
 def hex_of(key):
-    """The hex that belongs to a key, so that the oracle can tell whether it is the right one."""
+    """The hex that belongs to a key, so that the oracle can check its content."""
     mark = hashlib.sha256(key.encode()).hexdigest()
     return {"hexDescription": f"hex {key}", "hexColor": "#3366CC",
             "links": [{"url": f"https://example.org/{key}/{mark[:16]}", "linkDescription": mark, "service": "Unknown"}]}
@@ -471,9 +471,9 @@ def line_of(key):
 
 
 class Bulk:
-    """A client that hands hexes to a daemon in one bulk send, again from the start, with the same keys, each time it lost it.
+    """A client that passes hexes to a daemon in one bulk send, again from the start with the same keys after each lost connection.
 
-    It writes no further than it is released to, so that a transfer lasts as long as it has to.
+    It writes only as far as permitted, so that a transfer lasts as long as the test needs.
     """
 
     def __init__(self, daemon, peer, keys, released=None):
@@ -484,7 +484,7 @@ class Bulk:
         self.runs = 0
         self.ended = threading.Event()
         self.fault = None
-        # Message ids the daemon said it had accepted.
+        # Message ids reported as accepted.
         self.accepted = set()
         self.wanted = threading.Event()
         self.wanted.set()
@@ -504,7 +504,7 @@ class Bulk:
             raise Failure(self.fault)
 
     def check_promises(self):
-        """The daemon was killed and is back: what it had accepted is in its outbox."""
+        """After a restart of the daemon its outbox has all accepted hexes."""
         with Reader(self.daemon) as outbox:
             there = {row[1] for row in outbox.outbox()}
         missing = len(self.accepted - there)
@@ -533,7 +533,7 @@ class Bulk:
         self.ended.set()
 
     def stream(self):
-        """One run. Returns the summary, `None` where the stream was cut off."""
+        """Runs once. Returns the summary, `None` if the stream was cut off."""
         connection = open_bulk(self.daemon, self.peer, sum(map(len, self.lines)), "results=all")
         over = threading.Event()
 
@@ -581,7 +581,7 @@ def open_bulk(daemon, peer, length, query=""):
 
 
 def bulk_lines(connection):
-    """What the daemon answers, line by line, while the body is still being written."""
+    """The daemon's reply, line by line, while the body is still being written."""
     response = http.client.HTTPResponse(connection)
     response.begin()
     if response.status >= 300:
@@ -600,12 +600,12 @@ def send_each(daemon, peer, keys, wait="queued"):
         connection.close()
 
 
-# MARK: The store, from outside
+# MARK: Store files
 
 
 def outbox_rows(database):
-    """The rows of an outbox in their order: id, message id, state and UUID of the peer. A row of the table is a run of them, whose message ids lie
-    in its pack (PackedHexes.swift)."""
+    """The rows of an outbox in order: id, message id, state and UUID of the peer. A row of the table is a range of them, whose message
+    ids are in its pack (PackedHexes.swift)."""
     packs = {}
     for first, last, state, peer, pack, start, hexes in database.execute(
             "SELECT o.id, o.last, o.state, p.uuid, o.pack, outboxPack.first, outboxPack.hexes FROM outbox o JOIN peer p ON p.id = o.peer "
@@ -621,8 +621,8 @@ def outbox_rows(database):
 
 
 class Reader:
-    """Looks into the store of a daemon that runs. Closed before that is killed: while another process has the log open,
-    the next start would not recover it as it does after a real crash."""
+    """Reads the store of a running daemon. Must be closed before a kill: while another process has the WAL open, the next start would
+    not recover it as after a real crash."""
 
     def __init__(self, daemon):
         self.path = daemon.store
@@ -645,7 +645,7 @@ class Reader:
         return self.connection.execute(sql, values).fetchone()[0]
 
     def outbox(self):
-        """The rows of the outbox, as `outbox_rows` has them."""
+        """The rows of the outbox from `outbox_rows`."""
         self.one("SELECT 1")
         return list(outbox_rows(self.connection))
 
@@ -660,7 +660,7 @@ class Reader:
         return self.one("SELECT outQueued FROM tally")
 
     def check_index(self, name):
-        """The index of `search` has the hexes that it says it has, in one look. Returns how many are not in it yet."""
+        """Checks in one snapshot that the search index has the hexes it claims. Returns the number not yet indexed."""
         self.one("SELECT 1")
         self.connection.execute("BEGIN")
         try:
@@ -670,12 +670,12 @@ class Reader:
             self.connection.execute("COMMIT")
 
 
-# Of every entry of the index: the key of its place (Sources/HexlistStore/Search/SearchDocument.swift).
+# For each index entry: the key of its place (Sources/HexlistStore/Search/SearchDocument.swift).
 PLACES = " OR ".join(f'key : "\ue101{place}"' for place in ("inbox", "mine", "held"))
 
 
 def check_index(database, name):
-    """What the index of `search` finds is what is stored, but for what it says is not in it yet."""
+    """The search index finds all stored hexes except those it lists as not yet indexed."""
     if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'search'").fetchone():
         return  # of an earlier version
     found = {row[0] for row in database.execute("SELECT rowid FROM search WHERE search MATCH ?", (PLACES,))}
@@ -687,7 +687,7 @@ def check_index(database, name):
 
 
 class Snapshot:
-    """What a store holds, read from a copy of its files as they lie on the disk, so that nothing is recovered in place."""
+    """The contents of a store, read from a copy of its files, so that no recovery changes the original."""
 
     def __init__(self, store, scratch):
         copy = os.path.join(scratch, f"snapshot-{uuid.uuid4().hex[:8]}")
@@ -734,22 +734,22 @@ class Snapshot:
                 raise Failure(f"{name}: the counter {key} is {self.tally[key]} where {count} rows are")
 
     def received(self, sender):
-        """Message ids of one sender in the inbox, in its order."""
+        """Message ids of one sender in the inbox, in order."""
         sender = uuid.UUID(sender).bytes
         return [row[1] for row in self.inbox if row[3] == sender]
 
     def sent(self, receiver):
-        """Message ids and states of what was queued for one peer, in that order."""
+        """Message ids and states of one peer's rows, in order."""
         receiver = uuid.UUID(receiver).bytes
         return [row[1:3] for row in self.outbox if row[3] == receiver]
 
 
 def check_exactly_once(sender, receiver, keys, scratch):
-    """The oracle: every key is in the receiver's inbox once, in the order it was queued, with the right content, and the
-    sender knows it. Both daemons are stopped. What either has to do with others is left out."""
+    """The oracle: every key is in the receiver's inbox once, in the order it was queued, with the right content, and the sender knows
+    it. Both daemons are stopped. Hexes of other peers are ignored."""
     one, other = Snapshot(sender.store, scratch), Snapshot(receiver.store, scratch)
     one.check(sender.name)
-    other.check(receiver.name, search=False)  # what is wrong with the hexes themselves is told first
+    other.check(receiver.name, search=False)  # errors in the hexes themselves are reported first
     wanted = {message_id(sender.uuid, key): key for key in keys}
     arrived = other.received(sender.uuid)
     lost = [wanted[name] for name in wanted.keys() - set(arrived)]
@@ -780,7 +780,7 @@ def check_exactly_once(sender, receiver, keys, scratch):
 
 
 def check_the_oracle(sender, receiver, keys, scratch):
-    """Shows the oracle stores in which something went wrong. Both daemons are stopped; their stores are spoilt."""
+    """Tests the oracle with wrong stores. Both daemons are stopped; their stores are damaged."""
     peer = f"(SELECT id FROM peer WHERE uuid = x'{uuid.UUID(sender.uuid).hex}')"
     middle = (f"(SELECT inboxNumber FROM hex WHERE location = 'inbox' AND peer = {peer} ORDER BY inboxNumber "
               f"LIMIT 1 OFFSET {len(keys) // 2})")
@@ -818,7 +818,7 @@ class Spoilt:
 
 
 def await_delivery(sender, receiver, count, progress=None):
-    """Until so many hexes are in the inbox and the sender's outbox has nothing that waits."""
+    """Waits until the inbox has the given number of hexes and the sender's outbox has no waiting row."""
     last = [(-1, -1), time.monotonic()]
     with Reader(sender) as outbox, Reader(receiver) as inbox:
         while True:
@@ -839,7 +839,7 @@ def await_delivery(sender, receiver, count, progress=None):
 
 
 class Shim:
-    """shim.c, built for this run: what switches a defence off, or makes a system call fail. Found beside this file."""
+    """shim.c, built for this run: disables a defence, or makes a system call fail. Located beside this file."""
 
     def __init__(self, folder):
         need_compiler(folder)
@@ -848,7 +848,7 @@ class Shim:
         subprocess.run([compiler(), "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.path, source, "-ldl", "-lpthread"], check=True)
 
     def environment(self, rules="", normal=False, clock=None):
-        """For `Daemon.start`. The rules, and the file of the clock, are explained in shim.c."""
+        """Environment for `Daemon.start`. shim.c explains the rules and the clock file."""
         environment = {"LD_PRELOAD": self.path, "FAULT_RULES": rules}
         if normal:
             environment["FAULT_NORMAL"] = "1"
@@ -857,12 +857,12 @@ class Shim:
         return environment
 
 
-# MARK: Disks of one's own
+# MARK: Disks
 
 
 class Image:
-    """A file with an ext4 file system, mounted through a loop device. Copying the file while the file system is mounted is
-    what a power cut leaves behind: what was not written to the device yet is not in it."""
+    """A file with an ext4 file system, mounted through a loop device. Copying the file while it is mounted gives the state after a power
+    cut: data not yet written to the device is missing."""
 
     mounted = []
 
@@ -873,7 +873,7 @@ class Image:
         os.makedirs(self.point, exist_ok=True)
         with open(self.file, "wb") as file:
             file.truncate(mebibytes << 20)
-        # No lazy initialisation: the kernel would go on writing to the image in its own time.
+        # No lazy initialisation, because the kernel would keep writing to the image.
         subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", self.file],
                        check=True, stdout=subprocess.DEVNULL)
         self.mount()
@@ -891,8 +891,8 @@ class Image:
         Image.mounted.remove(self.point)
 
     def fail(self):
-        """Has the kernel believe that the file system is damaged: it turns read-only under who has files open there.
-        Returns whether this kernel can be told to."""
+        """Makes the kernel treat the file system as damaged: it turns read-only for all open files. Returns whether this kernel supports
+        that."""
         with open("/proc/mounts") as mounts:
             device = next(line.split()[0] for line in mounts if line.split()[1] == self.point)
         trigger = f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error"
@@ -913,7 +913,7 @@ class Image:
             subprocess.run(["umount", "--lazy", point], stderr=subprocess.DEVNULL)
 
     def copy(self, path):
-        """The device at one instant: the copy is taken again until nothing was written to it meanwhile."""
+        """A snapshot of the device: the copy is repeated until the device did not change meanwhile."""
         for _ in range(50):
             before = os.stat(self.file).st_mtime_ns
             subprocess.run(["cp", "--sparse=always", self.file, path], check=True)

@@ -1,4 +1,4 @@
-"""What the programs share that run their hexlistd on hosts of a lab (Scripts/lab), found by what they announce."""
+"""Common code of the programs that run hexlistd on hosts of a lab (Scripts/lab), found by announcement."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import rig
 
 
 class Lab:
-    """Hosts in namespaces, with avahi-daemons: new ones, or without `hosts` those of a lab that is up."""
+    """Hosts in namespaces with avahi-daemons: new ones, or without `hosts` those of a running lab."""
 
     def __init__(self, name, *hosts):
         self.variables = {"HEXLIST_LAB": name, "HEXLIST_BIN": os.path.realpath(rig.BIN)}
@@ -22,7 +22,7 @@ class Lab:
         return done.stdout.strip()
 
     def inside(self, host, *command):
-        """Runs a program on a host, in this folder, where it finds this lab by HEXLIST_LAB. Returns its status."""
+        """Runs a program of this folder on a host. It finds the lab by HEXLIST_LAB. Returns its status."""
         variables = [f"{name}={value}" for name, value in {**self.variables, "PATH": os.environ["PATH"]}.items()]
         return subprocess.run([rig.LAB, "exec", host, "env", f"--chdir={os.getcwd()}", *variables, *command], env={**os.environ, **self.variables}).returncode
 

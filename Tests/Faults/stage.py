@@ -1,4 +1,4 @@
-"""Who is there in `hostile`: the hexlistd that is attacked, a trusted peer that goes on sending to it, and what each attack costs."""
+"""The setting of `hostile`: the attacked hexlistd, a trusted peer that keeps sending to it, and the cost of each attack."""
 
 import contextlib
 import ctypes
@@ -12,16 +12,16 @@ import attacker
 import foreign
 import rig
 
-# MiB. A session with a trusted peer may have 8 MiB on its way; 512 connections with TLS take about 20.
+# MiB. A session with a trusted peer may have 8 MiB in flight; 512 connections with TLS take about 20.
 MEMORY_BOUND = 32
-# For one answer to the trusted peer's user, who then goes on with the next hex; how many came no earlier is printed.
+# Timeout of one reply to the trusted peer's user, who then continues with the next hex. Late replies are counted in the output.
 PATIENCE = 2
 RELOADED = "configuration read again"
 
 
 class TrustedSends:
-    """The trusted peer's user: single sends, each waited for until it is stored, all the time. A process of its own, so that
-    nothing the attackers do in theirs holds it up; how long each send took is in memory both have."""
+    """The trusted peer's user: continuous single sends, each waited for until it is stored. A separate process, so that the attackers'
+    process cannot delay it; the durations are in shared memory."""
 
     MOST = 1 << 20
 
@@ -70,7 +70,7 @@ class TrustedSends:
         return [self.key(number) for number in range(self.count)]
 
     def seconds(self, start=0):
-        """How long each send took, from that one on."""
+        """The durations of sends from that one on."""
         return struct.unpack_from(f"{self.count - start}f", self.shared, 8 + 4 * start)
 
     @property
@@ -108,13 +108,13 @@ def pin(pid, cores):
 
 
 def share(values, part):
-    """The value so many of all are no larger than."""
+    """The value that the given share of all values does not exceed."""
     values = sorted(values)
     return values[min(len(values) - 1, int(len(values) * part))] if values else 0.0
 
 
 class Stage:
-    """The victim, the trusted peer beside it, a stranger's key and that of a trusted peer gone bad."""
+    """The victim, the trusted peer beside it, a stranger's key and that of a malicious trusted peer."""
 
     def __init__(self, options, folder):
         self.long = options.long
@@ -123,15 +123,15 @@ class Stage:
         self.stranger, self.other, self.traitor = (foreign.Identity(folder, name) for name in ("stranger", "other", "traitor"))
         foreign.acquaint(self.victim, self.traitor)
         self.sends = TrustedSends(self.trusted, self.victim, options.seed, folder)
-        # Ids of the well-formed hexes that the trusted peer gone bad had taken.
+        # Ids of well-formed hexes accepted from the malicious trusted peer.
         self.taken = []
         self.rows = []
         self.undisturbed = None
         self.is_apart = options.long and self.set_apart()
 
     def set_apart(self):
-        """A core for the victim, another one for everybody else, where the attackers wait for the trusted peer: so what its
-        sends lose is what the victim takes from them, and not what the attackers take, who would be on machines of their own."""
+        """Gives the victim a core, and another to everything else, where the attackers yield to the trusted peer. So a drop in its rate
+        is caused by the victim, not by the attackers, which would normally be on other machines."""
         cores = sorted(os.sched_getaffinity(0))
         if len(cores) < 2:
             return False
@@ -158,17 +158,17 @@ class Stage:
         rig.until(lambda: self.victim.log_text().count(RELOADED) > before, "the configuration to be read again", attacker.END_LIMIT)
 
     def trust(self):
-        """Whom the victim's store trusts, or not."""
+        """Sets trust in the victim's store."""
         with rig.Reader(self.victim) as store:
             return store.all("SELECT uuid, fingerprint, trust, alias FROM peer ORDER BY uuid")
 
-    # -- figures of the victim
+    # -- measurements of the victim
 
     def memory(self, key="VmRSS"):
         return memory(self.victim.pid, key)
 
     def forget_peak(self):
-        # Where the kernel does not allow it the peak is that of the whole run, which is only stricter.
+        # If the kernel does not permit it, the peak is that of the whole run, which is only stricter.
         with contextlib.suppress(OSError), open(f"/proc/{self.victim.pid}/clear_refs", "w") as file:
             file.write("5")
 
@@ -176,7 +176,7 @@ class Stage:
         return rig.descriptors(self.victim.pid)
 
     def measure(self, name, attack, seconds):
-        """Runs it again and again for about that long; what it says of itself last counts."""
+        """Repeats it for about that long; its last result counts."""
         self.forget_peak()
         before, sent = self.memory(), self.sends.count
         processor, own, start = processor_time(self.victim.pid), time.process_time(), time.monotonic()
@@ -200,10 +200,10 @@ class Stage:
         return row
 
     def faults(self, least, seconds, elsewhere):
-        """What no attack may cost.
+        """Limits for every attack.
 
-        `least`: the part of the undisturbed rate that is left, in attacks of so many seconds and more; not in those on a
-        hexlistd of their own, `elsewhere`, which takes processor time from the trusted peer and not from the victim.
+        `least`: the share of the undisturbed rate that must remain, in attacks of so many seconds and more; not in those on another
+        hexlistd, `elsewhere`, which takes processor time from the trusted peer and not from the victim.
         """
         faults = [f"{row['attack']}: memory grew from {row['before']:.1f} to {row['peak']:.1f} MiB" for row in self.rows
                   if row["peak"] - row["before"] > MEMORY_BOUND]
@@ -213,7 +213,7 @@ class Stage:
         return faults
 
     def part(self, row):
-        """Of the undisturbed rate."""
+        """Share of the undisturbed rate."""
         return row["rate"] / self.undisturbed["rate"] if self.undisturbed else 1
 
     def print_head(self):
