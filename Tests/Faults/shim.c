@@ -1,25 +1,25 @@
-/* Loaded into hexlistd with LD_PRELOAD by the programs in this folder: makes chosen system calls fail, or the process end
- * at one of them, and switches a defence of the store off. hexlistd itself knows nothing of it.
+/* Loaded into hexlistd with LD_PRELOAD by the programs in this folder: makes chosen system calls fail, or kills the process at
+ * one of them, and disables a defence of the store. hexlistd does not know of it.
  *
- * FAULT_RULES holds rules, separated by ';':
+ * FAULT_RULES contains rules, separated by ';':
  *
  *     CALL:FILE:FIRST-LAST:ACTION[:WHILE]
  *
  *     CALL    pwrite, pread, fdatasync, fsync, rename, write (write, writev, send, sendto, sendmsg), or any of them;
  *             lock (POSIX locks by fcntl), which any does not include
- *     FILE    a part of the file's path as /proc/self/fd has it ("-wal", "socket"), its end where a '$' follows; empty for all
- *     FIRST   the call, counted from 1 for this rule, that it begins with; LAST the last one, empty for no end
+ *     FILE    a part of the file's path in /proc/self/fd ("-wal", "socket"), its end if a '$' follows; empty for all
+ *     FIRST   the first call affected, counted from 1 for this rule; LAST the last one, empty for no end
  *     ACTION  kill      SIGKILL before the call
  *             killed    SIGKILL after it
  *             tear      half of it is written, then SIGKILL
- *             hold      the call waits as long as WHILE is there; WHILE.held says that one does
- *             EIO, ENOSPC, EROFS, ENOLCK   the call fails so and does nothing
- *     WHILE   a path: the rule counts and acts only while that file is there
+ *             hold      the call waits while WHILE exists; WHILE.held shows that a call is waiting
+ *             EIO, ENOSPC, EROFS, ENOLCK   the call fails with this error and does nothing
+ *     WHILE   a path: the rule counts and acts only while that file exists
  *
- * FAULT_CLOCK names a file with a number of seconds by which the wall clock is ahead, from the moment the file is there. The other clocks
- * are what they are, as after a night in which the machine was not switched off.
+ * FAULT_CLOCK is a file with the number of seconds by which the wall clock is ahead, as soon as the file exists. The other clocks are
+ * unchanged, as after a night in which the machine stayed on.
  *
- * FAULT_NORMAL=1 turns the store's `PRAGMA synchronous = FULL` into NORMAL, and answers FULL when the store asks. */
+ * FAULT_NORMAL=1 turns the store's `PRAGMA synchronous = FULL` into NORMAL, and reports FULL when the store queries it. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -103,14 +103,14 @@ static int names(int descriptor, const char *path, const char *wanted) {
     return whole >= --length && !strncmp(path + whole - length, wanted, length);
 }
 
-/* Ends the process at a call of this rule, and names it on standard error. */
+/* Kills the process at a call of this rule, after printing the call on standard error. */
 static void die(const struct rule *rule) {
     dprintf(2, "shim: killed at %s of %s\n", rule->call, rule->file);
     kill(getpid(), SIGKILL);
     for (;;) pause();
 }
 
-/* What is to happen to this call, by the rule it leaves in `acting`. Holds it, or ends the process before it, itself. */
+/* The action for this call; `acting` is set to its rule. Performs `hold` and `kill` itself. */
 static enum action ask(const char *call, int descriptor, const char *path, const struct rule **acting) {
     pthread_once(&once, parse);
     int saved = errno;
@@ -139,7 +139,7 @@ static enum action ask(const char *call, int descriptor, const char *path, const
 
 #define REAL(name) ({ static __typeof__(&name) real; if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name); real; })
 
-/* Wraps one call: `half` is what a torn one does instead. */
+/* Wraps one call: `half` is the replacement of a torn call. */
 #define WRAP(call, descriptor, path, half, whole)                    \
     const struct rule *acting = NULL;                                \
     enum action action = ask(call, descriptor, path, &acting);       \
@@ -176,7 +176,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
     WRAP("write", fd, NULL, (void)0, REAL(sendmsg)(fd, message, flags));
 }
 
-/* Some programs call fcntl, others fcntl64. The argument is a pointer for locks, and passed on as one for all else. */
+/* Some programs call fcntl, others fcntl64. The argument is a pointer for locks, and is passed on as one in all cases. */
 static int is_lock(int command) { return command == F_SETLK || command == F_SETLKW || command == F_GETLK; }
 int fcntl(int fd, int command, ...) {
     va_list list;
@@ -228,7 +228,7 @@ time_t time(time_t *now) {
     return result;
 }
 
-/* SQLite, as far as `synchronous` goes. */
+/* SQLite's `synchronous` setting. */
 
 static const char *without_defence(const char *sql) {
     static int normal = -1;

@@ -14,7 +14,7 @@ import rig
 
 # MiB. A session with a trusted peer may have 8 MiB in flight; 512 connections with TLS take about 20.
 MEMORY_BOUND = 32
-# Timeout of one reply to the trusted peer's user, who then continues with the next hex. Late replies are counted in the output.
+# Timeout of one reply to the trusted peer's user; the next hex is sent after it. Late replies are counted in the output.
 PATIENCE = 2
 RELOADED = "configuration read again"
 
