@@ -28,8 +28,9 @@ public enum LocalAPI {
     /// Bytes of one roster, and peers in it; a line of it has `bodyBytes` at most.
     public static let rosterBytes = 16 << 20
     public static let rosterEntries = 10_000
-    /// Bytes in memory of the hexes of one import, of which the daemon may have no more than its unit gives it; and refused lines it tells.
+    /// The most that the hexes of one import weigh (`HexContent.weight`). Bounds the temporary file and the time of its transaction.
     public static let importWeight = 96 << 20
+    /// Refused lines that an import reports one by one.
     public static let importRefusals = 1_000
     /// Items of one page, and bytes of its JSON, which one item alone may pass.
     public static let pageLimit = 1_000

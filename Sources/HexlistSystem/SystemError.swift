@@ -12,6 +12,9 @@ public struct SystemError: Error, Equatable, CustomStringConvertible {
     /// The error of the previous call.
     public static var last: SystemError { SystemError(code: errno) }
 
+    /// Whether the file system or the user's quota has no room.
+    public var isDiskFull: Bool { code == ENOSPC || code == EDQUOT }
+
     /// The text of strerror(3): `No such file or directory`.
     public var description: String { String(cString: strerror(code)) }
 }

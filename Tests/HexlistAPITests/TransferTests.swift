@@ -1,4 +1,5 @@
 import DaemonTestSupport
+import Foundation
 import HexlistAPI
 import HexlistClient
 import HexlistModel
@@ -10,7 +11,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Export and import in the local API", .timeLimit(.minutes(5)))
+@Suite("Export and import by the local API", .timeLimit(.minutes(5)))
 struct TransferTests {
     private func lines(_ texts: [String]) -> [UInt8] { texts.flatMap { Array($0.utf8) + [0x0A] } }
 
@@ -20,7 +21,7 @@ struct TransferTests {
         return lines
     }
 
-    @Test("an import exports unchanged and in order; importing it again adds nothing")
+    @Test("what is imported is exported as it came, in its order; again it adds nothing")
     func roundTrip() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             let (ada, bob) = (daemons[0].client, daemons[1].client)
@@ -45,7 +46,7 @@ struct TransferTests {
         }
     }
 
-    @Test("hexes are equal regardless of member order, escapes and white space; different numbers make them different")
+    @Test("a hex is there already whatever the order of its members, their escapes and the white space; another number is another hex")
     func memberOrder() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -60,7 +61,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a file is imported once into a hex of My Hexlist, or not at all if the hex would exceed its bounds")
+    @Test("a file is imported into a hex of My Hexlist, once, and what would be too much there not at all")
     func into() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -87,7 +88,7 @@ struct TransferTests {
         }
     }
 
-    @Test("an import reports progress, then the result or the error")
+    @Test("an import tells how far it is, and at its end the result or the error")
     func progress() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -119,7 +120,7 @@ struct TransferTests {
         return found
     }
 
-    @Test("search results are exported newest first; a hex nested in another result appears once")
+    @Test("what is found is exported, the newest first, and what is inside another found hex once")
     func found() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -148,7 +149,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a bad line is refused with its number; the others are imported")
+    @Test("a line that is wrong is refused with its number, and the others are imported")
     func refusals() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -162,7 +163,7 @@ struct TransferTests {
         }
     }
 
-    @Test("text that could control a terminal is escaped in exports")
+    @Test("text that a terminal would obey is escaped in what is exported")
     func escaped() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0].client
@@ -178,7 +179,7 @@ struct TransferTests {
     func oneAtATime() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // stands for a running import
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for number in 0..<3 {
                     group.addTask { [lines = lines([#"{"hexDescription":"\#(number)","links":["x:1"]}"#])] in
@@ -199,35 +200,37 @@ struct TransferTests {
         }
     }
 
-    @Test("an import whose body stalls ends, and the next one runs")
+    @Test("an import whose body stops arriving ends, and the next one runs")
     func stalled() async throws {
         let body = RequestBody(asyncSequence: AsyncStream<ByteBuffer> { $0.yield(ByteBuffer(string: "{}\n")) })  // never finishes
-        await #expect { try await APIInput.read(body, into: ImportReader(), pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
+        let reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
+        await #expect { try await APIInput.read(body, into: reader, pause: .milliseconds(20)) { try $0.feed($1) } } throws: {
             ($0 as? HexlistError)?.code == .badRequest
         }
     }
 
-    @Test("an import whose body trickles in ends, and the next one runs")
+    @Test("an import whose body arrives by a trickle ends, and the next one runs")
     func trickle() async throws {
         let body = RequestBody(asyncSequence: AsyncStream(unfolding: { ByteBuffer(string: "\n") }))  // no pause, no end
+        let reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
         await #expect {
-            try await APIInput.read(body, into: ImportReader(), pause: .seconds(60), limit: .milliseconds(20)) { try $0.feed($1) }
+            try await APIInput.read(body, into: reader, pause: .seconds(60), limit: .milliseconds(20)) { try $0.feed($1) }
         } throws: {
             ($0 as? HexlistError)?.message.contains("did not end within") == true
         }
     }
 
     @Test(
-        "a caller that disconnects while its import or roster waits loses its turn, and nothing is imported",
+        "a caller that closes its connection while its import or roster waits gives up its turn, and nothing of it is imported",
         arguments: ["/v1/import", "/v1/import?progress=true", "/v1/roster"], [1, 40_000])
     func leaves(path: String, lines count: Int) async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // stands for a running import
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
             let body = String(repeating: #"{"hexDescription":"of the one that left","links":["x:1"]}"# + "\n", count: count)
             let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: ada.socket).get()
-            // Not awaited: bytes the daemon does not read stay in the socket.
+            // Not awaited: what the daemon does not read stays in the socket.
             caller.writeAndFlush(ByteBuffer(string: request("POST \(path)", body: body)), promise: nil)
             try await eventually { ada.api.imports.waiting == 1 }
             try await caller.close()
@@ -239,7 +242,7 @@ struct TransferTests {
         }
     }
 
-    @Test("a caller that disconnects in the middle of its body frees its slot")
+    @Test("a caller that closes its connection in the middle of its body gives back the slot")
     func leavesInBody() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
@@ -254,11 +257,11 @@ struct TransferTests {
         }
     }
 
-    @Test("a caller that only shuts down its sending side still gets its reply")
+    @Test("a caller that only shuts down its sending side gets its reply after the wait")
     func halfClosed() async throws {
         try await TestDaemon.with("ada") { daemons in
             let ada = daemons[0]
-            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // stands for a running import
+            var running: RequestSlots.Slot? = try await ada.api.importSlot()  // as an import that runs
             let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: ada.socket) { channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -280,14 +283,48 @@ struct TransferTests {
         }
     }
 
-    @Test("hexes waiting for a transaction are bounded by their size in memory")
+    @Test("an import is limited, counting 512 bytes for each hex")
     func bounded() throws {
-        var reader = ImportReader()
+        var reader = try ImportReader(folder: NSTemporaryDirectory(), diskReserve: 0)
         let line = Array("{}\n".utf8)
         let most = LocalAPI.importWeight / 512
-        #expect(throws: HexlistError.self) {
+        #expect {
             for _ in 0...most { try line.withUnsafeBytes { try reader.feed($0) } }
+        } throws: {
+            ($0 as? HexlistError)?.code == .tooLarge
         }
-        #expect(reader.read.hexes.count <= most)
+        #expect(try reader.finish().entries.count <= most)
+    }
+
+    @Test("hexes are read back from the temporary file as they came, which has no name", arguments: [3, 1_000, 1 << 20])
+    func spooled(pieceBytes: Int) async throws {
+        try await TemporaryFolder.with { folder in
+            let texts = (0..<40).map { "\($0) " + String(repeating: "x", count: $0 * 2_000) }
+            let lines = texts.map { "{\"hexDescription\":\"\($0)\",\"links\":[\"a:\\u0062\"]}" }
+            let body = Array("\n\(lines.joined(separator: "\r\n"))\nwrong\n{\"hexDescription\":\"last\"}".utf8)
+            var reader = try ImportReader(folder: folder.path, diskReserve: 0)
+            for start in stride(from: 0, to: body.count, by: pieceBytes) {
+                try body[start..<min(start + pieceBytes, body.count)].withUnsafeBytes { try reader.feed($0) }
+            }
+            let spooled = try reader.finish()
+            #expect(spooled.entries.count == 41 && spooled.refused.map(\.line) == [42] && spooled.unlisted == 0)
+            for index in [40, 0, 39, 17, 17] {
+                let hex = try spooled.hex(index)
+                #expect(hex.string(hex.hexDescription) == (texts + ["last"])[index])
+                #expect(hex.links.map { hex.string($0.url) } == (index == 40 ? [] : ["a:b"]))
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+        }
+    }
+
+    @Test("the temporary file leaves the disk's reserve free, and an error of it is reported")
+    func spoolRoom() throws {
+        let folder = NSTemporaryDirectory()
+        var reader = try ImportReader(folder: folder, diskReserve: .max)
+        try Array("{}".utf8).withUnsafeBytes { try reader.feed($0) }
+        #expect { try reader.finish() } throws: { ($0 as? HexlistError)?.code == .storageFull }
+        #expect { try ImportReader(folder: folder + "/missing", diskReserve: 0) } throws: {
+            ($0 as? HexlistError)?.message.contains("No such file") == true
+        }
     }
 }

@@ -60,7 +60,7 @@ import Testing
             let many =
                 (0..<hexes).map { content("\(round) \($0)", links: max(1, 10_500 / hexes / 3)) } + [content("too many", links: 4_999)]
             await #expect(throws: HexlistError.self) {
-                try await test.store.importMine(many, into: parent, at: start, diskReserve: 0, digest: { _ in [] })
+                try await test.store.importMine(HexArray(many), into: parent, at: start, diskReserve: 0, digest: { _ in [] })
             }
             try note(round)
             for number in 1...3 { try addMine(round * 3 + number) }

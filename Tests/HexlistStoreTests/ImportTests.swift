@@ -61,7 +61,7 @@ import Testing
     private func imported(_ test: TestStore, _ folders: [Folder], into parent: Int64? = nil, merging: Bool = true) async throws -> HexImport
     {
         try await test.store.importMine(
-            folders.map(\.hex), into: parent, merging: merging, at: start, diskReserve: 0, digest: Self.digest)
+            HexArray(folders.map(\.hex)), into: parent, merging: merging, at: start, diskReserve: 0, digest: Self.digest)
     }
 
     /// The links of My Hexlist with their hexes' descriptions.

@@ -273,3 +273,16 @@ extension ReceiveOutcome {
 extension Result<Enqueued, HexlistError> {
     var id: Int64? { (try? get())?.id }
 }
+
+/// The hexes of an import that are in memory.
+struct HexArray: ImportSource {
+    private let hexes: [HexContent]
+    let entries: [ImportEntry]
+
+    init(_ hexes: [HexContent]) {
+        self.hexes = hexes
+        entries = hexes.map(ImportEntry.init)
+    }
+
+    func hex(_ index: Int) -> HexContent { hexes[index] }
+}

@@ -25,7 +25,7 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
     let backups = BackupLock()
-    /// One import or roster at a time: each may take more than a third of the memory that the unit gives the daemon.
+    /// One import or roster at a time. Each has a transaction that may take a second; a roster is in memory, an import in a temporary file.
     let imports = RequestSlots(1)
     let page = PageListener()
     let drafts = DraftBox()
@@ -44,7 +44,7 @@ struct APIContext: Sendable {
         return [stateFolder] + store + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
     }
 
-    /// Waits until no other import is in memory.
+    /// Waits until no other import or roster runs.
     /// - Throws: `alreadyRunning` after `importWait`; `badRequest` if the caller closes the connection.
     func importSlot() async throws -> RequestSlots.Slot {
         let slot = try await CallerConnection.whileOpen { try await imports.acquire(within: Self.importWait, on: eventLoop) }
@@ -53,8 +53,8 @@ struct APIContext: Sendable {
             .alreadyRunning, "Another import is still running.", hint: "Nothing was imported. Try again when the other one is done.")
     }
 
-    /// Runs an import that has the slot. Returns the memory that it took to the system before another one can have the slot: glibc keeps freed
-    /// memory for the thread that had it, and the next import is likely to run on another.
+    /// Runs an import that has the slot, and then returns freed memory to the system: glibc keeps it for the thread that had it, and the next
+    /// import is likely to run on another.
     ///
     /// The work is cancelled if the caller leaves: nothing is imported for a caller that left before its transaction began.
     func importing<Value: Sendable>(

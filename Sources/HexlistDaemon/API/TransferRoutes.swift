@@ -7,7 +7,6 @@ import HexlistStore
 import HexlistWire
 import Hummingbird
 import NIOCore
-import Synchronization
 
 /// `/v1/export` and `/v1/import`: stored hexes out, and hexes into My Hexlist, one HexJM a line.
 struct TransferRoutes: Sendable {
@@ -114,53 +113,33 @@ struct TransferRoutes: Sendable {
     private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["in", "merge", "progress"])
         let parent = try query.number("in", 1...Int64.max)
-        let (isMerging, tells) = (try query.flag("merge"), try query.flag("progress"))
+        let (isMerging, reportsProgress) = (try query.flag("merge"), try query.flag("progress"))
         let slot = try await api.importSlot()
         let body = request.body
-        guard tells else {
-            let result = try await api.importing(slot) {
-                try await stored(Self.read(body), into: parent, merging: isMerging) { _ in }
-            }
-            return APIReply.json(result)
+        let limits = await api.node.configuration.limits
+        let diskReserve = Int64(limits.diskReserveBytes)
+        let spooled = try await api.importing(slot) { [folder = api.stateFolder] in
+            var reader = try await APIInput.read(body, into: ImportReader(folder: folder, diskReserve: diskReserve)) { try $0.feed($1) }
+            return try reader.finish()
         }
-        let read = try await api.importing(slot) { ImportHandover(try await Self.read(body)) }
-        return ProgressStream.response(request, api: api) { tell -> ImportResult in
+        guard reportsProgress else {
+            return APIReply.json(
+                try await api.importing(slot) { try await store(spooled, into: parent, merging: isMerging, diskReserve) { _ in } })
+        }
+        let total = spooled.entries.count
+        return ProgressStream.response(request, api: api) { report -> ImportResult in
             try await api.importing(slot) {
-                let hexes = read.take()
-                let total = hexes.hexes.count
-                return try await stored(hexes, into: parent, merging: isMerging) { tell(ImportProgress(done: $0, total: total)) }
+                try await store(spooled, into: parent, merging: isMerging, diskReserve) { report(ImportProgress(done: $0, total: total)) }
             }
         }
     }
 
-    private static func read(_ body: RequestBody) async throws -> ReadHexes {
-        var reader = try await APIInput.read(body, into: ImportReader()) { try $0.feed($1) }
-        try reader.finish()
-        return reader.read
-    }
-
-    /// The hexes of a request until their import begins, which is then the only one to have them.
-    private final class ImportHandover: Sendable {
-        private let read: Mutex<ReadHexes>
-
-        init(_ read: ReadHexes) { self.read = Mutex(read) }
-
-        /// The hexes the first time, then none.
-        func take() -> ReadHexes {
-            read.withLock { read in
-                defer { read = ReadHexes() }
-                return read
-            }
-        }
-    }
-
-    private func stored(
-        _ read: ReadHexes, into parent: Int64?, merging: Bool, progress: @escaping @Sendable (Int) -> Void
+    private func store(
+        _ spooled: SpooledImport, into parent: Int64?, merging: Bool, _ diskReserve: Int64, progress: @escaping @Sendable (Int) -> Void
     ) async throws -> ImportResult {
         try Task.checkCancellation()
         let done = try await api.store.importMine(
-            read.hexes, into: parent, merging: merging, at: Timestamp.now.milliseconds,
-            diskReserve: Int64(await api.node.configuration.limits.diskReserveBytes),
+            spooled, into: parent, merging: merging, at: Timestamp.now.milliseconds, diskReserve: diskReserve,
             digest: { hex in
                 // An unknown member that was exported and imported may have another place and other escapes than before.
                 let bytes = HexEncoder.encode(hex)
@@ -169,53 +148,6 @@ struct TransferRoutes: Sendable {
             }, progress: progress)
         return ImportResult(
             added: done.added, addedInside: done.addedInside, unchanged: done.unchanged, extended: done.extended,
-            newHexes: done.newHexes, newLinks: done.newLinks, refused: read.refused, untold: read.untold)
-    }
-}
-
-/// What was read of an import.
-struct ReadHexes: Sendable {
-    var hexes: [HexContent] = []
-    var refused: [BulkRefusal] = []
-    var untold = 0
-}
-
-/// The hexes of an import, which wait in memory for their one transaction: bounded by what they take there.
-struct ImportReader {
-    private(set) var read = ReadHexes()
-    private var weight = 0
-    private var decoder = WrapperDecoder()
-    private var splitter = LineSplitter(limit: ProtocolLimits.largestFrameBytes)
-
-    /// - Throws: `tooLarge`
-    mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(HexlistError) {
-        for (number, line) in splitter.lines(bytes) { try take(number, line) }
-    }
-
-    mutating func finish() throws(HexlistError) {
-        for (number, line) in splitter.lastLine() { try take(number, line) }
-    }
-
-    private mutating func take(_ number: Int, _ line: [UInt8]?) throws(HexlistError) {
-        guard let line else {
-            let message = "the line is longer than \(ProtocolLimits.largestFrameBytes) bytes"
-            return refuse(BulkRefusal(line: number, code: RefusalCode.tooLarge.rawValue, message: message))
-        }
-        if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { return }
-        switch decoder.decodeHex(line, acceptsLocalNames: true) {
-        case .failure(let refusal): refuse(BulkRefusal(line: number, code: refusal.code.rawValue, message: refusal.message))
-        case .success(let hex):
-            weight += hex.content.weight(frame: line.count)
-            guard weight <= LocalAPI.importWeight else {
-                throw HexlistError(
-                    .tooLarge, "What is imported at once takes more than \(LocalAPI.importWeight >> 20) MiB of memory.",
-                    hint: "Nothing was imported. Split it.")
-            }
-            read.hexes.append(hex.content)
-        }
-    }
-
-    private mutating func refuse(_ refusal: BulkRefusal) {
-        if read.refused.count < LocalAPI.importRefusals { read.refused.append(refusal) } else { read.untold += 1 }
+            newHexes: done.newHexes, newLinks: done.newLinks, refused: spooled.refused, untold: spooled.unlisted)
     }
 }

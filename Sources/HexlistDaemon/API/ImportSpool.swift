@@ -1,0 +1,115 @@
+import HexlistAPI
+import HexlistModel
+import HexlistStore
+import HexlistSystem
+import HexlistWire
+
+/// Reads the body of an import, one HexJM a line, into a temporary file of the state folder, from which the store reads the hexes one by one.
+/// Memory: one line, a buffer, and 56 bytes for each hex; the limit of an import allows 200 000 hexes.
+struct ImportReader {
+    private var spooled: SpooledImport
+    private let diskReserve: Int64
+    private var weight = 0
+    private var decoder = WrapperDecoder()
+    private var splitter = LineSplitter(limit: ProtocolLimits.largestFrameBytes)
+    /// Lines that are not in the file yet.
+    private var buffer: [UInt8] = []
+
+    private static let bufferBytes = 256 << 10
+
+    /// - Parameter diskReserve: bytes of the file system that the file leaves free.
+    /// - Throws: `internal` if the folder takes no file
+    init(folder: String, diskReserve: Int64) throws(HexlistError) {
+        do throws(SystemError) {
+            spooled = SpooledImport(file: try UnnamedFile(in: folder))
+        } catch {
+            throw Self.unwritable(error)
+        }
+        self.diskReserve = diskReserve
+    }
+
+    /// - Throws: `tooLarge`, `storageFull`, `internal`
+    mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(HexlistError) {
+        for (number, line) in splitter.lines(bytes) { try take(number, line) }
+    }
+
+    /// Takes the last line, also without its line end.
+    mutating func finish() throws(HexlistError) -> SpooledImport {
+        for (number, line) in splitter.lastLine() { try take(number, line) }
+        try flush()
+        return spooled
+    }
+
+    private mutating func take(_ number: Int, _ line: [UInt8]?) throws(HexlistError) {
+        guard let line else {
+            let message = "the line is longer than \(ProtocolLimits.largestFrameBytes) bytes"
+            return refuse(BulkRefusal(line: number, code: RefusalCode.tooLarge.rawValue, message: message))
+        }
+        if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { return }
+        switch decoder.decodeHex(line, acceptsLocalNames: true) {
+        case .failure(let refusal): refuse(BulkRefusal(line: number, code: refusal.code.rawValue, message: refusal.message))
+        case .success(let hex):
+            let entry = ImportEntry(hex.content)
+            weight += entry.weight
+            guard weight <= LocalAPI.importWeight else {
+                throw HexlistError(
+                    .tooLarge, "The import is larger than \(LocalAPI.importWeight >> 20) MiB.", hint: "Nothing was imported. Split it.")
+            }
+            spooled.add(entry, bytes: line.count)
+            buffer += line
+            if buffer.count >= Self.bufferBytes { try flush() }
+        }
+    }
+
+    private mutating func flush() throws(HexlistError) {
+        if let free = spooled.file.freeBytes, diskReserve > 0, free - Int64(buffer.count) < diskReserve { throw Self.full }
+        do throws(SystemError) {
+            try spooled.file.append(buffer)
+        } catch {
+            throw error.isDiskFull ? Self.full : Self.unwritable(error)
+        }
+        buffer.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func refuse(_ refusal: BulkRefusal) {
+        if spooled.refused.count < LocalAPI.importRefusals { spooled.refused.append(refusal) } else { spooled.unlisted += 1 }
+    }
+
+    private static let full = HexlistError(
+        .storageFull, "The disk has no room for what is imported.", hint: "Nothing was imported. Free some of it.")
+
+    private static func unwritable(_ error: SystemError) -> HexlistError {
+        HexlistError(
+            .internal, "A temporary file in the state folder cannot be written (\(error)).",
+            hint: "Nothing was imported. Is the folder writable?")
+    }
+}
+
+/// The hexes of an import in a temporary file, and the lines that were refused.
+struct SpooledImport: ImportSource {
+    fileprivate let file: UnnamedFile
+    private(set) var entries: [ImportEntry] = []
+    /// For each entry the offset of the end of its line.
+    private var ends: [Int] = []
+    fileprivate(set) var refused: [BulkRefusal] = []
+    /// Refused lines that are not in `refused`.
+    fileprivate(set) var unlisted = 0
+
+    fileprivate init(file: UnnamedFile) { self.file = file }
+
+    fileprivate mutating func add(_ entry: ImportEntry, bytes: Int) {
+        entries.append(entry)
+        ends.append((ends.last ?? 0) + bytes)
+    }
+
+    func hex(_ index: Int) throws -> HexContent {
+        let start = index == 0 ? 0 : ends[index - 1]
+        var decoder = WrapperDecoder()
+        guard let line = try? file.read(ends[index] - start, at: start),
+            case .success(let hex) = decoder.decodeHex(line, acceptsLocalNames: true)
+        else {
+            throw HexlistError(.internal, "The temporary file of the import cannot be read.", hint: "Nothing was imported. Try again.")
+        }
+        return hex.content
+    }
+}

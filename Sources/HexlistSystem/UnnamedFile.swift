@@ -1,0 +1,49 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// A temporary file without a name. The system removes it with its descriptor, so neither an error nor a crash leaves it behind.
+public final class UnnamedFile: Sendable {
+    private let descriptor: CInt
+
+    /// - Parameter folder: a folder of the file system that has the file.
+    public init(in folder: String) throws(SystemError) {
+        let path = "\(folder)/.hexlist-\(UInt64.random(in: .min ... .max))"
+        descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw .last }
+        unlink(path)
+    }
+
+    deinit { close(descriptor) }
+
+    /// Bytes that an ordinary process may still write on the file system; `nil` if it does not report them.
+    public var freeBytes: Int64? {
+        var status = statvfs()
+        guard fstatvfs(descriptor, &status) == 0 else { return nil }
+        let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? .max : Int64(clamping: bytes)
+    }
+
+    /// Appends bytes at the end.
+    /// - Throws: the system's error; some of the bytes may be written then.
+    public func append(_ bytes: [UInt8]) throws(SystemError) { try BlockingWrite.write(bytes, to: descriptor) }
+
+    /// Reads bytes that were appended before.
+    /// - Throws: the system's error, EIO if the file ends before them.
+    public func read(_ count: Int, at offset: Int) throws(SystemError) -> [UInt8] {
+        var failure: SystemError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let read = pread(descriptor, buffer.baseAddress.map { $0 + filled }, count - filled, off_t(offset + filled))
+                if read < 0, errno == EINTR { continue }
+                guard read > 0 else {
+                    failure = read < 0 ? .last : SystemError(code: EIO)
+                    return
+                }
+                filled += read
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+}
