@@ -1,7 +1,6 @@
 import HexlistModel
 
-/// Recognizes alerts that a peer repeats on each of its sessions. A peer that blocks this machine does so before every `Bye` `blocked`, but
-/// its person blocked once.
+/// Recognises alerts that a peer repeats on each session. A peer that blocks this machine repeats its alert before every `Bye` `blocked`.
 struct AlertRepetitions {
     typealias Instant = ContinuousClock.Instant
 
@@ -11,16 +10,15 @@ struct AlertRepetitions {
     private struct Alert {
         var message: String
         var at: Instant
-        /// The number of its connection.
+        /// The id of its connection.
         var session: UInt64
     }
 
-    /// The last alert of each peer. Peers that the directory drops are forgotten, so there are as many as it tracks at most.
+    /// The last alert of each peer that the directory tracks.
     private var last: [PeerID: Alert] = [:]
 
-    /// Notes an alert.
-    /// - Parameter greetedAt: the instant of its session's Hello.
-    /// - Returns: false if an earlier session said the same and none has lived for `patience` since.
+    /// - Parameter greetedAt: the time of the session's Hello.
+    /// - Returns: `false` if an earlier session had the same alert and none has lived for `repetitionInterval` since.
     mutating func isNews(_ message: String, from peer: PeerID, on session: UInt64, greetedAt: Instant, now: Instant) -> Bool {
         if let last = last[peer], last.session != session, PeerText.areEqual(last.message, message),
             now - max(last.at, greetedAt) < Self.repetitionInterval

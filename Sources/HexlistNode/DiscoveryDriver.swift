@@ -8,39 +8,25 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// The parts of a node that the owners use which find peers and know them.
-protocol PeersHost: NodeHost {
-    nonisolated var transport: PeerTransport { get }
-    var finder: DiscoveryDriver { get }
-    var known: PeerRegistry { get }
-    /// The addresses of the sessions that are sent on, by peer.
-    var sessionAddresses: [PeerID: String] { get }
-    @discardableResult
-    func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession
-    func changed(_ event: PeerEvent)
-    /// Makes all callers that wait for rows look again, because what the rows wait for may have changed.
-    func wakeWaiters()
-}
-
-/// The shell of the `PeerDirectory`: carries out probes, resolvers and events, and runs its clock.
+/// Drives the `PeerDirectory`: executes its outputs (probes, resolvers, events) and its timer.
 final class DiscoveryDriver {
-    /// The pause after a dial that was closed, before a second one.
+    /// The pause before the second dial to an address that closed the first one.
     private static let portClosing = TimeAmount.milliseconds(50)
 
     private let own: PeerID
     private let backend: (any PeerDiscovery)?
     private(set) var directory: PeerDirectory
-    /// `nil` until something is heard of it.
+    /// The state of the DNS-SD backend; `nil` until it is reported.
     private(set) var state: BackendState?
-    /// The states of domains browsed by unicast DNS, once something is known.
+    /// The states of the domains that are browsed by unicast DNS, once reported.
     private(set) var domains: [String: BackendState] = [:]
-    /// The dials under way; one that led to a session stays until the session says Hello or ends.
+    /// The dials in progress. A dial that leads to a session stays here until the session's Hello or its end.
     private var probes: [ProbeID: Dial] = [:]
     private let timer: DeadlineTimer
 
     var isProbing: Bool { !probes.isEmpty }
 
-    /// - Parameter backend: `nil` where only static and last-known peers are looked for.
+    /// - Parameter backend: `nil` for static and last-known peers only.
     init(_ directory: PeerDirectory, own: PeerID, backend: (any PeerDiscovery)?, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.directory = directory
         self.own = own
@@ -55,107 +41,107 @@ final class DiscoveryDriver {
 
     func publish(_ announcement: ServiceAnnouncement?) { backend?.publish(announcement) }
 
-    func stop(_ host: isolated some PeersHost) async {
+    func stop(_ node: isolated Node) async {
         timer.cancel()
         if let backend { await backend.stop() }
         for dial in probes.values { dial.cancel() }
     }
 
-    func discovered(_ event: DiscoveryEvent, _ host: isolated some PeersHost) {
+    func discovered(_ event: DiscoveryEvent, _ node: isolated Node) {
         switch event {
         case .backend(let state):
-            if self.state != state { host.logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
+            if self.state != state { node.logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
             self.state = state
         case .domain(let domain, let state):
-            host.logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
+            node.logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
             domains[domain] = state
         case .interfaces(let addresses):
-            host.transport.setOwnNetworks(addresses.map { (prefix: $0.address, length: $0.prefixLength) })
+            node.transport.setOwnNetworks(addresses.map { (prefix: $0.address, length: $0.prefixLength) })
         case .woke, .appeared, .withdrawn, .resolved, .resolveFailed: break
         }
-        apply(.discovery(event), host)
+        apply(.discovery(event), node)
     }
 
-    /// Passes one input to the directory and carries out its outputs.
-    func apply(_ input: PeerDirectory.Input, _ host: isolated some PeersHost) {
-        let outputs = directory.handle(input, now: host.clocks.now)
+    /// Passes one input to the directory and executes its outputs.
+    func apply(_ input: PeerDirectory.Input, _ node: isolated Node) {
+        let outputs = directory.handle(input, now: node.clocks.now)
         for output in outputs {
             switch output {
-            case .probe(let probe, let endpoints, let expecting): dial(probe, endpoints, expecting: expecting, host)
-            case .check(let probe, let endpoints, let expecting): check(probe, endpoints, expecting: expecting, host)
+            case .probe(let probe, let endpoints, let expecting): dial(probe, endpoints, expecting: expecting, node)
+            case .check(let probe, let endpoints, let expecting): check(probe, endpoints, expecting: expecting, node)
             case .openResolver(let record): backend?.resolve(record, open: true)
             case .closeResolver(let record): backend?.resolve(record, open: false)
-            case .changed(let event): host.changed(event)
-            case .listingChanged: host.watchers.notify()
+            case .changed(let event): node.changed(event)
+            case .listingChanged: node.watchers.notify()
             }
         }
-        timer.set(directory.nextDeadline, host) { $0.finder.apply(.tick, $0) }
+        timer.set(directory.nextDeadline, node) { $0.finder.apply(.tick, $0) }
     }
 
     // MARK: Probes
 
-    /// A dial up to Hello. The session stays where the peer proves itself.
+    /// Dials up to the Hello. The session is kept if the peer proves its identity.
     private func dial(
-        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, isSecond: Bool = false, _ host: isolated some PeersHost
+        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, isSecond: Bool = false, _ node: isolated Node
     ) {
-        dial(probe, endpoints, expecting: expecting, host) { host, report, reached in
-            guard host.finder.probes[probe] != nil, !host.isStopping else { return report.connection?.abort() ?? () }
+        dial(probe, endpoints, expecting: expecting, node) { node, report, reached in
+            guard node.finder.probes[probe] != nil, !node.isStopping else { return report.connection?.abort() ?? () }
             if let connection = report.connection {
-                // Ends when Hello was checked, or the session ended before.
-                host.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
+                // The probe ends with the session's Hello, or with its end.
+                node.begin(connection, reached.map { SessionDial(endpoint: $0, probe: probe, expected: expecting) })
             } else if !isSecond, case .closed? = report.summary {
-                // A process that is being ended closes its sessions before the port it listens on: a moment later it refuses.
-                host.eventLoop.scheduleTask(in: DiscoveryDriver.portClosing) { [weak host] in
-                    host?.assumeIsolated { host in
-                        guard host.finder.probes[probe] != nil else { return }
-                        host.finder.dial(probe, endpoints, expecting: expecting, isSecond: true, host)
+                // A process that is terminating closes its connections before its listening socket. A second dial is refused then.
+                node.eventLoop.scheduleTask(in: DiscoveryDriver.portClosing) { [weak node] in
+                    node?.assumeIsolated { node in
+                        guard node.finder.probes[probe] != nil else { return }
+                        node.finder.dial(probe, endpoints, expecting: expecting, isSecond: true, node)
                     }
                 }
             } else {
-                host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host)
+                node.finder.endProbe(probe, node.finder.result(report, of: endpoints), node)
             }
         }
     }
 
-    /// A dial up to the end of the handshake, where the key is proven.
-    private func check(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID, _ host: isolated some PeersHost) {
-        dial(probe, endpoints, expecting: expecting, host) { host, report, reached in
+    /// Dials up to the end of the TLS handshake, which proves the key.
+    private func check(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID, _ node: isolated Node) {
+        dial(probe, endpoints, expecting: expecting, node) { node, report, reached in
             report.connection?.close()
-            guard let reached else { return host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host) }
-            host.finder.endProbe(probe, .reached(reached), host)
-            host.known.rememberPlaces(of: expecting, host)
+            guard let reached else { return node.finder.endProbe(probe, node.finder.result(report, of: endpoints), node) }
+            node.finder.endProbe(probe, .reached(reached), node)
+            node.known.rememberPlaces(of: expecting, node)
         }
     }
 
-    /// - Parameter then: is told which of the endpoints was reached, if any.
-    private func dial<Host: PeersHost>(
-        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, _ host: isolated Host,
-        then: @escaping @Sendable (isolated Host, DialReport, _ reached: Endpoint?) -> Void
+    /// - Parameter then: called with the endpoint that was reached, if any.
+    private func dial(
+        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, _ node: isolated Node,
+        then: @escaping @Sendable (isolated Node, DialReport, _ reached: Endpoint?) -> Void
     ) {
-        guard !host.isStopping else { return }
-        let dial = host.transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
+        guard !node.isStopping else { return }
+        let dial = node.transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
         probes[probe] = dial
-        dial.report.whenSuccess { [weak host] report in
-            host?.assumeIsolated { host in then(host, report, endpoints.first { DialTarget($0) == report.connection?.target }) }
+        dial.report.whenSuccess { [weak node] report in
+            node?.assumeIsolated { node in then(node, report, endpoints.first { DialTarget($0) == report.connection?.target }) }
         }
     }
 
-    private func endProbe(_ probe: ProbeID, _ result: ProbeResult, _ host: isolated some PeersHost) {
+    private func endProbe(_ probe: ProbeID, _ result: ProbeResult, _ node: isolated Node) {
         guard probes.removeValue(forKey: probe) != nil else { return }
-        host.metrics.probed(result)
-        apply(.probeEnded(probe, result), host)
-        host.wakeWaiters()
+        node.metrics.probed(result)
+        apply(.probeEnded(probe, result), node)
+        node.wakeWaiters()
     }
 
     /// A dialled peer said Hello.
-    func proved(_ peer: PeerID, _ boot: BootNonce, by dialled: Dialled, _ host: isolated some PeersHost) {
-        if let probe = dialled.probe { endProbe(probe, .proved(peer, boot, dialled.endpoint), host) }
+    func proved(_ peer: PeerID, _ boot: BootNonce, by dialled: SessionDial, _ node: isolated Node) {
+        if let probe = dialled.probe { endProbe(probe, .proved(peer, boot, dialled.endpoint), node) }
     }
 
-    func sessionEnded(_ session: PeerSession, _ end: Session.End, _ host: isolated some PeersHost) {
-        if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, result(session, dialled, end: end), host) }
+    func sessionEnded(_ session: PeerSession, _ end: Session.End, _ node: isolated Node) {
+        if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, result(session, dialled, end: end), node) }
         if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
-            apply(.ownIdentityElsewhere(boot), host)
+            apply(.ownIdentityElsewhere(boot), node)
         }
     }
 
@@ -164,7 +150,7 @@ final class DiscoveryDriver {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            // Without a Hello it is unknown which start answered: if another machine has this identity, its own announcements tell.
+            // Without a Hello the boot nonce is unknown. If another machine has this identity, its announcements show that.
             return other == own ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {
@@ -175,12 +161,12 @@ final class DiscoveryDriver {
         }
     }
 
-    private func result(_ session: PeerSession, _ dialled: Dialled, end: Session.End) -> ProbeResult {
+    private func result(_ session: PeerSession, _ dialled: SessionDial, end: Session.End) -> ProbeResult {
         let proven = session.connection.peerFingerprint?.peerID
         switch end {
         case .own(.`self`): return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .own(.conflict): return .ownIdentity(sameBoot: false, dialled.endpoint)
-        // Only a peer that proved this node's key can be this node, or its clone.
+        // Only a peer that proved this node's key can be this node or a clone.
         case .peer(.`self`, _) where proven == own: return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .peer(.conflict, _) where proven == own: return .ownIdentity(sameBoot: false, dialled.endpoint)
         case .own(.identityMismatch):
@@ -214,7 +200,6 @@ extension BackendState {
 }
 
 extension SessionEnd {
-    /// The directory's term for an end of a session.
     init(_ end: Session.End) {
         self =
             switch end {

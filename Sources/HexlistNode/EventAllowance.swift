@@ -1,7 +1,6 @@
 import HexlistModel
 
-/// Limits the events that peers may cause. The log is the user's: events that others cause as often as they like are recorded up to a
-/// number per minute and per day; the rest is counted, and one event a minute tells how many were omitted.
+/// Rate limits for events that peers cause, per minute and per day. Events beyond are counted and reported by one event per minute.
 ///
 /// A state machine without a clock; `nextDeadline` is the instant at which `takeDue` has something to return.
 struct EventAllowance: Sendable {
@@ -9,19 +8,18 @@ struct EventAllowance: Sendable {
 
     /// A cause of events that are counted together.
     enum Source: Hashable, Sendable {
-        /// Everything that strangers and announcements cause: a key and a name cost nothing.
+        /// Strangers and announcements, together, because anyone can create any number of keys and names.
         case strangers
         case alerts(of: PeerID)
-        /// A trusted peer's coming and going, and events about its identity and, caused by it, about this machine's.
+        /// A trusted peer that comes or goes, and identity conflicts that it has or reports.
         case comings(of: PeerID)
-        /// Announcements with a trusted peer's UUID where another key answers. Counted separately, so that the user has been told of
-        /// whoever exceeds the limit.
+        /// Announcements with a trusted peer's UUID at which another key answers. Counted separately, so that the first ones are always recorded.
         case impostors(of: PeerID)
         /// Files that a trusted peer fetched.
         case fetches(of: PeerID)
     }
 
-    struct Omission: Equatable, Sendable {
+    struct OmittedEvents: Equatable, Sendable {
         var source: Source
         var count: Int
     }
@@ -68,15 +66,15 @@ struct EventAllowance: Sendable {
     }
 
     /// Takes the omissions of minutes that are over; each is returned once.
-    mutating func takeDue(now: Instant) -> [Omission] { takeOmissions { now - $0.minute >= Self.minute } }
+    mutating func takeDue(now: Instant) -> [OmittedEvents] { takeOmittedEvents { now - $0.minute >= Self.minute } }
 
     /// Takes all omissions so far.
-    mutating func takeAll() -> [Omission] { takeOmissions { _ in true } }
+    mutating func takeAll() -> [OmittedEvents] { takeOmittedEvents { _ in true } }
 
-    private mutating func takeOmissions(where isDue: (Count) -> Bool) -> [Omission] {
+    private mutating func takeOmittedEvents(where isDue: (Count) -> Bool) -> [OmittedEvents] {
         let due = counts.filter { $0.value.omitted > 0 && isDue($0.value) }
         for source in due.keys { counts[source]?.omitted = 0 }
-        return due.map { Omission(source: $0.key, count: $0.value.omitted) }.sorted { $0.count > $1.count }
+        return due.map { OmittedEvents(source: $0.key, count: $0.value.omitted) }.sorted { $0.count > $1.count }
     }
 
     /// The count of a source. A minute with omissions lasts until they are taken.

@@ -1,13 +1,12 @@
 import HexlistEventLoop
 
-/// Converts instants of the monotonic clock to times of day.
+/// Converts instants of the monotonic clock to wall-clock times.
 ///
-/// An instant always has the same time, so that reports can be compared with earlier ones: two clocks read one after another would differ
-/// by a millisecond each time. All times move only when the wall clock was set.
+/// The offset is fixed, so that an instant has the same time in every report; it changes only when the wall clock is set.
 struct MonotonicToWallClock: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// The milliseconds by which the clocks may drift apart by themselves.
+    /// Milliseconds by which the two clocks may drift apart before the offset changes.
     private static let tolerance: Int64 = 500
 
     private var wall: Int64
@@ -16,7 +15,7 @@ struct MonotonicToWallClock: Sendable {
     /// - Parameter wall: the milliseconds since 1970 at `steady`.
     init(wall: Int64, steady: Instant) { (self.wall, self.steady) = (wall, steady) }
 
-    /// Compares with a new reading of both clocks.
+    /// Updates the offset if the wall clock was set.
     mutating func look(wall: Int64, steady: Instant) {
         if abs(wall - milliseconds(of: steady)) > Self.tolerance { self = MonotonicToWallClock(wall: wall, steady: steady) }
     }

@@ -7,16 +7,19 @@ import HexlistTransport
 import NIOCore
 
 // Peers that are there, and dials to them for work of this machine.
-extension Node: LinkHost {
+extension Node: InvitationsHost {
     /// Whether a session with the peer has work, so that it is not ended as idle.
     func hasWork(for peer: PeerID?) -> Bool {
         guard let peer else { return false }
-        return deliver { deliveries, _ in deliveries.hasWork(for: peer) } || pairing.desk.concerns(peer) || transfers.hasWork(for: peer)
+        return deliver { deliveries, _ in deliveries.hasWork(for: peer) } || pairingDriver.desk.concerns(peer)
+            || transfers.hasWork(for: peer)
     }
 
     func isInConflict(with peer: PeerID) -> Bool { finder.directory.isInConflict(peer) || finder.directory.isInConflict(id) }
 
-    func isUndecided(_ peer: PeerID) -> Bool { duplicates.isUndecided(peer) || links[peer]?.hasSeveralStarts ?? false }
+    func isUndecided(_ peer: PeerID) -> Bool { duplicates.isUndecided(peer) || links[peer]?.hasSeveralBoots ?? false }
+
+    func isQuarantined(_ peer: PeerID) -> Bool { deliver { $0.isHeld(peer, $1) } }
 
     func isVerified(_ peer: PeerID) -> Bool { finder.directory.isVerified(peer) }
 
@@ -36,7 +39,7 @@ extension Node: LinkHost {
                 }
                 if let connection = report.connection {
                     let reached = endpoints.first { DialTarget($0) == connection.target }
-                    node.begin(connection, reached.map { Dialled(endpoint: $0, probe: nil, expected: peer) })
+                    node.begin(connection, reached.map { SessionDial(endpoint: $0, probe: nil, expected: peer) })
                 }
                 completion(node, report.connection != nil)
             }

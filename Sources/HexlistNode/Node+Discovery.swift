@@ -28,8 +28,8 @@ extension Node {
         case .down(let peer):
             invitations.peerLeft(peer, self)
             events.record(.peerDown, peer: peer, from: comings(of: peer), self)
-        case .conflict(let peer): conflictBegan(peer)
-        case .conflictEnded(let peer): conflictEnded(peer)
+        case .conflict(let peer): conflicts.began(with: peer, self)
+        case .conflictEnded(let peer): conflicts.ended(with: peer, self)
         case .ghost(let ghost):
             events.record(
                 .peerGhost, peer: ghost.peer, data: ["name": ghost.name, "reason": ghost.reason.rawValue, "why": ghost.why],

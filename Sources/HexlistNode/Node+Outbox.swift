@@ -30,18 +30,4 @@ extension Node {
         guard let peer = session.peer else { return }
         deliver { $0.settled(rows, by: session, to: peer, $1) }
     }
-
-    /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
-    func recipients(_ peers: [PeerID]) throws -> [ContactInfo] {
-        guard !peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
-        guard !peers.contains(id) else { throw HexlistError(.badRequest, "That is this machine itself.") }
-        return try peers.map { peer in
-            guard let view = view(of: peer, comparing: false) else { throw Node.unknown(peer) }
-            guard view.trust != .blocked else {
-                throw HexlistError(
-                    .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
-            }
-            return sighting(peer, view)
-        }
-    }
 }

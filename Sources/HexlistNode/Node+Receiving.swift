@@ -6,12 +6,12 @@ import HexlistSession
 import HexlistStore
 import HexlistWire
 
-// The way of a hex from a session into the store, and the answer back. Nothing is answered before the transaction is durable.
 extension Node {
-    func keep(_ batch: [IncomingHex], from session: PeerSession) {
+    /// Stores received hexes and reports the results to the session. No hex is confirmed before its transaction is durable.
+    func receive(_ batch: [IncomingHex], from session: PeerSession) {
         guard !finder.directory.isInConflict(id) else {
-            // Which of the two machines its sender means, nobody can know.
-            let refusal = DeliveryResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)
+            let refusal = DeliveryResult.refused(
+                .notAccepting, message: IdentityConflicts.ownConflictMessage, retryAfter: IdentityConflicts.ownConflictRetry)
             return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
         }
         let sender = sender(of: session)
@@ -19,7 +19,7 @@ extension Node {
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = clocks.milliseconds
-        let takings = invitations.takings
+        let epoch = invitations.capacityEpoch
         let takesNothing = known[sender.peer]?.receive == .nothing
         let began = clocks.now
         store.receive(batch, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) { [self] result in
@@ -34,7 +34,7 @@ extension Node {
             metrics.received(results)
             onLoop { node in
                 session.batchCompleted(results)
-                node.invitations.refused(results, of: session, decidedAt: takings, node)
+                node.invitations.refused(results, of: session, decidedAt: epoch, node)
                 if node.known[sender.peer]?.fetchLimit != nil { node.transfers.fetchAutomatically(from: sender.peer) }
             }
         }

@@ -9,7 +9,6 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// Sessions as they come and go.
 extension Node {
     func accepted(_ connection: PeerConnection) {
         guard !isStopping else { return connection.abort() }
@@ -17,7 +16,7 @@ extension Node {
     }
 
     @discardableResult
-    func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession {
+    func begin(_ connection: PeerConnection, _ dialled: SessionDial?) -> PeerSession {
         let isTrusted = known.trust(of: connection.peerFingerprint) == .trusted
         let session = PeerSession(
             connection, hello: hello(trusted: isTrusted), expected: dialled?.expected, isTrusted: isTrusted, in: sessions,
@@ -41,34 +40,33 @@ extension Node {
 
     // MARK: Hiding
 
-    /// Whether this machine hides and no person here asked for a session with this peer: neither trusted, nor somebody to pair with.
-    /// One that this side dialled for a person (`doctor`, `pair`, a hex that waits) is asked for.
+    /// Whether this machine hides and its user did not request this session: the peer is neither trusted nor invited to pair, and was not
+    /// dialled for the user (`doctor`, `pair`, a queued hex).
     private func isUninvited(_ session: PeerSession) -> Bool {
         guard !configuration.announce else { return false }
         let key = session.connection.peerFingerprint
-        if let key, known.trust(of: key) == .trusted || pairing.desk.invites(key.peerID, now: clocks.now) { return false }
+        if let key, known.trust(of: key) == .trusted || pairingDriver.desk.invites(key.peerID, now: clocks.now) { return false }
         return session.dialled.map { $0.probe != nil } ?? true
     }
 
-    /// A stranger's session that nobody asks for ends (`announce: false`): after its Hello, after a pairing, or at once where this machine
-    /// begins to hide.
+    /// Ends uninvited sessions (`announce: false`), after a Hello, a pairing or a change of the configuration.
     func endUninvited() {
         guard !configuration.announce else { return }
-        // A dialled session shows with its Hello who it is.
+        // The peer of a dialled session is known after its Hello.
         for session in sessions.values where session.dialled == nil || session.machine.isOpen {
             guard !session.machine.isClosed, isUninvited(session) else { continue }
             session.act { $0.end(.idle, text: Node.hidingText, &$1) }
         }
     }
 
-    /// Follows the code of a Bye.
+    /// The text of the Bye that ends uninvited sessions.
     static let hidingText = "Only peers that are trusted here are talked to."
 
     // MARK: Opened
 
     func sessionOpened(_ session: PeerSession, hello: Hello, version: String) {
         guard let fingerprint = session.connection.peerFingerprint, let peer = session.peer, let peerBoot = hello.boot else {
-            return  // plain TCP: its UUID is a claim and proves nothing
+            return  // plain TCP: the UUID is not proven
         }
         guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         known.proved(peer, fingerprint, listed: Set(finder.directory.listing().compactMap(\.peer)))
@@ -81,7 +79,7 @@ extension Node {
                 "address": "\(session.connection.remoteAddress)",
             ])
         known.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
-        // The address from which the peer dialled does not tell where it can be dialled; it is shown.
+        // The source address of an inbound session is shown, but cannot be dialled.
         let info = SessionInfo(
             peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? session.source,
             address: session.addressBehindName)
@@ -95,19 +93,19 @@ extension Node {
             session.act { $0.end(.conflict, &$1) }
             return
         }
-        if conflictWitnesses.contains(peer) { awaitWitness(session, peer) }
-        // The newer one is used at once; each older one has to show that it still lives.
+        conflicts.sessionOpened(session, with: peer, self)
+        // The newest session is used at once. Older ones are challenged to prove that they are alive.
         deliver { deliveries, _ in deliveries.connected(session, to: peer, start: peerBoot) }
         duplicates.endSurplus(of: fingerprint, newest: session, self)
         for other in older where !other.machine.isClosed { duplicates.challenge(other, against: session) }
         guard !session.machine.isClosed else { return }
         deliver { $0.pump(session, to: peer, $1) }
         if hello.servesFiles { transfers.peerCame(peer) }
-        pairing.sessionsChanged(of: peer, self)
+        pairingDriver.sessionsChanged(of: peer, self)
         if invitations.take(peer) { tellHello(session, always: true) }
     }
 
-    /// Strangers do not fill the log.
+    /// The log level for sessions of a key; lower for strangers, who could fill the log.
     private func logLevel(of key: Fingerprint?) -> Logger.Level { known.trust(of: key) == .trusted ? .info : .debug }
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
@@ -120,7 +118,7 @@ extension Node {
         notifyWatchers()
     }
 
-    /// A foreign program that says no Hello: its frames count, nothing else of it does.
+    /// Handles a session of a foreign program that sends no Hello. It may send hexes and receives receipts only.
     func legacySender(_ session: PeerSession) {
         guard let fingerprint = session.connection.peerFingerprint else { return }
         guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
@@ -135,25 +133,47 @@ extension Node {
         guard let (peer, greetedAt) = session.greeting, let link = links[peer] else { return }
         let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
         let text = PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes)
-        guard isTrusted || !link.alertRecorded,
+        guard isTrusted || !link.hasRecordedAlert,
             alerts.isNews(text, from: peer, on: session.connection.id, greetedAt: greetedAt, now: clocks.now)
         else { return }
-        links[peer]?.alertRecorded = true
+        links[peer]?.hasRecordedAlert = true
         events.record(
             .alertReceived, peer: peer, data: ["message": text, "trusted": isTrusted ? "true" : "false"],
             from: isTrusted ? .alerts(of: peer) : .strangers, self)
     }
 
-    /// Bytes of an alert that are recorded: of a stranger's a line.
+    /// Maximum recorded bytes of an alert.
     static let alertBytes = ProtocolLimits.messageBytes
     static let strangerAlertBytes = 160
 
-    /// Tells the peer the room and the name it now has here.
-    /// - Parameter always: also where it has heard both.
+    /// Sends a Hello with the current name and the peer's frame limit, if either changed.
+    /// - Parameter always: whether to send it without a change too.
     func tellHello(_ session: PeerSession, always: Bool = false) {
         guard session.peer != nil, session.connection.isTLS else { return }
         let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
         session.sayHello(hello(trusted: isTrusted), isTrusted: isTrusted, always: always)
+    }
+
+    /// Dials a peer back that asks for it, if it is trusted, and at the address of its session only. Requests that come too soon are not
+    /// answered, so that a peer that does not read cannot make anything grow.
+    func answerDialBack(_ request: DialBack, _ session: PeerSession) {
+        guard let peer = session.peer, let link = links[peer], !isStopping else { return }
+        let now = clocks.now
+        if let last = link.lastDialBack, now - last < dialBacks.pause { return }
+        links[peer]?.lastDialBack = now
+        guard known.trust(of: session.connection.peerFingerprint) == .trusted else {
+            return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
+        }
+        guard dialBacks.begin() else { return }
+        let target = DialTarget(host: session.connection.remoteAddress, port: request.port)
+        transport.dial([target], expecting: peer).report.whenSuccess { [weak self] report in
+            report.connection?.abort()
+            self?.assumeIsolated { node in
+                node.dialBacks.ended()
+                let answer = DialBack.Answer(token: request.token, result: DialBack.Result(report))
+                session.act { $0.answerDialBack(answer, &$1) }
+            }
+        }
     }
 
     // MARK: Ended
@@ -170,7 +190,7 @@ extension Node {
         logger.log(
             level: logLevel(of: session.connection.peerFingerprint), "session ended",
             metadata: ["peer.id": "\(peer)", "reason": "\(end.text)"])
-        conflictTold(by: peer, end)
+        conflicts.sessionEnded(with: peer, end, self)
         if let greetedAt = session.greeting?.at { alerts.sessionEnded(of: peer, greetedAt: greetedAt, now: clocks.now) }
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }
         if !finder.directory.holds(peer) {
@@ -181,12 +201,12 @@ extension Node {
         links[peer]?.sessions.remove(at: index)
         let others = links[peer]?.sessions ?? []
         if others.isEmpty {
-            links[peer]?.alertRecorded = false
+            links[peer]?.hasRecordedAlert = false
             transfers.peerWent(peer)
             known.rememberSeen(peer, self)
         }
         duplicates.challengeAgain(others.filter { !$0.machine.isClosed })
-        pairing.sessionEnded(session, peer, self)
+        pairingDriver.sessionEnded(session, peer, self)
         deliver { $0.ended(session, to: peer, CourierEnd(end, closedByPeer: closedByPeer), $1) }
     }
 }

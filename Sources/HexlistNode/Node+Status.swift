@@ -10,7 +10,7 @@ extension Node {
         return NodeStatus(
             uuid: id, fingerprint: identity.fingerprint, name: configuration.name, isAnnounced: configuration.announce, port: port,
             boot: boot,
-            discovery: DiscoveryStatus(state: backend?.state ?? .starting, message: backend?.message), conflict: conflictText,
+            discovery: DiscoveryStatus(state: backend?.state ?? .starting, message: backend?.message), conflict: conflicts.message(self),
             domains: finder.domains.sorted { $0.key < $1.key }.map(DomainStatus.init),
             peers: rows.count { $0.state == .verified }, ghosts: rows.count(where: \.isOddGhost))
     }

@@ -11,10 +11,10 @@ public import Logging
 public import NIOCore
 import HexlistWire
 
-/// A peer of the network: it is found, receives, stores and delivers. Knows no HTTP and no command line.
+/// A peer in the network: announces itself, accepts and dials sessions, stores received hexes and delivers the outbox.
 ///
-/// The actor's executor is the event loop of its connections, so a frame reaches the state it changes without a hop; slow work (SQLite,
-/// DNS-SD) runs on threads of its own and comes back to the loop.
+/// The actor's executor is the event loop of its connections, so that frames are handled without a thread hop. Blocking work (SQLite,
+/// DNS-SD) runs on other threads.
 ///
 /// Most of its properties are the owners of its state (Docs/Architecture.md, "The node and its owners"). Its own state is the
 /// configuration, the port, and whether it drains or stops.
@@ -39,13 +39,12 @@ public actor Node {
     let duplicates: DuplicateChallenges
     let invitations = Invitations()
     var dialBacks = DialBackLimits()
-    let pairing: PairingDriver
+    let pairingDriver: PairingDriver
     let maintenance = Maintenance()
     let events: EventRecorder
-    /// The sessions with each peer.
+    /// The open sessions of each peer.
     var links: [PeerID: PeerSessions] = [:]
-    /// Trusted peers that ended a session because another machine proves this one's identity to them.
-    var conflictWitnesses: Set<PeerID> = []
+    let conflicts = IdentityConflicts()
     var alerts = AlertRepetitions()
     public nonisolated let outbox: Outbox
     /// Files between this machine and its peers.
@@ -57,12 +56,11 @@ public actor Node {
     public nonisolated var id: PeerID { identity.peerID }
 
     /// - Parameters:
-    ///   - discovery: `nil` for a node that knows only static and last-known peers.
-    ///   - remotes: services that are neither this machine's nor a peer's; `nil` for none.
-    ///   - eventLoop: everything of the node runs on it.
-    ///   - clocks: other ones than the system's are for tests.
-    ///   - metrics: counts and measures what it does.
-    /// - Throws: `HexlistError` when TLS cannot be set up with this identity.
+    ///   - discovery: `nil` for a node that dials only static and last-known peers.
+    ///   - remotes: file services other than shares of this machine and of peers; `nil` for none.
+    ///   - eventLoop: the executor of the node.
+    ///   - clocks: clocks other than the system's are for tests.
+    /// - Throws: `HexlistError` if TLS cannot be set up with this identity.
     public init(
         configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,
         remotes: (any ContentServices)? = nil, eventLoop: any EventLoop, clocks: Clocks = .system,
@@ -88,9 +86,9 @@ public actor Node {
         finder = DiscoveryDriver(
             PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop, clocks
         )
-        pairing = PairingDriver(own: identity.fingerprint, on: eventLoop, clocks)
+        pairingDriver = PairingDriver(own: identity.fingerprint, on: eventLoop, clocks)
         transport = try PeerTransport(
-            identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
+            identity: identity, eventLoop: eventLoop, limits: TransportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
         outbox = Outbox(
             store, configuration, on: eventLoop, clocks, watchers: watchers, metrics: metrics,
@@ -102,21 +100,10 @@ public actor Node {
         host.node = self
     }
 
-    static func transportLimits(_ configuration: NodeConfiguration) -> TransportLimits {
-        var limits = TransportLimits()
-        limits.connections = configuration.limits.connections
-        limits.perAddress = configuration.limits.connectionsPerAddress
-        limits.unidentified = configuration.limits.connectionsUnidentified
-        limits.reserved = configuration.limits.connectionsReserved
-        limits.handshakeSeconds = configuration.limits.handshakeSeconds
-        limits.handshakesPerSecond = configuration.limits.handshakesPerSecond
-        return limits.fitting(descriptors: Descriptors.limit)
-    }
+    // MARK: Life cycle
 
-    // MARK: Life
-
-    /// Binds the port, announces itself, browses, and dials the peers it remembers.
-    /// - Throws: `HexlistError` `portInUse` where a configured port is taken, `storeUnusable` where the store cannot be read.
+    /// Binds the port, announces this machine, browses for peers, and dials static and trusted peers.
+    /// - Throws: `HexlistError` `portInUse` if the configured port is in use, `storeUnusable` if the store cannot be read.
     public func start() async throws {
         outbox.connect(to: self)
         store.observe { [weak self] change in self?.storeChanged(change) }
@@ -124,7 +111,7 @@ public actor Node {
         known.set(records, self)
         await transfers.serve()
         port = try await listen()
-        let connections = Node.transportLimits(configuration).connections
+        let connections = TransportLimits(configuration).connections
         if connections < configuration.limits.connections {
             logger.warning(
                 "fewer connections than configured: the system allows few open files",
@@ -144,7 +131,7 @@ public actor Node {
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
 
-    /// The configured port, or the one used before, or 24391, or one the system chooses; the choice is kept.
+    /// Binds the configured port. Without one, binds the port used before, or 24391, or one the system chooses, and stores the choice.
     private func listen() async throws -> Int {
         let onAccept: @Sendable (PeerConnection) -> Void = { [weak self] connection in
             guard let self else { return connection.abort() }
@@ -174,11 +161,11 @@ public actor Node {
         return chosen
     }
 
-    /// Goodbye on the network, `Bye` `shutdown` on every session, then a bounded wait for what is being stored.
+    /// Withdraws the announcement, ends every session with `Bye` `shutdown`, and waits up to 1 s for pending writes.
     public func stop() async {
         isStopping = true
         await outbox.stop()
-        await pairing.stop(self)
+        await pairingDriver.stop(self)
         maintenance.stop()
         sessions.stop()
         known.stop()
@@ -187,13 +174,13 @@ public actor Node {
         await transfers.stop()
         await transport.shutdown()
         events.stop(self)
-        await outbox.finishWriting(within: .seconds(1))  // what it answers comes back to the loop
+        await outbox.finishWriting(within: .seconds(1))
         wakeWaiters()
         watchers.finish()
         logger.info("node stopped")
     }
 
-    /// Applies what can change while it runs: name, announce, receiveFrom, peers, limits.
+    /// Applies the settings that can change at run time: name, announce, receiveFrom, peers, limits, cache size.
     public func reconfigure(_ configuration: NodeConfiguration) async {
         let old = self.configuration
         self.configuration.name = configuration.name
@@ -203,7 +190,7 @@ public actor Node {
         self.configuration.limits = configuration.limits
         (self.configuration.files.cacheBytes, self.configuration.files.cacheDays) =
             (configuration.files.cacheBytes, configuration.files.cacheDays)
-        transport.setLimits(Node.transportLimits(configuration))
+        transport.setLimits(TransportLimits(configuration))
         transfers.reconfigure(TransfersConfiguration(self.configuration))
         if configuration.peers != old.peers {
             finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
@@ -218,7 +205,7 @@ public actor Node {
         notifyWatchers()
     }
 
-    /// `nil` while this machine hides.
+    /// The DNS-SD announcement of this machine; `nil` while it hides.
     func announcement() -> ServiceAnnouncement? {
         guard configuration.announce else { return nil }
         return ServiceAnnouncement(displayName: configuration.name, peer: id, boot: boot, port: UInt16(clamping: port))
@@ -230,16 +217,21 @@ public actor Node {
         transfers.tidy()
     }
 
+    /// Runs `work` isolated to the node, for callers outside that need several of its members.
+    nonisolated func perform<Value: Sendable>(_ work: @Sendable (isolated Node) async throws -> Value) async rethrows -> Value {
+        try await work(self)
+    }
+
     // MARK: Watching
 
-    /// A stream with an element for each change of the peers or the event log; only the newest is buffered. Ends when the node stops.
+    /// A stream with an element after each change of peers or events. Changes are coalesced. Ends when the node stops.
     public nonisolated func changes() -> AsyncStream<Void> { watchers.changes() }
 
     nonisolated func notifyWatchers() { watchers.notify() }
 
-    /// What follows from a commit of the store, whoever asked for it. Any thread.
+    /// Handles a commit of the store. Any thread.
     nonisolated func storeChanged(_ change: StoreChange) {
-        // An event tells of a peer as it is known: a change of peers is told once it is read.
+        // A change of peers is reported after the registry has read it, because watchers list peers from there.
         if !change.contains(.peers) { notifyWatchers() }
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
@@ -254,7 +246,7 @@ public actor Node {
         }
     }
 
-    /// The converter of instants of the monotonic clock, for display.
+    /// Converts instants of the monotonic clock for display.
     func times() -> MonotonicToWallClock {
         wallTimes.look(wall: clocks.milliseconds, steady: clocks.now)
         return wallTimes
@@ -262,10 +254,15 @@ public actor Node {
 
 }
 
-extension Node: InvitationsHost, MaintenanceHost, PairingHost {
-    func session(_ key: ObjectIdentifier) -> PeerSession? { sessions[key] }
-    func trust(_ peer: PeerID, by key: Fingerprint, name: String?) async throws {
-        _ = try await setTrust(peer, .trusted, proven: key, name: name)
+extension TransportLimits {
+    init(_ configuration: NodeConfiguration) {
+        var limits = TransportLimits()
+        limits.connections = configuration.limits.connections
+        limits.perAddress = configuration.limits.connectionsPerAddress
+        limits.unidentified = configuration.limits.connectionsUnidentified
+        limits.reserved = configuration.limits.connectionsReserved
+        limits.handshakeSeconds = configuration.limits.handshakeSeconds
+        limits.handshakesPerSecond = configuration.limits.handshakesPerSecond
+        self = limits.fitting(descriptors: Descriptors.limit)
     }
-    var sessionAddresses: [PeerID: String] { links.compactMapValues { $0.sending?.connection.remoteAddress } }
 }

@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// A peer that the user named by its address, which is dialled wherever it is and on whatever port.
+/// A peer that is configured by its address.
 public struct StaticPeer: Sendable, Hashable {
     /// A host name or a numeric address (IPv6 without brackets).
     public var host: String
@@ -18,12 +18,12 @@ public struct NodeConfiguration: Sendable {
     public var name: String
     /// The numeric addresses to listen on; empty for all interfaces.
     public var listen: [String] = []
-    /// A fixed port; `nil` for 24391 or one chosen once and kept; 0 for one the system chooses each time.
+    /// A fixed port; `nil` for 24391, or another one that is chosen once and stored; 0 for one that the system chooses at each start.
     public var port: Int?
     /// Whether plain TCP is accepted on the same port (`transport: tls+plain`).
     public var acceptsPlain = false
-    /// Whether this machine is announced. A machine that hides is seen by nobody, asks no stranger by itself, and talks to a stranger only
-    /// if the user asks for it.
+    /// Whether this machine is announced. A machine that hides does not probe strangers, and opens sessions with strangers only at the user's
+    /// request.
     public var announce = true
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
@@ -37,31 +37,31 @@ public struct NodeConfiguration: Sendable {
 
     /// The keys `limits.…` of the configuration.
     public struct Limits: Sendable, Equatable {
-        /// The most bytes of one frame from a trusted peer, at least 1 MiB.
+        /// Maximum bytes of a frame from a trusted peer, at least 1 MiB.
         public var frameBytes = ProtocolLimits.trustedFrameBytes
-        /// The most bytes of one frame from a stranger.
+        /// Maximum bytes of a frame from a stranger.
         public var strangerFrameBytes = ProtocolLimits.strangerFrameBytes
         public var connections = 512
         public var connectionsPerAddress = 16
         public var connectionsUnidentified = 32
         public var connectionsReserved = 16
-        /// The time from the TCP connection to the end of the handshake, and to Hello.
+        /// Maximum time from the TCP connection to the end of the TLS handshake, and from there to the Hello.
         public var handshakeSeconds = 5
-        /// TLS handshakes begun for others per second; as many again for the last addresses of trusted peers.
+        /// Maximum inbound TLS handshakes per second, and as many again from the last addresses of trusted peers.
         public var handshakesPerSecond = 100
         public var strangerFramesPerSecond = ProtocolLimits.strangerFramesPerSecond
-        /// The frames per second of all strangers together.
+        /// Maximum frames per second of all strangers together.
         public var allStrangersFramesPerSecond = 10 * ProtocolLimits.strangerFramesPerSecond
-        /// The most inbound sessions of strangers at once. Each may hold an incomplete frame.
+        /// Maximum inbound sessions of strangers. Each may have an incomplete frame in memory.
         public var strangerSessions = 64
         public var heldHexesPerPeer = 20
         public var heldBytesPerPeer = 1 << 20
         public var heldHexes = 200
         public var heldBytes = 10 << 20
         public var heldDays = 7
-        /// The most hexes in the inbox; `nil` for no bound.
+        /// Maximum hexes in the inbox; `nil` for no limit.
         public var inboxHexes: Int?
-        /// The bytes that stay free on the store's disk.
+        /// The bytes that are kept free on the store's disk.
         public var diskReserveBytes = 64 << 20
 
         public init() {}
@@ -76,19 +76,19 @@ public struct NodeConfiguration: Sendable {
     }
 
     public struct Discovery: Sendable, Equatable {
-        /// The most announcements tracked.
+        /// Maximum number of tracked announcements.
         public var instances = 8_192
-        /// The most resolvers open at once; avahi-daemon refuses a client more than 1 024 objects.
+        /// Maximum number of open resolvers; avahi-daemon allows a client 1 024 objects.
         public var resolvers = 256
 
         public init() {}
     }
 
-    /// Files that are here under their digest.
+    /// The pool of fetched files.
     public struct Files: Sendable, Equatable {
-        /// The most bytes of the pool, with what is on its way there.
+        /// Maximum bytes of the pool, including transfers in progress.
         public var cacheBytes = 1 << 30
-        /// Days for which a file stays in the pool that nobody uses.
+        /// Days until an unused file is deleted from the pool.
         public var cacheDays = 30
         /// The folder of the pool; `nil` for one beside the store.
         public var cacheFolder: String?

@@ -7,16 +7,15 @@ public struct NodeFacts: Sendable {
     public var status: NodeStatus
     /// The addresses it listens on; empty for all interfaces.
     public var listen: [String]
-    /// The bytes that stay free on the store's disk.
+    /// The bytes that are kept free on the store's disk.
     public var diskReserveBytes: Int
     public var isIdentityElsewhere: Bool
-    /// The interfaces on which browsing shows the own announcement.
+    /// The interfaces on which this machine's own announcement is visible.
     public var announcements: [(interface: String, isIPv6: Bool)]
     public var staticPeers: [(address: StaticAddress, state: PeerDirectory.ConfiguredState)]
-    /// The peers that dialled their present session, with the address it comes from and its age; the latest first.
+    /// The peers whose current session is inbound, with its source address and age; the newest first.
     public var dialledIn: [(peer: PeerID, name: String, address: String, age: Duration)]
-    /// The trusted peers with a session that dial back on request, with the address of this machine that the session has. Behind NAT they
-    /// dial another one.
+    /// The trusted peers that support dial-back, with this machine's address on their session. Behind NAT they dial another one.
     public var mayDialBack: [(peer: PeerID, name: String, address: String)]
 }
 
@@ -26,47 +25,47 @@ public struct SessionFacts: Sendable {
     public var isDialledHere: Bool
     public var boot: BootNonce
     public var version: String
-    /// The most bytes of a frame that the peer takes from this machine: 1 MiB or more means that it trusts this machine.
+    /// Maximum bytes of a frame that the peer accepts from this machine; 1 MiB or more if it trusts this machine.
     public var maxFrameBytes: Int
     public var dialsBack: Bool
 }
 
-/// The facts of one session with a peer, and the answers to Pings on it, for `hexlist doctor`. The session may have ended since.
+/// The facts of a session and the result of Pings on it, for `hexlist doctor`. The session may have ended since.
 public struct SessionDiagnostics: Sendable {
     public var session: SessionFacts
     public var ping: PingOutcome
 }
 
-/// The result of reaching one address of a peer.
+/// The result of probing an address of a peer.
 public struct AddressProbeResult: Sendable {
     public var host: String
     public var port: Int
     public var tcp: Result<Duration, ReachFailure>
-    /// The handshake, with the expected identity; `nil` if TCP failed.
+    /// The TLS handshake with the expected identity; `nil` if TCP failed.
     public var tls: Result<Duration, ReachFailure>?
-    /// The peer that proved itself there.
+    /// The peer that proved its identity at the address.
     public var peer: PeerID?
 }
 
-/// The reason why an address was not reached.
+/// The reason why an address could not be reached.
 public struct ReachFailure: Error, Sendable, Equatable {
     public var text: String
-    /// Whether the machine is there, but nothing listens.
+    /// Whether the connection was refused: the machine is up, but nothing listens.
     public var isRefused = false
-    /// Whether something answered, but not the peer.
+    /// Whether another program or another peer answered.
     public var isOther = false
     /// Whether the peer ended the session because it blocks this machine.
     public var isBlocked = false
 }
 
-/// The result of a short Ping and of a padded one behind it.
+/// The result of a short Ping and then of a padded one.
 public enum PingOutcome: Sendable, Equatable {
     case answered(bytes: Int, after: Duration)
-    /// `bytes`: 0 where it was the short one.
+    /// `bytes` is the padding; 0 for the short Ping.
     case unanswered(bytes: Int)
-    /// The session ended before; the text is the reason. `isBlocked`: the peer blocks this machine.
+    /// The session ended for the reason in the text. `isBlocked`: the peer blocks this machine.
     case ended(String, isBlocked: Bool = false)
-    /// The session was being compared with others of the peer, again and again.
+    /// Sessions of the peer were being compared all the time.
     case notNow
 }
 

@@ -6,11 +6,11 @@ import HexlistSession
 import HexlistTransport
 import HexlistWire
 
-/// What a node counts and measures, by names of `MetricFamily`. Each instrument is made once; labels are words of enumerations, never peers.
+/// The counters and timers of a node, with the names of `MetricFamily`. Labels are values of enumerations, never peers.
 public struct NodeMetrics: Sendable {
-    private enum Received: String, CaseIterable { case stored, held, duplicate }
-    private enum Sent: String, CaseIterable { case stored, held, rejected, deferred }
-    private enum Probe: String, CaseIterable {
+    private enum ReceivedLabel: String, CaseIterable { case stored, held, duplicate }
+    private enum SentLabel: String, CaseIterable { case stored, held, rejected, deferred }
+    private enum ProbeLabel: String, CaseIterable {
         case proved, refused, failed
         case noAnswer = "no_answer"
         case otherIdentity = "other_identity"
@@ -18,16 +18,16 @@ public struct NodeMetrics: Sendable {
     }
 
     let transport: TransportMetrics
-    /// From handing received hexes to the store to their commit; once a batch.
+    /// The time to store a batch of received hexes, up to its commit.
     let receive: Timer
-    /// From sending a hex to its receipt, of one hex at a time for each peer.
+    /// The time from sending a hex to its receipt, measured for one hex at a time for each peer.
     let send: Timer
-    private let received: [Received: Counter]
+    private let received: [ReceivedLabel: Counter]
     private let refused: [RefusalCode: Counter]
-    private let sent: [Sent: Counter]
-    private let probes: [Probe: Counter]
+    private let sent: [SentLabel: Counter]
+    private let probes: [ProbeLabel: Counter]
 
-    /// - Parameter factory: makes the instruments; by itself nothing is measured.
+    /// - Parameter factory: creates the instruments; by default nothing is measured.
     public init(_ factory: any MetricsFactory = NOOPMetricsHandler.instance) {
         transport = TransportMetrics(factory)
         receive = Timer(label: "hexlist_receive_commit_seconds", factory: factory)
@@ -47,7 +47,7 @@ public struct NodeMetrics: Sendable {
             })
     }
 
-    /// Counts the hexes of a batch that were kept; refused ones are counted with their receipt.
+    /// Counts the accepted hexes of a batch. Refused ones are counted with their receipt.
     func received(_ results: [DeliveryResult]) {
         var (stored, held, duplicate) = (0, 0, 0)
         for result in results {
@@ -63,7 +63,7 @@ public struct NodeMetrics: Sendable {
         if duplicate > 0 { received[.duplicate]?.increment(by: duplicate) }
     }
 
-    /// Counts what a receipt refuses.
+    /// Counts the refusals of a receipt.
     func refused(in receipt: Receipt) {
         for rejection in receipt.rejected { refused[rejection.code]?.increment() }
     }
@@ -85,7 +85,7 @@ public struct NodeMetrics: Sendable {
     }
 
     func probed(_ result: ProbeResult) {
-        let word: Probe =
+        let word: ProbeLabel =
             switch result {
             case .proved, .reached: .proved
             case .refused: .refused
@@ -98,20 +98,21 @@ public struct NodeMetrics: Sendable {
     }
 }
 
-/// The state of a node as numbers, at one moment.
+/// The gauges of a node at one instant.
 public struct NodeGauges: Sendable {
-    /// Peers and ghosts, by state; every state is there.
+    /// The number of peers and ghosts in each state, including states without any.
     public var peers: [PeerView.State: Int]
     public var sessionsOfTrusted: Int
     public var sessionsOfOthers: Int
-    /// Whether peers are found by DNS-SD.
+    /// Whether DNS-SD discovery is running.
     public var isDiscovering: Bool
 }
 
 extension Node {
     public func gauges() async throws -> NodeGauges {
         var states = Dictionary(uniqueKeysWithValues: PeerView.State.allCases.map { ($0, 0) })
-        for peer in try await peers() { states[peer.state, default: 0] += 1 }
+        await known.reload(self)
+        for peer in peerList.views() { states[peer.state, default: 0] += 1 }
         let open = sessions.values.filter(\.machine.isOpen)
         let trusted = open.count(where: \.machine.isTrusted)
         return NodeGauges(

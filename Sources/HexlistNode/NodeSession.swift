@@ -4,33 +4,33 @@ package import HexlistSession
 import HexlistTransport
 import HexlistWire
 
-/// A dial that led to a session.
-struct Dialled: Sendable {
+/// The dial that opened a session.
+struct SessionDial: Sendable {
     var endpoint: Endpoint
-    /// The directory's probe; `nil` for a dial for rows that wait.
+    /// The directory's probe; `nil` for a dial for queued rows, a pairing or the user.
     var probe: ProbeID?
     var expected: PeerID?
 }
 
-/// The delegate of one session: has the node's state of it, and passes its events to the node.
+/// The delegate of one session: passes its events to the node, and has the node's state of the session.
 ///
-/// `@unchecked`: used on the node's event loop only, as the session is.
+/// Confined to the node's event loop; that makes it `Sendable`.
 final class NodeSession: SessionDelegate, @unchecked Sendable {
     enum NameUpdateDelay {
         case quiet
         /// Another Hello came meanwhile.
-        case toldAgain
+        case hadHello
     }
 
     private let node: Node
     /// The purpose of the dial; `nil` for an inbound session.
-    let dialled: Dialled?
-    /// The session as the directory knows it.
+    let dialled: SessionDial?
+    /// The session as reported to the directory.
     var info: SessionInfo?
     /// The pause after the name of a later Hello was stored; `nil` if there is none.
     var namePause: NameUpdateDelay?
 
-    init(_ node: Node, _ dialled: Dialled?) {
+    init(_ node: Node, _ dialled: SessionDial?) {
         self.node = node
         self.dialled = dialled
     }
@@ -40,12 +40,12 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     }
     func openedWithoutHello(_ session: PeerSession) { node.assumeIsolated { $0.legacySender(session) } }
     func updated(_ session: PeerSession, hello: Hello) { node.assumeIsolated { $0.sessionUpdated(session, hello: hello) } }
-    func received(hexes: [IncomingHex], on session: PeerSession) { node.assumeIsolated { $0.keep(hexes, from: session) } }
+    func received(hexes: [IncomingHex], on session: PeerSession) { node.assumeIsolated { $0.receive(hexes, from: session) } }
     func settled(_ hexes: [RowResult], on session: PeerSession) { node.assumeIsolated { $0.settled(hexes, on: session) } }
     func writabilityChanged(on session: PeerSession) { node.assumeIsolated { $0.roomMade(on: session) } }
-    func received(pairing: Pairing, on session: PeerSession) { node.assumeIsolated { $0.pairing.received(pairing, session, $0) } }
+    func received(pairing: Pairing, on session: PeerSession) { node.assumeIsolated { $0.pairingDriver.received(pairing, session, $0) } }
     func received(alert: String, on session: PeerSession) { node.assumeIsolated { $0.alertReceived(alert, session) } }
-    func received(dialBack: DialBack, on session: PeerSession) { node.assumeIsolated { $0.dialBack(dialBack, session) } }
+    func received(dialBack: DialBack, on session: PeerSession) { node.assumeIsolated { $0.answerDialBack(dialBack, session) } }
     func received(fileDial: DialBack, on session: PeerSession) {
         guard session.peer != nil, let key = session.connection.peerFingerprint else { return }
         node.transfers.dial(fileDial, for: key, at: session.connection.remoteAddress)
@@ -57,8 +57,8 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     func hasWork(for session: PeerSession) -> Bool { node.assumeIsolated { $0.hasWork(for: session.peer) } }
     func mayGiveWay(_ session: PeerSession) -> Bool {
         node.assumeIsolated { node in
-            // A peer with which the user pairs gives way to nobody.
-            !(session.peer.map(node.pairing.desk.concerns) ?? false || node.duplicates.isWitness(session))
+            // The session of a pairing never gives way.
+            !(session.peer.map(node.pairingDriver.desk.concerns) ?? false || node.duplicates.isWitness(session))
         }
     }
     func ended(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
@@ -70,7 +70,7 @@ extension PeerSession {
     private var own: NodeSession? { delegate as? NodeSession }
 
     /// The purpose of the dial; `nil` for an inbound session.
-    var dialled: Dialled? { own?.dialled }
+    var dialled: SessionDial? { own?.dialled }
 
     var info: SessionInfo? {
         get { own?.info }
@@ -96,8 +96,8 @@ extension PeerSession {
 }
 
 extension Node: DuplicatesHost {
-    package func isPairing(on session: PeerSession) -> Bool { pairing.desk.hasExchange(on: ObjectIdentifier(session)) }
-    package func postponesEnd(of session: PeerSession) -> Bool { pairing.postponesEnd(of: session) }
+    package func isPairing(on session: PeerSession) -> Bool { pairingDriver.desk.hasExchange(on: ObjectIdentifier(session)) }
+    package func postponesEnd(of session: PeerSession) -> Bool { pairingDriver.postponesEnd(of: session) }
     package func foundTwoStarts(of peer: PeerID, _ older: BootNonce, _ newer: BootNonce) {
         finder.apply(.identityConflict(peer, older, newer), self)
     }

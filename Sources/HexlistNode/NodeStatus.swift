@@ -7,17 +7,18 @@ public struct NodeStatus: Sendable, Equatable {
     public var uuid: PeerID
     public var fingerprint: Fingerprint
     public var name: String
-    /// Whether others are told of this machine, as configured.
+    /// Whether this machine is configured to be announced.
     public var isAnnounced: Bool
     public var port: Int
     public var boot: BootNonce
     public var discovery: DiscoveryStatus
-    /// The report that another machine has this one's identity, with advice; `nil` where nobody says so.
+    /// A message about a conflict of this machine's identity, with advice; `nil` if there is none.
     public var conflict: String?
     /// The domains browsed by unicast DNS, by name.
     public var domains: [DomainStatus]
-    /// Rows `verified`, and ghosts but for this machine itself and more announcements of a listed peer (`self`, `duplicate`).
+    /// The number of verified peers.
     public var peers: Int
+    /// The number of ghosts, except those with the reason `self` or `duplicate`.
     public var ghosts: Int
 }
 

@@ -9,26 +9,15 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol PairingHost: LinkHost, PeersHost, EventHost {
-    var pairing: PairingDriver { get }
-    func session(_ key: PairingCoordinator.SessionKey) -> PeerSession?
-    /// Trusts a peer by the key that was compared.
-    /// - Parameter name: what the peer called itself when the digits were shown.
-    func trust(_ peer: PeerID, by key: Fingerprint, name: String?) async throws
-    /// Ends what nobody asks for any more, while this machine hides.
-    func endUninvited()
-}
-
-/// The shell of the `PairingCoordinator`: carries out frames, dials, trust and events, and runs its clock.
+/// Drives the `PairingCoordinator`: executes its actions (frames, dials, trust, events) and its timer.
 final class PairingDriver {
     var desk: PairingCoordinator
     private let timer: DeadlineTimer
-    /// Whether a dial for an own request is under way.
+    /// Whether a dial for a request of this machine is in progress.
     private var isDialling = false
-    /// A duplicate that ends once the exchange on it is over.
+    /// A duplicate session that is ended after the exchange on it.
     private var endsAfterwards: PeerSession?
-    /// The last of the writes that record finished pairings, one after the other. `stop` waits for it, so that both sides trust or neither
-    /// does.
+    /// The last of the serial writes of trust. `stop` waits for it, so that either both sides trust each other or neither does.
     private var trusting: Task<Void, Never>?
 
     init(own: Fingerprint, on eventLoop: any EventLoop, _ clocks: Clocks) {
@@ -36,39 +25,39 @@ final class PairingDriver {
         timer = DeadlineTimer(on: eventLoop, clocks)
     }
 
-    func stop(_ host: isolated some PairingHost) async {
+    func stop(_ node: isolated Node) async {
         timer.cancel()
         await trusting?.value
     }
 
-    // MARK: From sessions
+    // MARK: Session events
 
-    func received(_ frame: Pairing, _ session: PeerSession, _ host: isolated some PairingHost) {
+    func received(_ frame: Pairing, _ session: PeerSession, _ node: isolated Node) {
         guard let peer = session.connection.peerFingerprint else { return }
         let actions = desk.received(
             frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: .random(),
-            now: host.clocks.now)
+            now: node.clocks.now)
         if case .refuse? = actions.first {
-            // Not through `carry`: there may be many refused frames, and they are answered together.
+            // Not through `carry`, because refusals of many frames are coalesced.
             session.refuse(frame)
         } else {
-            carry(actions, host)
+            carry(actions, node)
         }
     }
 
-    func sessionsChanged(of peer: PeerID, _ host: isolated some PairingHost) {
+    func sessionsChanged(of peer: PeerID, _ node: isolated Node) {
         guard desk.concerns(peer) else { return }
-        carry(desk.sessionsChanged(of: peer, now: host.clocks.now), host)
+        carry(desk.sessionsChanged(of: peer, now: node.clocks.now), node)
     }
 
-    func sessionEnded(_ session: PeerSession, _ peer: PeerID, _ host: isolated some PairingHost) {
+    func sessionEnded(_ session: PeerSession, _ peer: PeerID, _ node: isolated Node) {
         if endsAfterwards === session { endsAfterwards = nil }
-        carry(desk.sessionEnded(ObjectIdentifier(session), now: host.clocks.now), host)
-        sessionsChanged(of: peer, host)
+        carry(desk.sessionEnded(ObjectIdentifier(session), now: node.clocks.now), node)
+        sessionsChanged(of: peer, node)
     }
 
-    /// - Returns: whether the end of a duplicate waits for the exchange on it: between the answers of two people one of them would have
-    ///   agreed and the other not.
+    /// - Returns: whether the end of a duplicate session is postponed until the exchange on it is over. If it ended between the answers of the
+    ///   two users, only one side would have agreed.
     func postponesEnd(of session: PeerSession) -> Bool {
         guard desk.hasExchange(on: ObjectIdentifier(session)) else { return false }
         endsAfterwards = session
@@ -77,77 +66,77 @@ final class PairingDriver {
 
     // MARK: Actions
 
-    func carry(_ actions: [PairingCoordinator.Action], _ host: isolated some PairingHost) {
+    func carry(_ actions: [PairingCoordinator.Action], _ node: isolated Node) {
         for action in actions {
             switch action {
-            case .send(let frame, let key): host.session(key)?.act { $0.sendPairing(frame, &$1) }
-            case .refuse: break  // where the frame came in
-            case .reach(let peer): reach(peer, host)
+            case .send(let frame, let key): node.sessions[key]?.act { $0.sendPairing(frame, &$1) }
+            case .refuse: break  // see `received`
+            case .reach(let peer): reach(peer, node)
             case .shown(let peer, let digits, let wasAsked):
-                let name = host.finder.directory.provenName(of: peer) ?? ""
+                let name = node.finder.directory.provenName(of: peer) ?? ""
                 desk.nameShown(name)
                 guard wasAsked else { break }
-                host.logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
-                host.finder.apply(.pairingAsked(peer), host)
-                host.events.record(
+                node.logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
+                node.finder.apply(.pairingAsked(peer), node)
+                node.events.record(
                     .pairingRequested, peer: peer,
-                    data: ["digits": digits, "name": PeerName.cut(host.known[peer]?.alias ?? name, bytes: 256)], host)
-            case .trust(let peer, let key, let number, let name): trust(peer, key, number, name, host)
-            case .over(let outcome): over(outcome, host)
-            case .changed: host.watchers.notify()
+                    data: ["digits": digits, "name": PeerName.cut(node.known[peer]?.alias ?? name, bytes: 256)], node)
+            case .trust(let peer, let key, let number, let name): trust(peer, key, number, name, node)
+            case .over(let outcome): over(outcome, node)
+            case .changed: node.watchers.notify()
             }
         }
         if let session = endsAfterwards, !desk.hasExchange(on: ObjectIdentifier(session)) {
             endsAfterwards = nil
             session.act { $0.end(.duplicateSession, &$1) }
         }
-        host.endUninvited()
-        timer.set(desk.nextDeadline, host) { $0.pairing.carry($0.pairing.desk.tick(now: $0.clocks.now), $0) }
+        node.endUninvited()
+        timer.set(desk.nextDeadline, node) { $0.pairingDriver.carry($0.pairingDriver.desk.tick(now: $0.clocks.now), $0) }
     }
 
-    /// Begins on the one session there is, or makes one.
-    private func reach(_ peer: PeerID, _ host: isolated some PairingHost) {
-        guard !host.isStopping else { return }
-        let open = host.sessions(with: peer)
+    /// Begins the exchange on the session with the peer, or dials the peer.
+    private func reach(_ peer: PeerID, _ node: isolated Node) {
+        guard !node.isStopping else { return }
+        let open = node.sessions(with: peer)
         guard open.isEmpty else {
-            // Of two sessions one is about to be ended as a duplicate, and would end the exchange with it.
+            // With two sessions, one is about to end as a duplicate, and would end the exchange.
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }
-            return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: .random(), now: host.clocks.now), host)
+            return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: .random(), now: node.clocks.now), node)
         }
-        let endpoints = host.endpoints(of: peer)
-        guard !endpoints.isEmpty else { return carry(desk.notReached(peer), host) }
-        guard !isDialling, !host.isDialling(peer) else { return }
+        let endpoints = node.endpoints(of: peer)
+        guard !endpoints.isEmpty else { return carry(desk.notReached(peer), node) }
+        guard !isDialling, !node.isDialling(peer) else { return }
         isDialling = true
-        host.dial(peer, endpoints) { host, connected in
-            host.pairing.isDialling = false
-            if !connected { host.pairing.carry(host.pairing.desk.notReached(peer), host) }
+        node.dial(peer, endpoints) { node, connected in
+            node.pairingDriver.isDialling = false
+            if !connected { node.pairingDriver.carry(node.pairingDriver.desk.notReached(peer), node) }
         }
     }
 
-    private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int, _ name: String?, _ host: isolated some PairingHost) {
+    private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int, _ name: String?, _ node: isolated Node) {
         let before = trusting
         trusting = Task {
             await before?.value
             var failure: String?
             do {
-                try await host.trust(peer, by: key, name: name)
+                try await node.peers.setTrust(peer, .trusted, proven: key, name: name)
             } catch {
                 failure = (error as? HexlistError)?.message ?? "The store could not be written."
-                host.logger.error("trust could not be stored", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                node.logger.error("trust could not be stored", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
-            host.pairing.carry(host.pairing.desk.stored(number, failure: failure), host)
+            node.pairingDriver.carry(node.pairingDriver.desk.stored(number, failure: failure), node)
         }
     }
 
-    private func over(_ outcome: PairingCoordinator.Outcome, _ host: isolated some PairingHost) {
+    private func over(_ outcome: PairingCoordinator.Outcome, _ node: isolated Node) {
         let view = PairingView(outcome, of: nil)
-        host.logger.notice(
+        node.logger.notice(
             "pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.reason?.text ?? view.state.rawValue)"])
         switch view.state {
-        case .paired: host.events.record(.pairingCompleted, peer: outcome.peer, host)
-        case .ended: host.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": view.reason?.text ?? ""], host)
+        case .paired: node.events.record(.pairingCompleted, peer: outcome.peer, node)
+        case .ended: node.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": view.reason?.text ?? ""], node)
         case .waiting, .comparing, .confirmed: break
         }
     }

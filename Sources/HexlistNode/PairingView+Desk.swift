@@ -2,7 +2,6 @@ import HexlistAPI
 import HexlistModel
 import HexlistWire
 
-// The views of pairings, made of what the desk holds.
 extension PairingView {
     init(_ item: PairingCoordinator.Item, of peer: PeerView?, until: Int64) {
         let (state, digits): (State, String?) =
@@ -24,7 +23,7 @@ extension PairingView {
         case .paired: state = .paired
         case .notStored(let why): (reason, message) = (.notStored, "Both sides said yes, but this one could not store it: \(why)")
         case .expired(let obstacle): (reason, message) = (.expired, obstacle.map(Self.sentence) ?? "There was no answer in time.")
-        case .ended(let end): (reason, message) = Self.told(end)
+        case .ended(let end): (reason, message) = Self.reason(of: end)
         }
         if outcome.isLast {
             if reason == .lost || reason == .givenUp { reason = .tooManyTries }
@@ -36,7 +35,7 @@ extension PairingView {
             digits: digits, reason: reason, message: message, triesLeft: outcome.triesLeft)
     }
 
-    private static func told(_ end: PairingStateMachine.End) -> (Reason, String) {
+    private static func reason(of end: PairingStateMachine.End) -> (Reason, String) {
         switch end {
         case .rejected: (.rejected, "You said no.")
         case .wrongCode: (.wrongCode, "Those were not the digits shown here.")

@@ -1,16 +1,17 @@
 public import HexlistAPI
 import HexlistModel
 
-/// How a person names a peer, PEER of the command line and the local API. In this order:
+/// A peer as a user names it: PEER of the command line and the local API. It is resolved in this order:
 ///
-/// 1. a whole UUID, which is never taken for anything else;
+/// 1. a whole UUID, which is never resolved as anything else;
 /// 2. an alias (`NameKey`);
-/// 3. the beginning of a UUID, or the own name of a peer that is neither trusted nor has an alias, where no other peer is meant by either.
-///    The latest own names of all other peers count there too: they find nobody, and keep others from being found. Only those of strangers
-///    that are away and left no alias count for nothing where one peer of that name is here: they may be former installations of it.
+/// 3. the beginning of a UUID, or the own name of a peer that is neither trusted nor has an alias, if it is unambiguous.
+///
+/// The own names of trusted peers and of peers with an alias make a name ambiguous, but do not resolve. Strangers without an alias that are away
+/// are ignored if exactly one peer of that name is online, because they may be former installations of it.
 public struct PeerReference: Sendable {
     let text: String
-    /// Made once: there are as many names to compare it with as peers.
+    /// Computed once, because it is compared with the names of all peers.
     private let key: NameKey?
 
     public init(_ text: String) {
@@ -42,13 +43,13 @@ public struct PeerReference: Sendable {
         return only
     }
 
-    /// Returns `named` without the strangers that are away, where exactly one peer is here.
+    /// Returns `named` without strangers that are away, if exactly one of the peers is online.
     private func livePeer(of named: [PeerView]) -> [PeerView] {
         guard named.count(where: { $0.state == .verified }) == 1 else { return named }
         return named.filter { $0.state != .away || $0.trust != .stranger || $0.alias != nil }
     }
 
-    /// Announcements that are hidden and read as a person named them: by their name, or by 4 digits of their UUID or more.
+    /// The ghosts with that name, or with a UUID that begins with the text (4 digits or more).
     public func ghosts(among views: [PeerView]) -> [PeerView] {
         views.filter { $0.state == .ghost && (names($0.name) || $0.uuid?.begins(with: text) ?? false) }
     }
@@ -66,7 +67,7 @@ public struct PeerReference: Sendable {
 
     private func notFound(_ views: [PeerView]) -> HexlistError {
         if let ghost = ghosts(among: views).first {
-            // A ghost that claims to be this machine may be another one; mostly it is this one, heard by itself.
+            // Usually this machine's own announcement, but possibly one with a copy of its identity.
             if ghost.reason == "self" {
                 return HexlistError(
                     .notFound, "\"\(shown)\" is this machine, or one that has its identity.",
@@ -87,10 +88,10 @@ public struct PeerReference: Sendable {
             .notFound, "There is no peer \"\(shown)\".", hint: meant + "`hexlist peers --all --why` lists every peer that was seen.")
     }
 
-    /// Returns the peer that a mistyped name was likely meant for. An alias goes before a name, which anyone can take.
+    /// Returns the peer with the name nearest to the text. Aliases go first, because anyone can choose the own name of another peer.
     private func likely(_ views: [PeerView]) -> PeerView? {
         guard text.utf8.count <= NameKey.bytes else { return nil }
-        let peers = views.filter { $0.isPeer && $0.uuid != nil }.prefix(Self.mostCompared)
+        let peers = views.filter { $0.isPeer && $0.uuid != nil }.prefix(Self.comparisonLimit)
         for names in [peers.compactMap { peer in peer.alias.map { (peer, $0) } }, peers.filter { $0.alias == nil }.map { ($0, $0.name) }] {
             guard let near = NearestName.likely(text, among: names.map(\.1)) else { continue }
             return names.first { $0.1.utf8.elementsEqual(near.utf8) }?.0
@@ -98,6 +99,6 @@ public struct PeerReference: Sendable {
         return nil
     }
 
-    /// Peers a slip is compared with: strangers can be many.
-    private static let mostCompared = 1_000
+    /// Maximum number of peers whose names are compared, because there can be many strangers.
+    private static let comparisonLimit = 1_000
 }

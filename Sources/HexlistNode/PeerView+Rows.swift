@@ -3,12 +3,11 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistStore
 
-// The views that lists show, made of the directory's rows and the store's records.
 extension PeerView {
     /// - Parameters:
-    ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
-    ///   - fingerprint: the key that a session has proven; `nil` if there is no session.
-    ///   - times: converts the directory's instants, of the monotonic clock, to times of day.
+    ///   - record: the record of the peer; `nil` for a ghost and for a stranger without one.
+    ///   - fingerprint: the key that a session has proven; `nil` if there is none.
+    ///   - times: converts instants of the directory to wall-clock times.
     ///   - now: milliseconds since 1970.
     init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: MonotonicToWallClock, at now: Int64) {
         let state: State =
@@ -31,7 +30,7 @@ extension PeerView {
             fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: now))
     }
 
-    /// A peer the store remembers and nothing has announced.
+    /// A known peer without a row in the directory.
     /// - Parameter now: milliseconds since 1970.
     init(away record: PeerRecord, at now: Int64) {
         self.init(
@@ -48,7 +47,7 @@ extension PeerView {
             fetchedToday: record.fetchedBytes(at: now))
     }
 
-    /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.
+    /// Whether the UUID is proven, so that the peer can be named; also during an identity conflict.
     var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
 
     /// The name that this machine shows for the peer.
@@ -56,7 +55,7 @@ extension PeerView {
 }
 
 extension DirectoryRow {
-    /// A ghost that is neither this machine nor one more announcement of a peer that has a row: those are as things should be.
+    /// Whether the row is a ghost other than this machine and further announcements of a listed peer, which are normal.
     var isOddGhost: Bool { state == .ghost && reason != .self && reason != .duplicate }
 }
 

@@ -5,9 +5,9 @@ import HexlistTransfers
 import HexlistTransport
 import HexlistWire
 
-/// The node as its file transfers use it. Holds the node weakly: a call that outlives the node finds it stopping, with no peers.
+/// The node as the host of file transfers. The reference is weak; once the node is gone, it is reported as stopping and without peers.
 final class TransfersNode: TransfersHost, @unchecked Sendable {
-    /// Set once, by the initialiser of the node; that makes the class `Sendable`.
+    /// Set once by the node's initialiser; that makes the class `Sendable`.
     weak var node: Node?
 
     private func onNode<Value: Sendable>(_ body: (isolated Node) -> Value) -> Value? { node?.assumeIsolated(body) }
@@ -30,11 +30,11 @@ final class TransfersNode: TransfersHost, @unchecked Sendable {
         } ?? .absent
     }
 
-    func label(of peer: PeerID) -> PeerDisplayName? { onNode { $0.label(of: peer) } ?? nil }
+    func label(of peer: PeerID) -> PeerDisplayName? { onNode { $0.peerList.label(of: peer) } ?? nil }
 
     func dialTargets(of peer: PeerID) -> [DialTarget] {
         onNode { node in
-            // The target of a session that this side dialled was reached.
+            // The target of an outbound session is known to work.
             let reached = node.sessions(with: peer).compactMap(\.connection.target)
             return reached + node.endpoints(of: peer).map { DialTarget($0) }.filter { !reached.contains($0) }
         } ?? []
@@ -65,15 +65,17 @@ final class TransfersNode: TransfersHost, @unchecked Sendable {
 
     func milliseconds(of instant: ContinuousClock.Instant) -> Int64 { onNode { $0.times().milliseconds(of: instant) } ?? 0 }
 
-    func checkRecipients(_ peers: [PeerID]) throws { try present().assumeIsolated { _ = try $0.recipients(peers) } }
+    func checkRecipients(_ peers: [PeerID]) throws { try present().assumeIsolated { _ = try $0.peerList.recipients(peers) } }
 
     func notifyWatchers() { node?.notifyWatchers() }
 
-    func peers() async throws -> [PeerView] { try await present().peers() }
+    func peers() async throws -> [PeerView] { try await present().peers.all() }
 
-    func peer(named name: String) async throws -> PeerView { try await present().resolve(name) }
+    func peer(named name: String) async throws -> PeerView { try await present().peers.resolve(name) }
 
-    func peers(named names: [String]) async throws -> [PeerView] { try await present().resolve(names, comparing: false) }
+    func peers(named names: [String]) async throws -> [PeerView] {
+        try await present().perform { try $0.peerList.resolve(names, comparing: false) }
+    }
 
     private func present() throws -> Node {
         guard let node else { throw HexlistError(.daemonUnreachable, "hexlistd is stopping.") }

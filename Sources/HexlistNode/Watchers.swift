@@ -1,21 +1,21 @@
 import Synchronization
 
-/// The callers that wait for changes of a node. Each has a stream of its own, until it ends it or the node stops.
+/// Broadcasts changes of a node to any number of streams. Any thread.
 final class Watchers: Sendable {
     private struct State: Sendable {
         var all: [UInt64: AsyncStream<Void>.Continuation] = [:]
         var next: UInt64 = 0
         /// Whether the node has stopped.
-        var areOver = false
+        var isFinished = false
     }
 
     private let state = Mutex(State())
 
-    /// A stream with an element for each `notify`; only the newest is buffered. Ends with `finish`.
+    /// A stream with an element after each `notify`. Notifications are coalesced. Ends with `finish`.
     func changes() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let key: UInt64? = state.withLock { state in
-            guard !state.areOver else { return nil }
+            guard !state.isFinished else { return nil }
             state.next += 1
             state.all[state.next] = continuation
             return state.next
@@ -35,11 +35,11 @@ final class Watchers: Sendable {
         for watcher in all { watcher.yield() }
     }
 
-    /// Ends all streams, and each that is asked for later.
+    /// Ends all streams, also those created later.
     func finish() {
-        // Ended outside the lock: ending calls `onTermination`, which takes it.
+        // Outside the lock, because `onTermination` takes it.
         let ended = state.withLock { state in
-            defer { state = State(areOver: true) }
+            defer { state = State(isFinished: true) }
             return state.all
         }
         for watcher in ended.values { watcher.finish() }

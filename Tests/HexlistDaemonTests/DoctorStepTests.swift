@@ -176,11 +176,11 @@ struct DoctorStepTests {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
             var configuration = await one.node.configuration
-            let port = await two.node.facts().status.port
+            let port = await two.node.diagnostics.facts().status.port
             configuration.peers = [StaticPeer(host: "127.0.0.1", port: port)]
             await one.node.reconfigure(configuration)
             func awaitState(_ isMet: (PeerDirectory.ConfiguredState?) -> Bool) async throws {
-                try await eventually { isMet(await one.node.facts().staticPeers.first?.state) }
+                try await eventually { isMet(await one.node.diagnostics.facts().staticPeers.first?.state) }
             }
             try await awaitState { $0 == .answered(two.node.id) }
             _ = try await one.client.block(two.uuid)

@@ -45,7 +45,7 @@ struct BulkTests {
     @Test("many batches arrive in order, once each, and are counted")
     func order() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             let changes = Mutex(0)
             let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) { changes.withLock { $0 += 1 } }
             await one.node.outbox.follow(bulk)
@@ -68,7 +68,7 @@ struct BulkTests {
     @Test("single sends during a bulk are delivered, also several at once")
     func amongOthers() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for stream in 0..<2 {
                     group.addTask {
@@ -142,7 +142,7 @@ struct BulkTests {
     @Test("a rerun with the same keys sends nothing twice; a key with other content is refused with its line")
     func keys() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             for _ in 0..<2 {
                 let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
                 await one.node.outbox.follow(bulk)
@@ -170,9 +170,9 @@ struct BulkTests {
         let two = try await TestNode("two", on: link)
         try await one.untilListed(two)
         try await two.untilListed(one)
-        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
         try await two.stop(removing: false)
-        try await one.until { try await !$0.peers().contains { $0.state == .verified } }
+        try await one.until { try await !$0.peers.all().contains { $0.state == .verified } }
         let bulk = try await one.node.outbox.beginBulk(to: [two.id], force: false) {}
         await one.node.outbox.follow(bulk)
         let (refused, _) = try await one.node.outbox.enqueue(

@@ -22,8 +22,8 @@ struct ConflictTests {
         let third = try await TestNode("third", on: link)
         let one = try await TestNode("one", on: link, identity: identity)
         try await third.untilListed(one)
-        _ = try await third.node.setTrust(one.id, .trusted)
-        _ = try await one.node.setTrust(third.id, .trusted)
+        _ = try await third.node.peers.setTrust(one.id, .trusted)
+        _ = try await one.node.peers.setTrust(third.id, .trusted)
         let before = try await third.send(to: one, description: "before")
         #expect(before.state == .stored)
 
@@ -32,7 +32,7 @@ struct ConflictTests {
             try await eventually { try await node.node.conflicts().contains(identity.peerID.description) }
         }
         #expect(try await third.verified().isEmpty)
-        let row = try #require(try await third.node.peers().first { $0.uuid == identity.peerID })
+        let row = try #require(try await third.node.peers.all().first { $0.uuid == identity.peerID })
         #expect(row.state == .ghost && row.reason == "conflict")
         for node in [one, two] {
             let conflict = try #require(await node.node.status().conflict)
@@ -89,8 +89,8 @@ struct ConflictTests {
         if !test.originalDials { try await sender.dial(original) }
         try await sender.untilListed(original)
         try await original.untilListed(sender)
-        _ = try await original.node.setTrust(sender.id, .trusted)
-        if test.isTrusted { _ = try await sender.node.setTrust(original.id, .trusted) }
+        _ = try await original.node.peers.setTrust(sender.id, .trusted)
+        if test.isTrusted { _ = try await sender.node.peers.setTrust(original.id, .trusted) }
         #expect(try await sender.send(to: original, description: "before").state == .stored)
 
         async let outcomes = sender.sendUntilConflict(with: original)
@@ -113,13 +113,13 @@ struct ConflictTests {
         let first = try await TestNode("first", on: nil, identity: identity) { $0.peers = [here] }
         try await sender.untilListed(first)
         try await first.untilListed(sender)
-        _ = try await sender.node.setTrust(first.id, .trusted)
+        _ = try await sender.node.peers.setTrust(first.id, .trusted)
         // Its process is stopped, so its session gets no answer.
         let gate = DispatchSemaphore(value: 0)
         first.node.eventLoop.execute { try? gate.take() }
         let second = try await TestNode("second", on: nil, identity: identity) { $0.peers = [here] }
         try await second.untilListed(sender)
-        _ = try await second.node.setTrust(sender.id, .trusted)
+        _ = try await second.node.peers.setTrust(sender.id, .trusted)
         #expect(try await sender.send(to: second).state == .stored)
         #expect(await sender.node.isInConflict(identity.peerID) == false)
         #expect(try await second.inbox() == 1)
@@ -130,8 +130,8 @@ struct ConflictTests {
     @Test("a machine whose own identity is used elsewhere neither sends nor accepts, even if only it knows")
     func own() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await one.node.setTrust(two.id, .trusted)
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await one.node.peers.setTrust(two.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             #expect(try await one.send(to: two).state == .stored)
             await one.node.apply(.ownIdentityElsewhere(BootNonce(9)))
             let sent = try await one.send(to: two, description: "mine")
@@ -152,8 +152,8 @@ struct ConflictTests {
         }
         #expect(CourierEnd(.peer(.silent, text: ""), closedByPeer: true).cause == .failedOnHex)
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await one.node.setTrust(two.id, .trusted)
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await one.node.peers.setTrust(two.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             await two.node.apply(.identityConflict(one.id, BootNonce(7), BootNonce(9)))
             await two.node.endSessions(with: .conflict)
             let sent = try await one.send(to: two, description: "mine")
@@ -168,7 +168,7 @@ struct ConflictTests {
     func toldByOthers() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for trust in [Trust.stranger, .trusted] {
-                _ = try await one.node.setTrust(two.id, trust)
+                _ = try await one.node.peers.setTrust(two.id, trust)
                 // The peer may reconnect before the test looks.
                 let session = try #require(await one.node.sessionID(with: two.id))
                 await two.node.endSessions(with: .conflict)
@@ -195,7 +195,7 @@ struct ConflictTests {
             connection.write { WrapperEncoder.bye(.conflict, text: "", into: &$0) }
         }
         let one = try await TestNode("one", on: nil) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
-        try await eventually { try await one.node.peers().contains { $0.why?.contains("ends the session (conflict)") == true } }
+        try await eventually { try await one.node.peers.all().contains { $0.why?.contains("ends the session (conflict)") == true } }
         #expect(await one.node.status().conflict == nil)
         #expect(await one.node.isQuarantined(one.id) == false)
         await stranger.shutdown()

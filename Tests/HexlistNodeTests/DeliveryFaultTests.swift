@@ -63,7 +63,7 @@ struct DeliveryFaultTests {
     @Test("receipts whose commit fails are requested again, and the hex is stored once")
     func unwrittenReceipts() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             try await one.node.store.write {
                 _ = try $0.run(
                     """
@@ -94,7 +94,7 @@ struct DeliveryFaultTests {
         for other in [two, three] {
             try await one.untilListed(other)
             try await other.untilListed(one)
-            _ = try await other.node.setTrust(one.id, .trusted)
+            _ = try await other.node.peers.setTrust(one.id, .trusted)
         }
         var rows: [Int64] = []
         for number in 1...14 {

@@ -15,7 +15,7 @@ struct DialBackTests {
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(1)) }
             // More than 8 s, because replies take longer beside other tests.
             #expect(await two.node.askToDialBack(one.id, patience: .seconds(60)) == .result(.notTrusted))
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             #expect(await one.node.askToDialBack(two.id, patience: .seconds(60)) == .result(.reached))
             // The requesting side limits itself too, and repeats its last result; a success is repeated at once.
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(3_600)) }
@@ -32,8 +32,8 @@ struct DialBackTests {
     @Test("a peer without the capability is not asked")
     func feature() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            #expect(await one.node.sessionFacts(of: two.id)?.dialsBack == true)
-            #expect(await one.node.askToDialBack(one.id) == .cannotAsk)
+            #expect(await one.node.diagnostics.session(with: two.id)?.dialsBack == true)
+            #expect(await one.node.diagnostics.requestDialBack(from: one.id) == .cannotAsk)
         }
     }
 
@@ -41,25 +41,25 @@ struct DialBackTests {
     func longFrame() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for _ in 0..<2 {
-                guard case .answered(let bytes, _) = await one.node.meet(two.id)?.ping else {
+                guard case .answered(let bytes, _) = await one.node.diagnostics.testSession(with: two.id)?.ping else {
                     Issue.record("not answered")
                     return
                 }
                 #expect(bytes > ProtocolLimits.strangerFrameBytes - 1_024)
-                _ = try await two.node.setTrust(one.id, .trusted)
-                _ = try await one.node.setTrust(two.id, .trusted)
+                _ = try await two.node.peers.setTrust(one.id, .trusted)
+                _ = try await one.node.peers.setTrust(two.id, .trusted)
             }
-            #expect(await one.node.meet(one.id) == nil)
+            #expect(await one.node.diagnostics.testSession(with: one.id) == nil)
         }
     }
 
     @Test("a test of an address reports TCP, TLS and identity separately")
     func reach() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            let port = await two.node.facts().status.port
-            let right = await one.node.reach("127.0.0.1", port: port, interface: nil, expecting: two.id)
+            let port = await two.node.diagnostics.facts().status.port
+            let right = await one.node.diagnostics.probe("127.0.0.1", port: port, interface: nil, expecting: two.id)
             #expect((try? right.tcp.get()) != nil && (try? right.tls?.get()) != nil)
-            let other = await one.node.reach("127.0.0.1", port: port, interface: nil, expecting: one.id)
+            let other = await one.node.diagnostics.probe("127.0.0.1", port: port, interface: nil, expecting: one.id)
             #expect((try? other.tcp.get()) != nil)
             guard case .failure(let why)? = other.tls else {
                 Issue.record("another identity passed")
@@ -69,7 +69,7 @@ struct DialBackTests {
             await two.node.stop()
             let refusing = try #require(RefusingPort(UInt16(port)))
             defer { refusing.close() }
-            let gone = await one.node.reach("127.0.0.1", port: port, interface: nil, expecting: two.id)
+            let gone = await one.node.diagnostics.probe("127.0.0.1", port: port, interface: nil, expecting: two.id)
             guard case .failure(let refused) = gone.tcp else {
                 Issue.record("nothing listens there")
                 return
@@ -81,5 +81,5 @@ struct DialBackTests {
 
 extension Node {
     fileprivate func pauseDialBacks(_ pause: Duration) { dialBacks.pause = pause }
-    fileprivate func forgetAsking(_ peer: PeerID) { links[peer]?.askedBackAt = nil }
+    fileprivate func forgetAsking(_ peer: PeerID) { links[peer]?.lastDialBackRequest = nil }
 }

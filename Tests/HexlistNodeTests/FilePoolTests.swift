@@ -20,8 +20,8 @@ import Testing
         let two = try await TestNode("two", on: link) { $0.files.cacheBytes = most }
         try await one.untilListed(two)
         try await two.untilListed(one)
-        _ = try await one.node.setTrust(two.id, .trusted)
-        _ = try await two.node.setTrust(one.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
+        _ = try await two.node.peers.setTrust(one.id, .trusted)
         try await body(one, two)
         try await one.stop()
         try await two.stop()
@@ -157,7 +157,7 @@ import Testing
             // Files waiting for their owner use all space. Files evicted for them can be fetched again.
             let other = try await offer(["c"], one, two, bytes: 2 << 20)
             await one.node.stop()
-            try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+            try await two.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
             let start = try await two.transfers.fetch(TransferRequest(hex: hexes[0], cache: true))
             #expect(try await two.transfers.cache.summary().coming == Int64(4 * size))
             let full = await #expect(throws: HexlistError.self) { try await two.transfers.fetch(TransferRequest(hex: other, cache: true)) }
@@ -209,8 +209,8 @@ import Testing
         var two = try await TestNode("two", on: link)
         try await one.untilListed(two)
         try await two.untilListed(one)
-        _ = try await one.node.setTrust(two.id, .trusted)
-        _ = try await two.node.setTrust(one.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
+        _ = try await two.node.peers.setTrust(one.id, .trusted)
         let hexes = [try await offer(["a"], one, two), try await offer(["b"], one, two), try await offer(["c", "d"], one, two)]
         _ = try await fetch(TransferRequest(hex: hexes[0], keep: true), two)
         _ = try await fetch(TransferRequest(hex: hexes[1], cache: true), two)
@@ -291,7 +291,7 @@ import Testing
     }
 
     private func peer(_ one: TestNode, at two: TestNode) async throws -> PeerView? {
-        try await two.node.peers().first { $0.uuid == one.id }
+        try await two.node.peers.all().first { $0.uuid == one.id }
     }
 
     /// Waits until all of a peer's inbox hexes have been checked for files to fetch automatically.
@@ -322,7 +322,7 @@ import Testing
             #expect(try await peer(one, at: two)?.fetchedToday == Int64(2 * Self.piece))
             // Links to another peer's offers, and links into shares, are skipped.
             let other = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
-            _ = try await two.node.change(one.id, PeerChange(fetchLimit: 10 * limit))
+            _ = try await two.node.peers.change(one.id, PeerChange(fetchLimit: 10 * limit))
             var hex = HexContent()
             let digits = String(repeating: "ab", count: 16)
             for place in ["\(other)/\(digits)", "\(two.id)/\(digits)", "\(one.id)/share/y"] {
@@ -340,7 +340,7 @@ import Testing
             try await untilLooked(atHexesOf: one, by: two)
             try await two.until { _ in names("cache", two) == ["d", "e", "g"] }
             #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count == 3)
-            _ = try await two.node.change(one.id, PeerChange(fetchLimit: 0))
+            _ = try await two.node.peers.change(one.id, PeerChange(fetchLimit: 0))
             #expect(try await send(["h"], one, two).state == .stored)
             #expect(try await peer(one, at: two)?.fetchLimit == nil)
             #expect(try await two.transfers.page(nil, before: nil, limit: 9).rows.count { $0.file != "f" } == 3)
@@ -355,9 +355,9 @@ import Testing
         for other in [one, three] {
             try await other.untilListed(two)
             try await two.untilListed(other)
-            _ = try await other.node.setTrust(two.id, .trusted)
-            _ = try await two.node.setTrust(other.id, .trusted)
-            _ = try await two.node.change(other.id, PeerChange(fetchLimit: 1 << 30))
+            _ = try await other.node.peers.setTrust(two.id, .trusted)
+            _ = try await two.node.peers.setTrust(other.id, .trusted)
+            _ = try await two.node.peers.change(other.id, PeerChange(fetchLimit: 1 << 30))
         }
         #expect(try await send(["a"], one, two).state == .stored)
         try await two.until { _ in names("cache", two) == ["a"] }
@@ -386,8 +386,8 @@ import Testing
         var two = try await TestNode("two", on: link)
         try await one.untilListed(two)
         try await two.untilListed(one)
-        _ = try await one.node.setTrust(two.id, .trusted)
-        _ = try await two.node.setTrust(one.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
+        _ = try await two.node.peers.setTrust(one.id, .trusted)
         #expect(try await send(["a"], one, two).state == .stored)
         // State after a kill between storing the hex and checking it for files.
         let folder = two.folder
@@ -419,7 +419,7 @@ import Testing
             try await one.until { _ in try await !mayFetch(31) }
             // Sent again, the file stays until that row is delivered too. Cancelling rows removes it with the last one.
             await two.node.stop()
-            try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+            try await one.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
             var rows: [Int64] = []
             for name in ["b", "b"] {
                 let path = one.folder.appending(path: name)
@@ -477,7 +477,7 @@ import Testing
         try await withFriends { one, two in
             let start = Timestamp.now.milliseconds
             await two.node.stop()
-            try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+            try await one.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
             let path = try write("a", in: one.folder)
             let made = try await one.transfers.offers.offer([path], to: [two.id], copying: true, protecting: []) { _ in }
             let request = SendRequest(content: .hex(try content(made)), peers: [two.id], key: nil)

@@ -32,8 +32,8 @@ import Testing
     }
 
     private func befriend(_ one: TestNode, _ two: TestNode) async throws -> (from: URL, to: URL) {
-        _ = try await one.node.setTrust(two.id, .trusted)
-        _ = try await two.node.setTrust(one.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
+        _ = try await two.node.peers.setTrust(one.id, .trusted)
         let (from, to) = (one.folder.appending(path: "from"), two.folder.appending(path: "to"))
         for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
         return (from, to)
@@ -210,7 +210,7 @@ import Testing
             try one.node.store.writeSync { [id = two.id] writer in
                 _ = try writer.change { try writer.run("UPDATE offerPeer SET peer = ?", id.uuid) }
             }
-            _ = try await one.node.setTrust(two.id, .stranger)
+            _ = try await one.node.peers.setTrust(two.id, .stranger)
             let start = try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path, force: true))
             let ids = try #require(start.first)...(try #require(start.last))
             try await two.until { node in try await node.transfers.transfer(ids.lowerBound).reason != nil }
@@ -218,7 +218,7 @@ import Testing
             #expect(rows[0].bytes == 0 && rows[0].state.known != .done)
             #expect(try names(in: to).filter { !$0.hasPrefix(".") }.isEmpty)
             // Trusted again: the transfer resumes.
-            _ = try await one.node.setTrust(two.id, .trusted)
+            _ = try await one.node.peers.setTrust(two.id, .trusted)
             _ = try? await two.transfers.retry(ids.lowerBound, force: true)
             try await two.until { node in try await node.transfers.transfer(ids.lowerBound).state.known == .done }
             #expect(try names(in: to) == ["secret.txt"])
@@ -338,7 +338,7 @@ import Testing
             let id = try #require(try await two.transfers.fetch(TransferRequest(hex: hex, to: to.path)).first)
             try await two.until { try await $0.transfers.transfer(id).bytes > 0 }
             let (blocking, blocked) = byFetcher ? (two, one) : (one, two)
-            _ = try await blocking.node.setTrust(blocked.id, .blocked)
+            _ = try await blocking.node.peers.setTrust(blocked.id, .blocked)
             try await two.until { try await $0.transfers.transfer(id).state.known == .waiting }
             try await one.until { await !$0.transfers.isServing(two.id) }
             #expect(try names(in: to).allSatisfy { $0.hasSuffix(".part") })
@@ -354,7 +354,7 @@ import Testing
         try Data("hello".utf8).write(to: file)
         let hex = try await send([file], from: one, to: two)
         try await one.stop(removing: false)
-        try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+        try await two.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
         let rows = try await fetch(hex, into: to, at: two)
         #expect(rows.map(\.waitingFor) == ["peer"])
         one = try await TestNode("one", on: link, folder: one.folder)
@@ -370,7 +370,7 @@ import Testing
         try Data("hello".utf8).write(to: from.appending(path: "a.txt"))
         _ = try await one.transfers.shares.add(ShareRequest(path: from.path), protecting: [])
         try await one.stop(removing: false)
-        try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+        try await two.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
         let (node, path, service) = (two.node, to.path, one.id.description)
         let error = await #expect(throws: HexlistError.self) {
             try await node.transfers.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: 0))

@@ -12,9 +12,9 @@ struct HidingTests {
     func trusted() async throws {
         let link = InMemoryLink()
         let (one, two) = try await trustingNodes(on: link)
-        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
         try await one.stop(removing: false)
-        try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+        try await two.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
 
         let hidden = try await TestNode("one", on: link, folder: one.folder) { $0.announce = false }
         try await hidden.untilListed(two)
@@ -35,10 +35,10 @@ struct HidingTests {
         let two = try await TestNode("two", on: link) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
         // Results of configured addresses cause no event for subscribers.
         try await eventually("the session is ended as idle") {
-            try await two.node.peers().contains { $0.why?.contains("ends the session (idle)") == true }
+            try await two.node.peers.all().contains { $0.why?.contains("ends the session (idle)") == true }
         }
-        #expect(try await two.node.peers().allSatisfy { $0.name != "hidden name" && $0.state != .verified })
-        try await hidden.until { try await $0.peers().contains { $0.uuid == two.id && $0.reason == "unverified" } }
+        #expect(try await two.node.peers.all().allSatisfy { $0.name != "hidden name" && $0.state != .verified })
+        try await hidden.until { try await $0.peers.all().contains { $0.uuid == two.id && $0.reason == "unverified" } }
         for node in [hidden.node, two.node] { #expect(await !node.hasSessions) }
         try await hidden.stop()
         try await two.stop()
@@ -49,11 +49,11 @@ struct HidingTests {
         let link = InMemoryLink()
         let hidden = try await TestNode("hidden", on: link) { $0.announce = false }
         let port = await hidden.node.port
-        _ = await hidden.node.openPairing()
+        _ = await hidden.node.pairing.open()
         let two = try await TestNode("two", on: link) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
         try await two.untilListed(hidden)
         #expect(await hidden.node.hasSessions)
-        _ = await hidden.node.closePairing()
+        _ = await hidden.node.pairing.close()
         try await hidden.until { await !$0.hasSessions }
         try await hidden.stop()
         try await two.stop()
@@ -64,12 +64,12 @@ struct HidingTests {
         let link = InMemoryLink()
         let hidden = try await TestNode("hidden", on: link) { $0.announce = false }
         let port = await hidden.node.port
-        _ = await hidden.node.openPairing()
+        _ = await hidden.node.pairing.open()
         let two = try await TestNode("two", on: link) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
         try await two.untilListed(hidden)
         try await hidden.untilListed(two)
         let before = await hidden.node.connections(with: two.id)
-        _ = try await two.node.requestPairing(with: hidden.id)
+        _ = try await two.node.pairing.request(with: hidden.id)
         try await answer(hidden, two)
         #expect(await hidden.node.connections(with: two.id) == before && before.count == 1)
         #expect(try await two.send(to: hidden).state == .stored)
@@ -82,13 +82,17 @@ struct HidingTests {
         for (node, other) in [(one, two), (two, one)] {
             var digits: String?
             try await node.until { node in
-                if case .comparing(let shown)? = await node.pairings().items.last(where: { $0.peer == other.id })?.stage { digits = shown }
+                if case .comparing(let shown)? = await node.pairing.overview().items.last(where: { $0.peer == other.id })?.stage {
+                    digits = shown
+                }
                 return digits != nil
             }
-            _ = try await node.node.confirmPairing(with: other.id, digits: digits ?? "")
+            _ = try await node.node.pairing.confirm(with: other.id, digits: digits ?? "")
         }
         for (node, other) in [(one, two), (two, one)] {
-            try await node.until { try await $0.peers().contains { $0.uuid == other.id && $0.trust == .trusted && $0.state == .verified } }
+            try await node.until {
+                try await $0.peers.all().contains { $0.uuid == other.id && $0.trust == .trusted && $0.state == .verified }
+            }
         }
     }
 
@@ -97,10 +101,10 @@ struct HidingTests {
         let link = InMemoryLink()
         let two = try await TestNode("two", on: link)
         let hidden = try await TestNode("hidden", on: link) { $0.announce = false }
-        try await hidden.until { try await $0.peers().contains { $0.uuid == two.id && $0.reason == "unverified" } }
-        _ = await two.node.openPairing()
-        #expect(try await hidden.node.resolveToPair(two.id.shortID) == two.id)
-        _ = try await hidden.node.requestPairing(with: two.id)
+        try await hidden.until { try await $0.peers.all().contains { $0.uuid == two.id && $0.reason == "unverified" } }
+        _ = await two.node.pairing.open()
+        #expect(try await hidden.node.pairing.resolve(two.id.shortID) == two.id)
+        _ = try await hidden.node.pairing.request(with: two.id)
         try await answer(hidden, two)
         #expect(try await two.send(to: hidden).state == .stored)
         try await hidden.stop()
@@ -114,14 +118,14 @@ struct HidingTests {
             configuration.announce = false
             await one.node.reconfigure(configuration)
             try await one.until { await !$0.hasSessions }
-            try await one.until { try await $0.peers().contains { $0.uuid == two.id && $0.state == .away } }
+            try await one.until { try await $0.peers.all().contains { $0.uuid == two.id && $0.state == .away } }
             try await two.until { try await !$0.isAnnounced(one.id) }
             configuration.announce = true
             await one.node.reconfigure(configuration)
             try await one.untilListed(two)
             try await two.untilListed(one)
-            _ = try await one.node.setTrust(two.id, .trusted)
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await one.node.peers.setTrust(two.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             configuration.announce = false
             await one.node.reconfigure(configuration)
             #expect(try await two.send(to: one).state == .stored)
@@ -133,13 +137,16 @@ struct HidingTests {
         let link = InMemoryLink()
         let two = try await TestNode("two", on: link)
         let hidden = try await TestNode("hidden", on: link) { $0.announce = false }
-        try await hidden.until { try await $0.peers().contains { $0.uuid == two.id && $0.reason == "unverified" } }
-        guard case .success = await hidden.node.greet(two.id, at: "127.0.0.1", port: await two.node.port, interface: nil) else {
+        try await hidden.until { try await $0.peers.all().contains { $0.uuid == two.id && $0.reason == "unverified" } }
+        guard
+            case .success = await hidden.node.diagnostics.openSession(
+                with: two.id, at: "127.0.0.1", port: await two.node.port, interface: nil)
+        else {
             Issue.record("not greeted")
             return
         }
         #expect(await hidden.node.hasSessions)
-        try await two.until { try await $0.peers().contains { $0.uuid == hidden.id && $0.state == .verified } }
+        try await two.until { try await $0.peers.all().contains { $0.uuid == hidden.id && $0.state == .verified } }
         // It accepts no hex from a stranger, regardless of `receiveFrom`.
         #expect(try await two.send(to: hidden, wait: .seconds(2)).message?.hasPrefix("notAccepting") == true)
         try await hidden.stop()
@@ -154,6 +161,6 @@ extension Node {
 
     /// Whether this node sees an announcement of the peer.
     fileprivate func isAnnounced(_ peer: PeerID) async throws -> Bool {
-        try await peers().contains { $0.uuid == peer && $0.endpoints.contains { $0.via == "mdns" } }
+        try await peers.all().contains { $0.uuid == peer && $0.endpoints.contains { $0.via == "mdns" } }
     }
 }

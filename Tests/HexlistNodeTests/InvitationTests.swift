@@ -57,9 +57,9 @@ struct InvitationTests {
 
     private func make(_ change: Change, at two: TestNode, of one: TestNode) async throws {
         switch change {
-        case .trust: _ = try await two.node.setTrust(one.id, .trusted)
+        case .trust: _ = try await two.node.peers.setTrust(one.id, .trusted)
         case .roster:
-            _ = try await two.node.importRoster([RosterEntry(fingerprint: one.node.identity.fingerprint, name: "one", trust: .trusted)])
+            _ = try await two.node.roster.add([RosterEntry(fingerprint: one.node.identity.fingerprint, name: "one", trust: .trusted)])
         case .policy: await two.node.change { $0.receiveFrom = .held }
         case .room:
             await two.node.change { $0.limits.heldHexesPerPeer = 3 }
@@ -120,7 +120,7 @@ struct InvitationTests {
         #expect(await two.node.invitedLater == [one.id])
         await one.node.change { $0.announce = true }
         // The back-off of its probes is up to minutes; after sleep all peers are probed at once.
-        try await eventually("one is announced again") { try await two.node.peers().contains { $0.uuid == one.id } }
+        try await eventually("one is announced again") { try await two.node.peers.all().contains { $0.uuid == one.id } }
         for node in [one, two] { await node.node.wake() }
         #expect(try await one.ends(of: rows) == [.held, .held])
         #expect(await two.node.invitedLater.isEmpty)
@@ -145,7 +145,7 @@ struct InvitationTests {
         let two = try await TestNode("two", on: link) { $0.limits.inboxHexes = 1 }
         try await one.untilListed(two)
         try await two.untilListed(one)
-        _ = try await two.node.setTrust(one.id, .trusted)
+        _ = try await two.node.peers.setTrust(one.id, .trusted)
         await two.node.refuseStrangers()
         #expect(try await one.send(to: two).state == .stored)
         let row = try await one.send(to: two, wait: .zero).outboxID
@@ -161,7 +161,7 @@ struct InvitationTests {
     func turns() {
         let peers = (1...20).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) }
         var turns = InvitationSlots()
-        for (number, peer) in peers.enumerated() { turns.ask(peer, isTrusted: number >= 15) }
+        for (number, peer) in peers.enumerated() { turns.request(peer, isTrusted: number >= 15) }
         var order: [PeerID] = []
         while let peer = turns.next() { order.append(peer) }
         #expect(order == Array(peers[15...] + peers[..<3]))
@@ -176,7 +176,7 @@ struct InvitationTests {
         let rows = try await refused(one, two, by: .trust)
         func attempts() async throws -> Int { try await one.node.store.read { try $0.outboxRows(rows) }.first?.attempts ?? 0 }
         let before = try await attempts()
-        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
         try await eventually { try await attempts() > before }
         try await one.stop()
         try await two.stop()

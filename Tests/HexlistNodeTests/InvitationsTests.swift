@@ -30,7 +30,7 @@ struct InvitationsTests {
             }
             #expect(await host.dialled.count == InvitationSlots.atOnce)
             #expect(await host.dialled.first == friend.peer)
-            #expect(await host.run { $0.invitations.takings } == 2)
+            #expect(await host.run { $0.invitations.capacityEpoch } == 2)
         }
     }
 
@@ -62,7 +62,7 @@ struct InvitationsTests {
                 for peer in Self.strangers { host.invitations.inviteLater(peer, host) }
                 return Set(host.invitations.invited.keys)
             }
-            #expect(invited.count == Invitations.strangersBound + 1)
+            #expect(invited.count == Invitations.strangerLimit + 1)
             #expect(invited.isSuperset(of: [friend.peer, Self.strangers[99]]))
         }
     }

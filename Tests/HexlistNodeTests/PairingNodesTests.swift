@@ -28,9 +28,9 @@ extension Node {
     /// Advances as if ten minutes had passed.
     fileprivate func forgetFailures() {
         var fresh = PairingCoordinator(own: identity.fingerprint)
-        fresh.lastNumber = pairing.desk.lastNumber
-        fresh.outcomes = pairing.desk.outcomes
-        pairing.desk = fresh
+        fresh.lastNumber = pairingDriver.desk.lastNumber
+        fresh.outcomes = pairingDriver.desk.outcomes
+        pairingDriver.desk = fresh
     }
 
     /// Puts the node in the state after the peer's request, while the answer is under way.
@@ -39,10 +39,10 @@ extension Node {
         guard let session = links[peer]?.sending, let key = session.connection.peerFingerprint else { return false }
         var random = SystemRandomNumberGenerator()
         let nonce = PairingNonce(using: &random)
-        pairing.desk.limits.timing.step = .seconds(600)
+        pairingDriver.desk.limits.timing.step = .seconds(600)
         let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
-        _ = pairing.desk.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
-        return pairing.desk.hasExchange(on: ObjectIdentifier(session))
+        _ = pairingDriver.desk.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
+        return pairingDriver.desk.hasExchange(on: ObjectIdentifier(session))
     }
 
     /// Whether there is exactly one session, with none pending or about to end.
@@ -56,7 +56,7 @@ extension TestNode {
     fileprivate func pairing<Value>(_ look: (PairingOverview) -> Value?) async throws -> Value {
         var found: Value?
         try await until { node in
-            found = look(await node.pairings())
+            found = look(await node.pairing.overview())
             return found != nil
         }
         return try #require(found)
@@ -79,20 +79,20 @@ extension TestNode {
             guard case .comparing(let digits) = item.stage else { return item.stage }
             // It may have ended in between.
             if yes {
-                _ = try? await node.confirmPairing(with: peer, digits: digits, number: item.id)
+                _ = try? await node.pairing.confirm(with: peer, digits: digits, number: item.id)
             } else {
-                _ = try? await node.rejectPairing(with: peer)
+                _ = try? await node.pairing.reject(with: peer)
             }
         }
     }
 
     fileprivate func pair(_ peer: PeerID, yes: Bool = true) async throws -> PairingView.Stage {
-        let asked = try await node.requestPairing(with: peer)
+        let asked = try await node.pairing.request(with: peer)
         return try await answer(peer, from: asked.id, yes: yes)
     }
 
     fileprivate func trust(of other: TestNode) async throws -> Trust? {
-        try await node.peers().first { $0.uuid == other.id }?.trust.known
+        try await node.peers.all().first { $0.uuid == other.id }?.trust.known
     }
 
     /// Subscribers of a node get no events of its sessions.
@@ -127,22 +127,22 @@ struct PairingNodesTests {
     func agreement() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             #expect(try await one.send(to: two, description: "held").state == .held)
-            _ = await two.node.openPairing()
-            let asked = try await one.node.requestPairing(with: two.id)
+            _ = await two.node.pairing.open()
+            let asked = try await one.node.pairing.request(with: two.id)
             let (here, there) = (try await one.digits(), try await two.digits())
             #expect(here.digits == there.digits && here.digits.utf8.count == 6)
-            #expect(try await two.node.pairings().items.last?.fingerprint == one.node.identity.fingerprint)
+            #expect(try await two.node.pairing.overview().items.last?.fingerprint == one.node.identity.fingerprint)
 
-            _ = try await two.node.confirmPairing(with: one.id, digits: there.digits)
+            _ = try await two.node.pairing.confirm(with: one.id, digits: there.digits)
             #expect(try await two.trust(of: one) == .stranger, "one yes is not enough")
             #expect(try await one.answer(two.id, from: asked.id, yes: true) == .paired)
             #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
             for (node, other) in [(one, two), (two, one)] {
-                let peer = try #require(try await node.node.peers().first { $0.uuid == other.id })
+                let peer = try #require(try await node.node.peers.all().first { $0.uuid == other.id })
                 #expect(peer.trust == .trusted && peer.fingerprint == other.node.identity.fingerprint)
                 try await eventually("the frame limit of a trusted peer") { await node.node.frameLimit(toldBy: other.id) == 1 << 20 }
                 try await node.until { _ in try await node.events(.pairingCompleted).count == 1 }
-                #expect(await node.node.pairings().openUntil == nil)
+                #expect(await node.node.pairing.overview().openUntil == nil)
             }
             #expect(try await two.events(.pairingRequested).map(\.peer) == [one.id])
             #expect(try await one.events(.pairingRequested).isEmpty, "who asked is not told that somebody asks")
@@ -155,15 +155,15 @@ struct PairingNodesTests {
     @Test("a no, or wrong digits, of either user: no trust, and both are notified", arguments: [true, false], [true, false])
     func no(askerSaysNo: Bool, byWrongCode: Bool) async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = await two.node.openPairing()
-            _ = try await one.node.requestPairing(with: two.id)
+            _ = await two.node.pairing.open()
+            _ = try await one.node.pairing.request(with: two.id)
             let (here, there) = (try await one.digits(), try await two.digits())
             let (naysayer, other, number) = askerSaysNo ? (one, two, there.number) : (two, one, here.number)
-            _ = try await other.node.confirmPairing(with: naysayer.id, digits: here.digits)
+            _ = try await other.node.pairing.confirm(with: naysayer.id, digits: here.digits)
             let answer =
                 byWrongCode
-                ? try await naysayer.node.confirmPairing(with: other.id, digits: here.digits == "000000" ? "000001" : "000000")
-                : try await naysayer.node.rejectPairing(with: other.id)
+                ? try await naysayer.node.pairing.confirm(with: other.id, digits: here.digits == "000000" ? "000001" : "000000")
+                : try await naysayer.node.pairing.reject(with: other.id)
             #expect(answer.stage == .ended(byWrongCode ? .wrongCode : .rejected))
             #expect(try await other.answer(naysayer.id, from: number, yes: true) == .ended(.refused))
             #expect(try await one.trust(of: two) == .stranger)
@@ -175,7 +175,7 @@ struct PairingNodesTests {
     @Test("while pairing is off a flood of requests causes no event, prompt or pairing")
     func off() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)  // trusted, so that its frames are not rate limited
+            _ = try await two.node.peers.setTrust(one.id, .trusted)  // so that it may speak as fast as it likes
             try await two.until { _ in try await two.events(.peerUp).count == 1 }
             let before = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items }.count
             let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
@@ -185,7 +185,7 @@ struct PairingNodesTests {
             }
             // After them on the same session.
             #expect(try await one.send(to: two).state == .stored)
-            let overview = await two.node.pairings()
+            let overview = await two.node.pairing.overview()
             #expect(overview.items.isEmpty && overview.openUntil == nil)
             let events = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items }.dropFirst(before)
             #expect(events.map(\.type) == [.hexReceived])
@@ -197,7 +197,7 @@ struct PairingNodesTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             async let first = one.pair(two.id)
             _ = try await one.pairing { overview in overview.items.first { $0.message?.contains("takes no request yet") == true } }
-            _ = await two.node.openPairing()
+            _ = await two.node.pairing.open()
             let there = try await two.digits()
             #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
             #expect(try await first == .paired)
@@ -207,8 +207,8 @@ struct PairingNodesTests {
     @Test("a request survives its session: it redials and shows new digits; the old ones are no longer accepted")
     func sessionDies() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = await two.node.openPairing()
-            let asked = try await one.node.requestPairing(with: two.id)
+            _ = await two.node.pairing.open()
+            let asked = try await one.node.pairing.request(with: two.id)
             let (old, oldThere) = (try await one.digits(), try await two.digits())
             await one.node.cutSessions()
             let new = try await one.pairing { overview -> (Int, String)? in
@@ -219,7 +219,7 @@ struct PairingNodesTests {
             }
             #expect(new.1 != old.digits)
             #expect(try await two.pairing { $0.items.first { $0.id == oldThere.number } }.stage == .ended(.lost))
-            await #expect { try await one.node.confirmPairing(with: two.id, digits: old.digits, number: old.number) } throws: {
+            await #expect { try await one.node.pairing.confirm(with: two.id, digits: old.digits, number: old.number) } throws: {
                 ($0 as? HexlistError)?.code == .gone
             }
             // Each failure after the nonce was sent is reported, though the request continues.
@@ -238,8 +238,8 @@ struct PairingNodesTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             try await one.untilSessions(1, with: two)
             try await two.untilSessions(1, with: one)
-            _ = await two.node.openPairing()
-            let asked = try await one.node.requestPairing(with: two.id)
+            _ = await two.node.pairing.open()
+            let asked = try await one.node.pairing.request(with: two.id)
             let (here, there) = (try await one.digits(), try await two.digits())
             // The peer that dialled both sessions would end the older one.
             let dialler = await one.node.isDialler(of: two.id) ? one : two
@@ -251,8 +251,8 @@ struct PairingNodesTests {
             #expect(try await one.send(to: two).state == .held, "the newer one is used meanwhile")
             #expect(await one.node.count(of: two.id) == 2)
 
-            #expect(try await one.node.confirmPairing(with: two.id, digits: here.digits, number: here.number).id == here.number)
-            _ = try await two.node.confirmPairing(with: one.id, digits: there.digits, number: there.number)
+            #expect(try await one.node.pairing.confirm(with: two.id, digits: here.digits, number: here.number).id == here.number)
+            _ = try await two.node.pairing.confirm(with: one.id, digits: there.digits, number: there.number)
             #expect(try await one.answer(two.id, from: asked.id, yes: true) == .paired)
             #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
             try await one.untilSessions(1, with: two)
@@ -271,7 +271,7 @@ struct PairingNodesTests {
             }
             let dialler = await one.node.isDialler(of: two.id) ? one : two
             let other = dialler.id == one.id ? two : one
-            _ = await dialler.node.openPairing()
+            _ = await dialler.node.pairing.open()
             #expect(await dialler.node.takeRequest(of: other.id))
             await dialler.node.dialAgain(other.id)
             try await dialler.untilSessions(2, with: other)
@@ -279,7 +279,7 @@ struct PairingNodesTests {
             // All its messages have been sent by then.
             #expect(try await other.send(to: dialler).state == .held)
             #expect(await dialler.node.count(of: other.id) == 2)
-            _ = await dialler.node.closePairing()
+            _ = await dialler.node.pairing.close()
             try await dialler.untilSessions(1, with: other)
         }
     }
@@ -303,8 +303,8 @@ struct PairingNodesTests {
                 let (left, right) = (try await one.trust(of: two), try await two.trust(of: one))
                 #expect(left == right && left == (isPaired ? .trusted : .stranger), "round \(round)")
                 if isPaired { paired += 1 }
-                _ = try await one.node.setTrust(two.id, .stranger)
-                _ = try await two.node.setTrust(one.id, .stranger)
+                _ = try await one.node.peers.setTrust(two.id, .stranger)
+                _ = try await two.node.peers.setTrust(one.id, .stranger)
                 await one.node.forgetFailures()
                 await two.node.forgetFailures()
             }
@@ -331,15 +331,15 @@ struct PairingNodesTests {
     @Test("pairing strangers keep their session; blocking the peer ends the pairing")
     func blocked() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = await two.node.openPairing()
-            let asked = try await one.node.requestPairing(with: two.id)
+            _ = await two.node.pairing.open()
+            let asked = try await one.node.pairing.request(with: two.id)
             _ = try await one.digits()
             #expect(await one.node.hasWork(for: two.id))
             #expect(await two.node.hasWork(for: one.id))
-            _ = try await one.node.setTrust(two.id, .blocked)
+            _ = try await one.node.peers.setTrust(two.id, .blocked)
             #expect(try await one.pairing { $0.items.first { $0.id >= asked.id } }.stage == .ended(.rejected))
             #expect(await !one.node.hasWork(for: two.id))
-            await #expect { try await one.node.requestPairing(with: two.id) } throws: { ($0 as? HexlistError)?.code == .badRequest }
+            await #expect { try await one.node.pairing.request(with: two.id) } throws: { ($0 as? HexlistError)?.code == .badRequest }
             #expect(try await two.trust(of: one) == .stranger)
         }
     }
@@ -348,22 +348,22 @@ struct PairingNodesTests {
     func wrong() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for (expected, body) in [
-                (HexlistError.Code.badRequest, { _ = try await one.node.requestPairing(with: one.id) }),
-                (.notFound, { _ = try await one.node.requestPairing(with: PeerID(.nil)) }),
-                (.notFound, { _ = try await one.node.confirmPairing(with: two.id, digits: "123456") }),
-                (.notFound, { _ = try await one.node.rejectPairing(with: two.id) }),
+                (HexlistError.Code.badRequest, { _ = try await one.node.pairing.request(with: one.id) }),
+                (.notFound, { _ = try await one.node.pairing.request(with: PeerID(.nil)) }),
+                (.notFound, { _ = try await one.node.pairing.confirm(with: two.id, digits: "123456") }),
+                (.notFound, { _ = try await one.node.pairing.reject(with: two.id) }),
             ] as [(HexlistError.Code, () async throws -> Void)] {
                 await #expect { try await body() } throws: { ($0 as? HexlistError)?.code == expected }
             }
             for _ in 0..<3 {
-                _ = await two.node.openPairing()
-                _ = try await one.node.requestPairing(with: two.id)
+                _ = await two.node.pairing.open()
+                _ = try await one.node.pairing.request(with: two.id)
                 _ = try await two.digits()
-                _ = try await two.node.rejectPairing(with: one.id)
-                try await one.until { await $0.pairings().items.allSatisfy { if case .ended = $0.stage { true } else { false } } }
-                _ = await two.node.closePairing()
+                _ = try await two.node.pairing.reject(with: one.id)
+                try await one.until { await $0.pairing.overview().items.allSatisfy { if case .ended = $0.stage { true } else { false } } }
+                _ = await two.node.pairing.close()
             }
-            await #expect { try await one.node.requestPairing(with: two.id) } throws: { ($0 as? HexlistError)?.code == .recentlyFailed }
+            await #expect { try await one.node.pairing.request(with: two.id) } throws: { ($0 as? HexlistError)?.code == .recentlyFailed }
         }
     }
 }

@@ -105,8 +105,8 @@ private final class MemoryRemote: ContentService, ContentServices {
         let two = try await TestNode("two", on: link)
         try await one.untilListed(two)
         #expect(try await one.transfers.services.named("dav").view.kind.known == .rclone)
-        _ = try await one.node.setTrust(two.id, .trusted)
-        _ = try await one.node.change(two.id, PeerChange(alias: .set("dav")))
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
+        _ = try await one.node.peers.change(two.id, PeerChange(alias: .set("dav")))
         await #expect { _ = try await one.transfers.services.named("dav") } throws: { error in
             let error = error as? HexlistError
             return error?.code == .ambiguous && error?.hint?.contains("`rclone.dav`") == true

@@ -16,14 +16,14 @@ struct RosterTests {
         let one = try await TestNode("one", on: nil)
         let place = RosterAddress(host: "127.0.0.1", port: await two.node.port)
         let entry = RosterEntry(fingerprint: key.fingerprint, name: "two", alias: "bob", trust: .trusted, places: [place])
-        #expect(try await one.node.importRoster([entry]) == [.changed])
-        #expect(try await one.node.importRoster([entry]) == [.unchanged])
+        #expect(try await one.node.roster.add([entry]) == [.changed])
+        #expect(try await one.node.roster.add([entry]) == [.unchanged])
         try await one.untilListed(two)
-        let view = try await one.node.resolve("bob")
+        let view = try await one.node.peers.resolve("bob")
         #expect((view.trust, view.fingerprint) == (.trusted, key.fingerprint))
-        try await two.until { try await !$0.peers().isEmpty }
+        try await two.until { try await !$0.peers.all().isEmpty }
         #expect(try await two.send(to: one).state == .stored)
-        #expect(try await one.node.roster() == [entry])
+        #expect(try await one.node.roster.entries() == [entry])
         try await one.stop()
         try await two.stop()
     }
@@ -33,10 +33,10 @@ struct RosterTests {
         let one = try await TestNode("one", on: nil)
         let keys = try [1, 2].map { try #require(Fingerprint(bytes: [UInt8](repeating: $0, count: 32))) }
         let entries = zip(keys, ["cafe", "Bob 7AF30000"]).map { RosterEntry(fingerprint: $0, name: "n", alias: $1, trust: .trusted) }
-        #expect(try await one.node.importRoster(entries) == [.changed, .changed])
-        #expect(try await one.node.importRoster(entries) == [.unchanged, .unchanged])
+        #expect(try await one.node.roster.add(entries) == [.changed, .changed])
+        #expect(try await one.node.roster.add(entries) == [.unchanged, .unchanged])
         for (key, alias) in zip(keys, ["cafe", "Bob 7AF30000"]) {
-            let view = try await one.node.resolve(key.peerID.description)
+            let view = try await one.node.peers.resolve(key.peerID.description)
             #expect((view.alias, view.trust) == ("\(alias) \(key.peerID.shortID)", .trusted))
         }
         try await one.stop()
@@ -50,11 +50,11 @@ struct RosterTests {
         // The first half determines the UUID.
         let other = try #require(Fingerprint(bytes: key.fingerprint.bytes.dropLast() + [key.fingerprint.bytes[31] ^ 1]))
         #expect(other.peerID == key.fingerprint.peerID)
-        #expect(try await one.node.importRoster([RosterEntry(fingerprint: other, name: "two", trust: .trusted)]) == [.changed])
+        #expect(try await one.node.roster.add([RosterEntry(fingerprint: other, name: "two", trust: .trusted)]) == [.changed])
         let two = try await TestNode("two", on: link, identity: key)
         try await one.untilListed(two)
         try await two.untilListed(one)
-        let view = try await one.node.resolve(two.id.description)
+        let view = try await one.node.peers.resolve(two.id.description)
         #expect((view.trust, view.fingerprint) == (.stranger, key.fingerprint))
         // The store admits no second key for a UUID.
         #expect(try await two.send(to: one).state == .queued)
@@ -62,7 +62,7 @@ struct RosterTests {
         #expect((counts.held, counts.unread) == (0, 0))
         // The stored data of the first key is not overwritten.
         let real = RosterEntry(fingerprint: key.fingerprint, name: "two", trust: .trusted)
-        #expect(try await one.node.importRoster([real]) == [.anotherKey])
+        #expect(try await one.node.roster.add([real]) == [.anotherKey])
         try await one.stop()
         try await two.stop()
     }
@@ -73,15 +73,15 @@ struct RosterTests {
             let key = two.node.identity.fingerprint
             #expect(try await two.send(to: one).state == .held)
             let other = try #require(Fingerprint(bytes: key.bytes.dropLast() + [key.bytes[31] ^ 1]))
-            #expect(try await one.node.importRoster([RosterEntry(fingerprint: other, name: "", trust: .trusted)]) == [.anotherKey])
-            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .stranger)]) == [.unchanged])
-            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .trusted)]) == [.changed])
+            #expect(try await one.node.roster.add([RosterEntry(fingerprint: other, name: "", trust: .trusted)]) == [.anotherKey])
+            #expect(try await one.node.roster.add([RosterEntry(fingerprint: key, name: "", trust: .stranger)]) == [.unchanged])
+            #expect(try await one.node.roster.add([RosterEntry(fingerprint: key, name: "", trust: .trusted)]) == [.changed])
             let counts = try await one.node.store.read { try $0.counts() }
             #expect((counts.held, counts.unread) == (0, 1))
             #expect(try await two.send(to: one).state == .stored)
-            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .stranger)]) == [.unchanged])
-            #expect(try await one.node.resolve(two.id.description).trust == .trusted)
-            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .blocked)]) == [.changed])
+            #expect(try await one.node.roster.add([RosterEntry(fingerprint: key, name: "", trust: .stranger)]) == [.unchanged])
+            #expect(try await one.node.peers.resolve(two.id.description).trust == .trusted)
+            #expect(try await one.node.roster.add([RosterEntry(fingerprint: key, name: "", trust: .blocked)]) == [.changed])
             #expect(try await two.send(to: one).state == .rejected)
         }
     }

@@ -16,8 +16,8 @@ import Testing
 @Suite("Shares between nodes", .serialized, .timeLimit(.minutes(5))) struct ShareNodeTests {
     private func withFriends(_ body: (TestNode, TestNode, _ from: URL, _ to: URL) async throws -> Void) async throws {
         try await withTwoNodes { one, two in
-            _ = try await one.node.setTrust(two.id, .trusted)
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await one.node.peers.setTrust(two.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             let (from, to) = (one.folder.appending(path: "photos"), two.folder.appending(path: "to"))
             for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
             try await body(one, two, from, to)
@@ -146,7 +146,7 @@ import Testing
             #expect(await code { _ = try await list("photos", of: one, at: two) } == .notFound)
             #expect(try await one.transfers.shares.all().map { $0.why != nil } == [true])
             #expect(try await list("", of: one, at: two).isEmpty)
-            _ = try await two.node.setTrust(one.id, .stranger)
+            _ = try await two.node.peers.setTrust(one.id, .stranger)
             #expect(await code { _ = try await list("", of: one, at: two) } == .badRequest)
             #expect(try FileManager.default.contentsOfDirectory(atPath: to.path).isEmpty)
         }
@@ -163,7 +163,7 @@ import Testing
             try handle.truncate(atOffset: size)
             try handle.close()
             if how == "group" {
-                _ = try await one.node.addToGroup("friends", [two.id.description])
+                _ = try await one.node.groups.add([two.id.description], to: "friends")
                 try await share(from, of: one, to: ["@friends"])
             } else {
                 try await share(from, of: one)
@@ -173,13 +173,13 @@ import Testing
             try await eventually { try await two.transfers.transfer(id).bytes > 0 }
             switch how {
             case "rm": _ = try await one.transfers.shares.end("photos")
-            case "group": _ = try await one.node.removeFromGroup("friends", [two.id.description])
-            default: _ = try await one.node.setTrust(two.id, .blocked)
+            case "group": _ = try await one.node.groups.remove([two.id.description], from: "friends")
+            default: _ = try await one.node.peers.setTrust(two.id, .blocked)
             }
             if how == "trust" {
                 try await two.until { try await $0.transfers.transfer(id).state.known == .waiting }
                 #expect(try await two.transfers.transfer(id).bytes < Int64(size))
-                _ = try await one.node.setTrust(two.id, .trusted)
+                _ = try await one.node.peers.setTrust(two.id, .trusted)
                 _ = try? await two.transfers.retry(id, force: true)
                 try await two.until { try await $0.transfers.transfer(id).state.known == .done }
                 #expect(try Data(contentsOf: to.appending(path: "large.bin")).count == Int(size))
@@ -200,9 +200,9 @@ import Testing
             let start = try await two.transfers.fetch(TransferRequest(service: one.id.description, path: "photos/large.bin", to: to.path))
             let id = try #require(start.first)
             try await two.until { try await $0.transfers.transfer(id).bytes > 8 << 20 }
-            _ = try await one.node.setTrust(two.id, .blocked)
+            _ = try await one.node.peers.setTrust(two.id, .blocked)
             try Data(repeating: 2, count: 65 << 20).write(to: file)
-            _ = try await one.node.setTrust(two.id, .trusted)
+            _ = try await one.node.peers.setTrust(two.id, .trusted)
             _ = try? await two.transfers.retry(id, force: true)
             try await two.until { try await $0.transfers.transfer(id).endedAt != nil }
             let data = try Data(contentsOf: to.appending(path: "large.bin"))

@@ -1,10 +1,7 @@
-import Foundation
 import HexlistDiscovery
 import HexlistEventLoop
 import HexlistModel
 import HexlistSession
-import HexlistStore
-import Logging
 import NIOCore
 import NIOPosix
 
@@ -12,14 +9,9 @@ import NIOPosix
 
 /// A host that dials nothing. It records the peers it was asked to dial.
 actor StandIn: InvitationsHost {
-    nonisolated let store: HexStore
     nonisolated let eventLoop: any EventLoop
     nonisolated let clocks = Clocks.system
-    nonisolated let logger = Logger(label: "test")
-    nonisolated let metrics = NodeMetrics()
-    nonisolated let watchers = Watchers()
     private nonisolated let executor: any SerialExecutor
-    let configuration = NodeConfiguration(name: "test")
     let isStopping = false
     let invitations = Invitations()
     let known: PeerRegistry
@@ -30,8 +22,7 @@ actor StandIn: InvitationsHost {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(_ store: HexStore, on eventLoop: any EventLoop) {
-        self.store = store
+    init(on eventLoop: any EventLoop) {
         self.eventLoop = eventLoop
         executor = eventLoop.executor
         known = PeerRegistry(on: eventLoop, .system)
@@ -58,13 +49,8 @@ actor StandIn: InvitationsHost {
     func run<Value: Sendable>(_ body: @Sendable (isolated StandIn) -> Value) -> Value { body(self) }
 
     static func with(_ body: (StandIn) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "hexlist-node-\(UUID().uuidString.prefix(8))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
-        try await body(StandIn(store, on: group.next()))
-        try store.close()
+        try await body(StandIn(on: group.next()))
         try await group.shutdownGracefully()
-        try FileManager.default.removeItem(at: folder)
     }
 }

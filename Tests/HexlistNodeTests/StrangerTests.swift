@@ -119,7 +119,7 @@ extension Node {
     fileprivate func recordOfStrangers(_ type: EventType) { events.record(type, peer: nil, from: .strangers, self) }
 
     fileprivate func begin(dialled connection: PeerConnection, _ endpoint: Endpoint) {
-        begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: nil))
+        begin(connection, SessionDial(endpoint: endpoint, probe: nil, expected: nil))
     }
 }
 
@@ -139,7 +139,7 @@ struct StrangerTests {
         try await again.hello()
         try await again.store(1)
         try await eventually { again.receipts.last?.status == .held }
-        _ = try await one.node.setTrust(guest.identity.peerID, .trusted)
+        _ = try await one.node.peers.setTrust(guest.identity.peerID, .trusted)
         try await eventually { again.frameLimit == 1 << 20 }
         try await again.write { $0.writeInteger(UInt32(1 << 20) + 1) }
         try await eventually { again.isOver }
@@ -153,7 +153,7 @@ struct StrangerTests {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
         let key = guest.identity.fingerprint
-        _ = try await one.node.importRoster([RosterEntry(fingerprint: key, name: "guest", trust: .blocked)])
+        _ = try await one.node.roster.add([RosterEntry(fingerprint: key, name: "guest", trust: .blocked)])
         let visit = try await guest.visit(one)
         try await visit.hello()
         try await visit.store(1)
@@ -221,13 +221,13 @@ struct StrangerTests {
     func trustTaken(_ trust: Trust) async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
-        _ = try await one.node.importRoster([RosterEntry(fingerprint: guest.identity.fingerprint, name: "guest", trust: .trusted)])
+        _ = try await one.node.roster.add([RosterEntry(fingerprint: guest.identity.fingerprint, name: "guest", trust: .trusted)])
         let visit = try await guest.visit(one)
         try await visit.hello()
         let legacy = try await guest.visit(one)
         try await legacy.store(1)
         try await eventually { legacy.receipts.last?.status == .stored && visit.operations.contains(.hello) }
-        _ = try await one.node.setTrust(guest.identity.peerID, trust)
+        _ = try await one.node.peers.setTrust(guest.identity.peerID, trust)
         try await eventually { visit.isOver && legacy.isOver }
         for each in [visit, legacy] {
             #expect(each.bye == (trust == .blocked ? "blocked" : "idle"))
@@ -250,7 +250,7 @@ struct StrangerTests {
             await guest.transport.shutdown()
         }
         try await eventually { await one.node.sessionCount == 0 }
-        #expect(try await one.node.peers().isEmpty)
+        #expect(try await one.node.peers.all().isEmpty)
         #expect(await one.node.fingerprintCount == 0)
         let path = one.folder.appending(path: "hexlist.sqlite").path
         try await one.stop(removing: false)
@@ -269,7 +269,7 @@ struct StrangerTests {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
         let friend = try Identity.ephemeral()
-        _ = try await one.node.importRoster([RosterEntry(fingerprint: friend.fingerprint, name: "friend", trust: .trusted)])
+        _ = try await one.node.roster.add([RosterEntry(fingerprint: friend.fingerprint, name: "friend", trust: .trusted)])
         for _ in 0..<20 { await one.node.recordOfStrangers(.peerGhost) }
         let guest = try Guest(one)
         let port = try await guest.transport.listen(addresses: ["127.0.0.1"], port: 0) { _ in }
@@ -298,7 +298,7 @@ struct StrangerTests {
         }
         await guest.transport.shutdown()
         try await eventually { await one.node.sessionCount == 0 }
-        #expect(try await one.node.peers().map(\.uuid) == [guest.identity.peerID])
+        #expect(try await one.node.peers.all().map(\.uuid) == [guest.identity.peerID])
         try await one.stop()
     }
 
@@ -306,7 +306,7 @@ struct StrangerTests {
     func noRoomForEvents() async throws {
         let one = try await TestNode("one", on: nil) { $0.limits.diskReserveBytes = 1 << 60 }
         let guest = try Guest(one)
-        _ = try await one.node.importRoster([RosterEntry(fingerprint: guest.identity.fingerprint, name: "guest", trust: .trusted)])
+        _ = try await one.node.roster.add([RosterEntry(fingerprint: guest.identity.fingerprint, name: "guest", trust: .trusted)])
         let visit = try await guest.visit(one)
         try await visit.hello()
         for number in 1...5 { try await visit.write { WrapperEncoder.alert(message: "more", sequence: Int64(number), into: &$0) } }
@@ -348,7 +348,7 @@ struct StrangerTests {
             $0.limits.allStrangersFramesPerSecond = 12
         }
         let friend = try Guest(one)
-        _ = try await one.node.importRoster([RosterEntry(fingerprint: friend.identity.fingerprint, name: "friend", trust: .trusted)])
+        _ = try await one.node.roster.add([RosterEntry(fingerprint: friend.identity.fingerprint, name: "friend", trust: .trusted)])
         let trusted = try await friend.visit(one)
         try await trusted.hello()
         var guests: [Guest] = []

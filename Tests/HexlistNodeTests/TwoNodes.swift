@@ -72,7 +72,7 @@ struct TestNode {
         }
     }
 
-    func verified() async throws -> [PeerID] { try await node.peers().filter { $0.state == .verified }.compactMap(\.uuid) }
+    func verified() async throws -> [PeerID] { try await node.peers.all().filter { $0.state == .verified }.compactMap(\.uuid) }
 
     /// Waits until no row is queued.
     /// - Returns: the final state of each row, in order.
@@ -86,7 +86,7 @@ struct TestNode {
     }
 
     func untilListed(_ other: TestNode) async throws {
-        try await until { try await $0.peers().contains { $0.uuid == other.id && $0.state == .verified } }
+        try await until { try await $0.peers.all().contains { $0.uuid == other.id && $0.state == .verified } }
     }
 
     func send(_ links: Int = 1, to other: TestNode, description: String = "d", key: String? = nil, wait: Duration = .seconds(20))
@@ -110,7 +110,7 @@ func trustingNodes(
     let two = try await TestNode("two", on: link)
     try await one.untilListed(two)
     try await two.untilListed(one)
-    _ = try await two.node.setTrust(one.id, .trusted)
+    _ = try await two.node.peers.setTrust(one.id, .trusted)
     return (one, two)
 }
 
@@ -120,9 +120,9 @@ func nodesApart(
 ) async throws -> (one: TestNode, two: TestNode) {
     let (one, two) = try await trustingNodes(on: link, configureOne)
     // A stranger without a hex would be forgotten with its last session.
-    _ = try await one.node.setTrust(two.id, .trusted)
+    _ = try await one.node.peers.setTrust(two.id, .trusted)
     try await two.stop(removing: false)
-    try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+    try await one.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
     return (one, two)
 }
 

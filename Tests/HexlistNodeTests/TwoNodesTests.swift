@@ -26,7 +26,7 @@ struct TwoNodesTests {
             #expect(try await one.send(to: two, description: "first").state == .held)
             #expect(try await two.node.store.read { try $0.counts() }.held == 1)
 
-            #expect(try await two.node.setTrust(one.id, .trusted).trust == .trusted)
+            #expect(try await two.node.peers.setTrust(one.id, .trusted).trust == .trusted)
             let counts = try await two.node.store.read { try $0.counts() }
             #expect(counts.held == 0)
             #expect(counts.unread == 1)
@@ -38,7 +38,7 @@ struct TwoNodesTests {
     @Test("a reused key is one hex, however often it is sent")
     func key() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             let first = try await one.send(to: two, key: "k")
             let again = try await one.send(to: two, key: "k")
             #expect(first.messageID == again.messageID)
@@ -53,7 +53,7 @@ struct TwoNodesTests {
     @Test("a blocked peer is notified, and rows queued for it are rejected")
     func blocked() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .blocked)
+            _ = try await two.node.peers.setTrust(one.id, .blocked)
             try await one.until { node in
                 try await node.store.read { try $0.eventPage(since: 0, limit: 100).items }
                     .contains { $0.type == .alertReceived && $0.data?.contains("two blocked you.") == true }
@@ -99,7 +99,7 @@ struct TwoNodesTests {
     @Test("many hexes arrive in order, once each, through window and back-pressure")
     func many() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            _ = try await two.node.setTrust(one.id, .trusted)
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
             var rows: [Int64] = []
             for number in 1...3_000 {
                 var hex = HexContent()
@@ -131,7 +131,7 @@ struct TwoNodesTests {
             var configuration = await two.node.configuration
             configuration.name = "zwei"
             await two.node.reconfigure(configuration)
-            try await one.until { try await $0.peers().contains { $0.uuid == two.id && $0.name == "zwei" } }
+            try await one.until { try await $0.peers.all().contains { $0.uuid == two.id && $0.name == "zwei" } }
         }
     }
 
@@ -139,9 +139,9 @@ struct TwoNodesTests {
     func wrongTargets() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             await #expect { try await one.send(to: one) } throws: { ($0 as? HexlistError)?.code == .badRequest }
-            await #expect { try await one.node.resolve("nobody") } throws: { ($0 as? HexlistError)?.code == .notFound }
-            #expect(try await one.node.resolve("two").uuid == two.id)
-            #expect(try await one.node.resolve(String(two.id.description.prefix(6))).uuid == two.id)
+            await #expect { try await one.node.peers.resolve("nobody") } throws: { ($0 as? HexlistError)?.code == .notFound }
+            #expect(try await one.node.peers.resolve("two").uuid == two.id)
+            #expect(try await one.node.peers.resolve(String(two.id.description.prefix(6))).uuid == two.id)
         }
     }
 }

@@ -18,7 +18,7 @@ import Testing
         let link = InMemoryLink()
         let (one, two) = (try await TestNode("one", on: link), try await TestNode("two", on: link))
         try await one.untilListed(two)
-        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
         try await body(one, two)
         try await one.stop()
         try await two.stop()

@@ -96,7 +96,7 @@ private struct EventSource: StreamSource {
 extension EventJSON {
     /// Rows with the labels of their peers and the subjects of their hexes, as they are now: one look at each for all rows.
     static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventJSON] {
-        let labels = await node.labels(of: rows.compactMap(\.peer))
+        let labels = await node.peers.labels(of: rows.compactMap(\.peer))
         let hexes = rows.compactMap(\.hex)
         let subjects = hexes.isEmpty ? [:] : try await node.store.read { try $0.subjects(of: hexes) }
         return rows.map { EventJSON($0, labels, subjects) }

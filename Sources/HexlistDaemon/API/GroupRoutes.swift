@@ -10,16 +10,16 @@ struct GroupRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/groups") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(Page(items: try await api.node.groups()))
+            return APIReply.json(Page(items: try await api.node.groups.all()))
         }
         router.post("/v1/groups/:group/add") { request, context in
-            APIReply.json(try await api.node.addToGroup(try name(request, context), try await peers(request)))
+            APIReply.json(try await api.node.groups.add(try await peers(request), to: try name(request, context)))
         }
         router.post("/v1/groups/:group/remove") { request, context in
-            APIReply.json(try await api.node.removeFromGroup(try name(request, context), try await peers(request)))
+            APIReply.json(try await api.node.groups.remove(try await peers(request), from: try name(request, context)))
         }
         router.delete("/v1/groups/:group") { request, context in
-            APIReply.json(try await api.node.deleteGroup(try name(request, context)))
+            APIReply.json(try await api.node.groups.delete(try name(request, context)))
         }
     }
 

@@ -45,8 +45,8 @@ private struct PageSource: StreamSource {
     init(api: APIContext, overview look: @escaping @Sendable () async throws -> PageOverview) {
         let keeper = api.keeper
         overview = WatchSource(event: "overview", look: look)
-        peers = WatchSource(event: "peers") { Page(items: try await keeper.node.peers()) }
-        pairings = WatchSource(event: "pairings") { await keeper.node.pairings() }
+        peers = WatchSource(event: "peers") { Page(items: try await keeper.node.peers.all()) }
+        pairings = WatchSource(event: "pairings") { await keeper.node.pairing.overview() }
     }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {

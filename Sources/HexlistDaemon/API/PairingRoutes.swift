@@ -10,37 +10,37 @@ struct PairingRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/pairings") { request, _ in
             _ = try APIQuery(request)
-            let look = { @Sendable [keeper = api.keeper] in await keeper.node.pairings() }
+            let look = { @Sendable [keeper = api.keeper] in await keeper.node.pairing.overview() }
             if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "pairings", look: look), api: api) }
             return APIReply.json(await look())
         }
         router.post("/v1/pairings", use: begin)
         router.delete("/v1/pairings") { request, _ in
             _ = try APIQuery(request)
-            return APIReply.json(await api.node.closePairing())
+            return APIReply.json(await api.node.pairing.close())
         }
         router.post("/v1/pairings/:peer/confirm") { request, context in
             _ = try APIQuery(request)
             let wanted: PairingConfirmation = try await APIInput.requiredShape(request)
             let peer = try await peer(context)
             return APIReply.json(
-                try await api.node.confirmPairing(with: peer, digits: wanted.digits, number: wanted.id))
+                try await api.node.pairing.confirm(with: peer, digits: wanted.digits, number: wanted.id))
         }
         router.post("/v1/pairings/:peer/reject") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.rejectPairing(with: try await peer(context)))
+            return APIReply.json(try await api.node.pairing.reject(with: try await peer(context)))
         }
     }
 
     private func begin(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: PairingRequest? = try await APIInput.shape(request)
-        guard let text = wanted?.peer else { return APIReply.json(await api.node.openPairing()) }
-        let peer = try await api.node.resolveToPair(text)
-        return APIReply.json(try await api.node.requestPairing(with: peer))
+        guard let text = wanted?.peer else { return APIReply.json(await api.node.pairing.open()) }
+        let peer = try await api.node.pairing.resolve(text)
+        return APIReply.json(try await api.node.pairing.request(with: peer))
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerID {
-        try await api.node.resolve(try APIInput.text(context, "peer")).requiredID()
+        try await api.node.peers.resolve(try APIInput.text(context, "peer")).requiredID()
     }
 }

@@ -24,12 +24,12 @@ struct PeerRoutes: Sendable {
         }
         router.post("/v1/peers/:peer/block") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(try await api.node.setTrust(try await id(context), .blocked))
+            return APIReply.json(try await api.node.peers.setTrust(try await id(context), .blocked))
         }
         router.post("/v1/peers/:peer/forget") { request, context in
             _ = try APIQuery(request)
             let peer = try await peer(context)
-            try await api.node.forget(try peer.requiredID())
+            try await api.node.peers.forget(try peer.requiredID())
             return APIReply.json(peer)
         }
     }
@@ -37,7 +37,7 @@ struct PeerRoutes: Sendable {
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let all = try APIQuery(request, allowing: ["all"]).flag("all")
         let look = { @Sendable [keeper = api.keeper] in
-            Page(items: try await keeper.node.peers().filter { all || $0.state == .verified })
+            Page(items: try await keeper.node.peers.all().filter { all || $0.state == .verified })
         }
         if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", look: look), api: api) }
         return APIReply.json(try await look())
@@ -46,7 +46,7 @@ struct PeerRoutes: Sendable {
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let change: PeerChange = try await APIInput.requiredShape(request)
-        return APIReply.json(try await api.node.change(try await id(context), change))
+        return APIReply.json(try await api.node.peers.change(try await id(context), change))
     }
 
     /// Trust goes to a key, so whoever asks names the whole UUID or the fingerprint it saw.
@@ -63,7 +63,7 @@ struct PeerRoutes: Sendable {
                 .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",
                 hint: "Look at it again: `hexlist peer show`.")
         }
-        return APIReply.json(try await api.node.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))
+        return APIReply.json(try await api.node.peers.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))
     }
 
     /// Makes a stranger of what it was before; one that is a stranger already stays one.
@@ -75,11 +75,11 @@ struct PeerRoutes: Sendable {
         guard peer.trust.known == trust || peer.trust == .stranger else {
             throw HexlistError(.badRequest, "\(peer.uuid?.description ?? "This peer") is \(peer.trust.text).", hint: hint)
         }
-        return APIReply.json(try await api.node.setTrust(try peer.requiredID(), .stranger))
+        return APIReply.json(try await api.node.peers.setTrust(try peer.requiredID(), .stranger))
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerView {
-        try await api.node.resolve(try APIInput.text(context, "peer"))
+        try await api.node.peers.resolve(try APIInput.text(context, "peer"))
     }
 
     private func id(_ context: BasicRequestContext) async throws -> PeerID { try await peer(context).requiredID() }

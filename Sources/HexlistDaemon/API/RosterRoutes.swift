@@ -16,7 +16,7 @@ struct RosterRoutes: Sendable {
 
     private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let lines = try await api.node.roster().flatMap { RosterPeer($0).lineBytes }
+        let lines = try await api.node.roster.entries().flatMap { RosterPeer($0).lineBytes }
         return Response(
             status: .ok, headers: [.contentType: LocalAPI.bulkType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: lines)))
     }
@@ -31,7 +31,7 @@ struct RosterRoutes: Sendable {
         var roster = try await APIInput.read(body, into: RosterReader()) { try $0.feed($1) }
         try roster.finish()
         try Task.checkCancellation()
-        let outcomes = try await api.node.importRoster(roster.entries.map(\.entry))
+        let outcomes = try await api.node.roster.add(roster.entries.map(\.entry))
         var reply = RosterImport(refused: roster.refusals)
         for ((line, entry), outcome) in zip(roster.entries, outcomes) {
             switch outcome {

@@ -62,12 +62,12 @@ extension APIContext {
     /// Returns the sender that `text` names. A whole UUID is enough: a sender that left may be known by nothing but its hexes.
     func sender(_ text: String) async throws -> PeerID? {
         if let id = PeerID(text) { return id }
-        return try await node.resolve(text).uuid
+        return try await node.peers.resolve(text).uuid
     }
 
     /// Returns labels of the peers that hexes say they are from.
     func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerDisplayName] {
-        await node.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
+        await node.peers.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
     }
 }
 

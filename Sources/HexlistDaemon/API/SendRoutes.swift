@@ -91,10 +91,10 @@ struct SendRoutes: Sendable {
     func targets(named names: [String], all: Bool) async throws -> [PeerID] {
         guard all else {
             guard !names.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with `to`.") }
-            return try await api.node.recipients(named: names)
+            return try await api.node.groups.recipients(named: names)
         }
         guard names.isEmpty else { throw HexlistError(.badRequest, "`to` and `toAll` do not go together.") }
-        let trusted = try await api.node.peers().filter { $0.state != .ghost && $0.trust == .trusted }.compactMap(\.uuid)
+        let trusted = try await api.node.peers.all().filter { $0.state != .ghost && $0.trust == .trusted }.compactMap(\.uuid)
         guard !trusted.isEmpty else {
             throw HexlistError(.notFound, "No peer is trusted, so there is nobody to send to.", hint: "`hexlist peer trust` changes that.")
         }
@@ -106,7 +106,7 @@ struct SendRoutes: Sendable {
         let states: [OutboxState] = try query.texts("state").map { try APIQuery.choice($0, of: "state") }
         var peer: PeerID?
         if let text = try query.text("to") {
-            peer = try await api.node.resolve(text).uuid
+            peer = try await api.node.peers.resolve(text).uuid
         }
         let limit = try query.limit()
         let page = try await api.node.outbox.rows(
@@ -127,7 +127,9 @@ struct SendRoutes: Sendable {
             guard let cursor = Int64(after ?? "0"), cursor >= 0 else {
                 throw HexlistError(.badRequest, "`after` takes what the reply before gave as `next`.")
             }
-            guard let peer = try await api.node.resolve(text).uuid else { throw HexlistError(.notFound, "That is no peer with a key.") }
+            guard let peer = try await api.node.peers.resolve(text).uuid else {
+                throw HexlistError(.notFound, "That is no peer with a key.")
+            }
             return .peer(peer, after: cursor)
         }
     }

@@ -56,7 +56,7 @@ extension Doctor {
         let deadline = ContinuousClock.now + .seconds(3)
         while facts.announcements.isEmpty, ContinuousClock.now < deadline, !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(200))
-            facts = await api.node.facts()
+            facts = await api.node.diagnostics.facts()
         }
         return facts
     }
@@ -222,7 +222,7 @@ extension Doctor {
     private func port(_ facts: NodeFacts) async -> DoctorStep {
         let host = facts.listen.first ?? "127.0.0.1"
         let port = facts.status.port
-        let reach = await api.node.reach(host, port: port, interface: nil, expecting: facts.status.uuid)
+        let reach = await api.node.diagnostics.probe(host, port: port, interface: nil, expecting: facts.status.uuid)
         switch (reach.tcp, reach.tls) {
         case (.success, .success?): return DoctorStep("port", .ok, "This machine answers on its port \(port), with its own identity.")
         case (.failure(let why), _), (.success, .failure(let why)?):

@@ -45,7 +45,7 @@ extension Doctor {
         guard let meeting else { return [hello] }
         let dialBack = meeting.session.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
         // The state as of now: the peer may have said Hello again meanwhile.
-        let there = Self.trustThere(await api.node.sessionFacts(of: id) ?? meeting.session, meeting.ping, dialBack)
+        let there = Self.trustThere(await api.node.diagnostics.session(with: id) ?? meeting.session, meeting.ping, dialBack)
         let trusting = Self.trust(id, trust, there)
         guard there != .blocked else { return [hello, trusting] }  // neither gets anything through
         return [hello, trusting, Self.frame(meeting.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
@@ -64,12 +64,12 @@ extension Doctor {
     private func find(_ text: String) async throws(HexlistError) -> (rows: [PeerView], id: PeerID) {
         let all: [PeerView]
         do {
-            all = try await api.node.peers()
-            let id = try await api.node.resolve(text).requiredID()
+            all = try await api.node.peers.all()
+            let id = try await api.node.peers.resolve(text).requiredID()
             return (all.filter { $0.uuid == id }, id)
         } catch let error as HexlistError {
             // The text names no peer yet, but somebody may announce it all the same.
-            guard error.code == .notFound, let all = try? await api.node.peers() else { throw error }
+            guard error.code == .notFound, let all = try? await api.node.peers.all() else { throw error }
             let claimed = Set(PeerReference(text).ghosts(among: all).compactMap(\.uuid))
             guard claimed.count == 1, let id = claimed.first else { throw error }
             return (all.filter { $0.uuid == id }, id)
@@ -124,7 +124,7 @@ extension Doctor {
                 endpoints.append(endpoint)
                 continue
             }
-            switch await api.node.addresses(of: endpoint.host) {
+            switch await api.node.diagnostics.addresses(of: endpoint.host) {
             case .success(let addresses):
                 found.append("\(endpoint.host) is \(addresses.joined(separator: ", "))")
                 for address in addresses {
@@ -163,7 +163,10 @@ extension Doctor {
         var reaches: [(EndpointView, AddressProbeResult)] = []
         for endpoint in endpoints.prefix(8) {
             reaches.append(
-                (endpoint, await api.node.reach(endpoint.host, port: endpoint.port, interface: endpoint.interface, expecting: id)))
+                (
+                    endpoint,
+                    await api.node.diagnostics.probe(endpoint.host, port: endpoint.port, interface: endpoint.interface, expecting: id)
+                ))
         }
         return reaches
     }
@@ -223,13 +226,13 @@ extension Doctor {
     private func greet(
         _ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]
     ) async -> (step: DoctorStep, meeting: SessionDiagnostics?) {
-        var meeting = await api.node.meet(id)
+        var meeting = await api.node.diagnostics.testSession(with: id)
         var failure: ReachFailure?
         // A peer that lets each try last leaves time for the other steps.
         let givesUp = ContinuousClock.now + .seconds(30)
         for (endpoint, reach) in reaches where meeting == nil && .now < givesUp {
             guard case .success? = reach.tls else { continue }
-            switch await api.node.greet(id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
+            switch await api.node.diagnostics.openSession(with: id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
             case .success(let found): meeting = found
             case .failure(let why): failure = why
             }

@@ -13,7 +13,7 @@ extension Doctor {
     /// - Parameter text: a configured address, with or without its port.
     func configured(_ text: String) async -> Place? {
         let wanted = Array(text.lowercased().utf8)
-        let places = await api.node.facts().staticPeers.filter { address, _ in
+        let places = await api.node.diagnostics.facts().staticPeers.filter { address, _ in
             [address.description, address.host, "[\(address.host)]"].contains { Array($0.lowercased().utf8) == wanted }
         }
         return places.first.map { Place(address: $0.address, state: $0.state) }
@@ -40,7 +40,7 @@ extension Doctor {
         return [Self.record(place, id, rows)] + rest + met
     }
 
-    private func rows(of id: PeerID) async -> [PeerView] { (try? await api.node.peers().filter { $0.uuid == id }) ?? [] }
+    private func rows(of id: PeerID) async -> [PeerView] { (try? await api.node.peers.all().filter { $0.uuid == id }) ?? [] }
 
     /// - Parameters:
     ///   - id: the peer that answers there now.

@@ -16,7 +16,7 @@ struct Doctor: Sendable {
         /// - Parameter waits: whether to wait where another report asked it a moment ago.
         func ask(_ peer: PeerID, _ node: Node, waits: Bool = true) async -> DialBackOutcome {
             if let outcome = outcomes[peer] { return outcome }
-            let outcome = await node.askToDialBack(peer, waits: waits)
+            let outcome = await node.diagnostics.requestDialBack(from: peer, waits: waits)
             outcomes[peer] = outcome
             return outcome
         }
@@ -27,7 +27,7 @@ struct Doctor: Sendable {
 
     /// - Parameter peer: the peer to examine too, as a PEER argument; its steps come last.
     func report(on peer: String?) async -> DoctorReport {
-        let facts = await api.node.facts()
+        let facts = await api.node.diagnostics.facts()
         let inForce = api.configuration.shape(port: facts.status.port)
         var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
         if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }

@@ -97,7 +97,7 @@ extension Outbox {
     }
 
     /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
-    func recipients(_ peers: [PeerID]) throws -> [ContactInfo] { try withNode { try $0.recipients(peers) } }
+    func recipients(_ peers: [PeerID]) throws -> [ContactInfo] { try withNode { try $0.peerList.recipients(peers) } }
 
     /// Makes hexes of this machine ready to travel, with its present name.
     public func preparer() throws -> HexPreparer { try withNode { HexPreparer(own: $0.id, name: $0.configuration.name) } }

@@ -56,7 +56,7 @@ public actor Outbox {
         return try node.assumeIsolated(body)
     }
 
-    func labels(of peers: [PeerID]) -> [PeerID: PeerDisplayName] { node?.assumeIsolated { $0.labels(of: peers) } ?? [:] }
+    func labels(of peers: [PeerID]) -> [PeerID: PeerDisplayName] { node?.assumeIsolated { $0.peerList.labels(of: peers) } ?? [:] }
 
     /// The converter of instants of the monotonic clock, for display.
     var times: MonotonicToWallClock {

@@ -1,0 +1,234 @@
+import HexlistDiscovery
+import HexlistEventLoop
+public import HexlistModel
+import HexlistSession
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+public import NIOCore
+
+/// Facts and tests for `hexlist doctor`, which use the identity of the node.
+public struct Diagnostics: Sendable {
+    /// The timeout of a Ping. Its challenge times out after 5 s of reading.
+    private static let pingTimeout = TimeAmount.seconds(8)
+    /// The number of sessions to test one after another if each is replaced or compared with another meanwhile.
+    private static let sessionAttempts = 3
+    /// Sessions are compared within 5 s, and a silent one is closed 2 s later.
+    private static let (comparisonChecks, comparisonInterval): (Int, Duration) = (25, .milliseconds(300))
+    /// The bytes of a frame besides its message.
+    private static let pingOverhead = 256
+
+    let node: Node
+
+    public func facts() async -> NodeFacts {
+        await node.perform { node in
+            let live = node.links.compactMap { peer, link in
+                link.sending.map { (peer: peer, name: node.peerList.text(of: peer), session: $0) }
+            }
+            .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+            // A daemon on the same machine says nothing about the network.
+            let remote = live.filter { $0.session.connection.remoteAddress != $0.session.connection.localAddress }
+            return NodeFacts(
+                status: node.status(), listen: node.configuration.listen, diskReserveBytes: node.configuration.limits.diskReserveBytes,
+                isIdentityElsewhere: node.finder.directory.isInConflict(node.id), announcements: node.finder.directory.ownAnnouncements,
+                staticPeers: node.finder.directory.configuredAddresses,
+                dialledIn: remote.filter { $0.session.connection.role == .acceptor }
+                    .map { ($0.peer, $0.name, $0.session.connection.remoteAddress, node.clocks.now - $0.session.connection.openedAt) }
+                    .sorted { $0.age < $1.age },
+                mayDialBack: remote.filter { entry in
+                    node.known.trust(of: entry.session.connection.peerFingerprint) == .trusted
+                        && entry.session.machine.peerHello?.answersDialBack == true
+                }.map { ($0.peer, $0.name, $0.session.connection.localAddress) })
+        }
+    }
+
+    /// The facts of the session that is used with a peer; `nil` if there is none.
+    public func session(with peer: PeerID) async -> SessionFacts? {
+        await node.perform { $0.links[peer]?.sending.flatMap { SessionFacts($0) } }
+    }
+
+    // MARK: Addresses
+
+    /// - Returns: numeric addresses, or the reason why there are none.
+    public func addresses(of name: String) async -> Result<[String], ReachFailure> {
+        guard let result = try? await node.transport.addresses(of: name).get() else { return .success([]) }
+        return result.mapError { ReachFailure($0) }
+    }
+
+    /// Tries TCP, then TLS up to the proof of identity.
+    /// - Parameters:
+    ///   - host: numeric.
+    ///   - peer: the expected peer; `nil` for any.
+    public func probe(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> AddressProbeResult {
+        let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
+        let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
+        let tcp = (try? await node.transport.connectTime(target).get()) ?? failed
+        var result = AddressProbeResult(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
+        guard case .success = tcp else { return result }
+        let begun = node.clocks.now
+        guard let report = try? await node.transport.dial([target], expecting: peer).report.get() else { return result }
+        if let connection = report.connection {
+            result.peer = connection.peerFingerprint?.peerID
+            connection.abort()
+            result.tls = .success(node.clocks.now - begun)
+        } else {
+            result.tls = .failure(ReachFailure(report.summary ?? .closed))
+        }
+        return result
+    }
+
+    // MARK: Sessions
+
+    /// Dials a peer unless there is a session with it, and tests the session.
+    public func openSession(
+        with peer: PeerID, at host: String, port: Int, interface: String?
+    ) async -> Result<SessionDiagnostics, ReachFailure> {
+        await node.perform { node in
+            if let result = await testSession(with: peer, node) { return .success(result) }
+            let endpoint =
+                node.finder.directory.endpoints(of: peer).first { $0.host == host && Int($0.port) == port }
+                ?? Endpoint(host: host, port: UInt16(clamping: port), interface: interface, via: .lastKnown)
+            guard let report = try? await node.transport.dial([DialTarget(endpoint)], expecting: peer).report.get(), !node.isStopping else {
+                return .failure(ReachFailure(.cancelled))
+            }
+            guard let connection = report.connection else { return .failure(ReachFailure(report.summary ?? .closed)) }
+            let session = node.begin(connection, SessionDial(endpoint: endpoint, probe: nil, expected: peer))
+            _ = await node.eventLoop.within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
+            if let result = await testSession(with: peer, node) { return .success(result) }
+            return .failure(
+                ReachFailure(text: session.end?.text ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
+        }
+    }
+
+    /// The facts of the session with a peer and the result of a short and a long Ping on it. If another session replaces it meanwhile, that
+    /// one is tested instead; otherwise the result has the reason of its end.
+    /// - Returns: `nil` if there is no session.
+    public func testSession(with peer: PeerID) async -> SessionDiagnostics? { await testSession(with: peer, node) }
+
+    private func testSession(with peer: PeerID, _ node: isolated Node) async -> SessionDiagnostics? {
+        var result: SessionDiagnostics?
+        for _ in 0..<Self.sessionAttempts {
+            await waitUntilCompared(peer, node)
+            guard let session = node.links[peer]?.sending, let facts = SessionFacts(session) else { return nil }
+            let ping = await ping(session, node)
+            result = SessionDiagnostics(session: facts, ping: ping)
+            let isReplaced = !session.connection.isOpen && node.links[peer]?.sending.map { $0 !== session } == true
+            guard isReplaced || ping == .notNow else { break }
+        }
+        return result
+    }
+
+    /// Waits while sessions of the peer are compared or challenged: any of them may end soon, without an answer to a request on it. Several
+    /// sessions can persist, for example while two machines pair, so the wait is bounded.
+    private func waitUntilCompared(_ peer: PeerID, _ node: isolated Node) async {
+        for _ in 0..<Self.comparisonChecks {
+            let open = node.links[peer]?.sessions.filter { !$0.machine.isClosed } ?? []
+            guard open.count > 1 || open.first?.machine.isChallenging == true else { return }
+            try? await Task.sleep(for: Self.comparisonInterval)
+        }
+    }
+
+    /// Sends a short Ping, and one about as long as the longest frame that both sides accept, which a path that loses large packets does not
+    /// pass. A session without an answer is ended, because it would carry no hexes either. The opposite direction is not tested: a Pong
+    /// repeats short tokens only.
+    private func ping(_ session: PeerSession, _ node: isolated Node) async -> PingOutcome {
+        let short = await ping(session, padding: 0, node)
+        guard case .answered = short else { return short }
+        let limit = min(
+            session.machine.peerHello?.maxFrameBytes ?? 0, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
+        return await ping(session, padding: max(0, limit - Self.pingOverhead), node)
+    }
+
+    private func ping(_ session: PeerSession, padding bytes: Int, _ node: isolated Node) async -> PingOutcome {
+        // This Ping would displace the challenge of a comparison that began meanwhile.
+        guard !session.machine.isChallenging else { return .notNow }
+        let token = "doctor-\(BootNonce.random)"
+        let begun = node.clocks.now
+        let end = await node.eventLoop.within(Self.pingTimeout, otherwise: SessionChecks.PingEnd.unanswered) { done in
+            session.checks.ping = (token, done)
+            session.act { $0.challenge(token, padding: bytes, now: node.clocks.now, &$1) }
+        }
+        if session.checks.ping?.message == token { session.checks.ping = nil }
+        switch end {
+        case .answered: return .answered(bytes: bytes, after: node.clocks.now - begun)
+        case .displaced: return .notNow
+        case .unanswered: break
+        }
+        if let end = session.end { return .ended(end.text, isBlocked: end.isBlockedThere) }
+        if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
+        return .unanswered(bytes: bytes)
+    }
+
+    // MARK: Dial-back
+
+    /// Asks a peer to dial this machine's port (Docs/Protocol.md, "Dial-back"). A recent answer is reused while it still applies.
+    /// - Parameters:
+    ///   - waits: whether to wait until the peer may be asked again, and until sessions with it are compared.
+    ///   - timeout: a dial takes up to 3 s, and its answer has to come back.
+    public func requestDialBack(from peer: PeerID, waits: Bool = true, timeout: TimeAmount = .seconds(8)) async -> DialBackOutcome {
+        await node.perform { node in
+            if waits { await waitUntilCompared(peer, node) }
+            // A peer ignores requests that come too soon.
+            if let last = node.links[peer]?.lastDialBackRequest {
+                let next = last + node.dialBacks.pause * 1.25
+                if next > node.clocks.now, let answer = node.links[peer]?.dialBackAnswer, isCurrent(answer, of: peer, node) {
+                    return .result(answer)
+                }
+                guard waits || next <= node.clocks.now else { return .cannotAsk }
+                try? await Task.sleep(until: next, clock: .continuous)
+            }
+            guard let session = node.links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: node.port),
+                session.machine.peerHello?.answersDialBack == true
+            else { return .cannotAsk }
+            node.links[peer]?.lastDialBackRequest = node.clocks.now
+            node.links[peer]?.dialBackAnswer = nil
+            let request = DialBack(token: BootNonce.random, port: port)
+            let result = await node.eventLoop.within(timeout, otherwise: DialBack.Result?.none) { done in
+                session.checks.dialBack = (request.token, done)
+                session.act { $0.askToDialBack(request, &$1) }
+            }
+            if session.checks.dialBack?.token == request.token { session.checks.dialBack = nil }
+            node.links[peer]?.dialBackAnswer = result
+            return result.map { .result($0) } ?? .noReply
+        }
+    }
+
+    /// Whether a recent answer still applies. Failures are tried again, because the user may have fixed their cause.
+    private func isCurrent(_ answer: DialBack.Result, of peer: PeerID, _ node: isolated Node) -> Bool {
+        switch answer {
+        case .reached: true
+        // A peer that trusts this machine meanwhile accepts longer frames.
+        case .notTrusted: node.deliver { deliveries, _ in deliveries.frameLimit(of: peer) } < ProtocolLimits.trustedFrameBytes
+        case .refused, .timeout, .unreachable, .closed, .otherIdentity, .foreign: false
+        }
+    }
+}
+
+extension Node {
+    public nonisolated var diagnostics: Diagnostics { Diagnostics(node: self) }
+}
+
+extension SessionFacts {
+    fileprivate init?(_ session: PeerSession) {
+        guard let hello = session.machine.peerHello, let boot = hello.boot else { return nil }
+        self.init(
+            address: session.connection.remoteAddress, isDialledHere: session.connection.role == .dialer, boot: boot,
+            version: session.info?.version ?? "", maxFrameBytes: hello.maxFrameBytes, dialsBack: hello.answersDialBack)
+    }
+}
+
+extension ReachFailure {
+    init(_ error: DialError) {
+        switch error {
+        case .refused: self.init(text: "the connection is refused", isRefused: true)
+        case .otherIdentity(let other): self.init(text: "another peer answers there: \(other)", isOther: true)
+        case .notHexlist: self.init(text: "what answers there is no Hexlist peer", isOther: true)
+        case .timeout: self.init(text: "nothing answers within 3 s")
+        case .closed, .unreachable, .nameNotFound, .cancelled, .failed: self.init(text: error.description)
+        }
+    }
+}
+
+extension Session.End {
+    fileprivate var isBlockedThere: Bool { if case .peer(.blocked?, _) = self { true } else { false } }
+}

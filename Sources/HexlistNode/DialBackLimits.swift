@@ -1,0 +1,37 @@
+import HexlistModel
+import HexlistTransport
+import HexlistWire
+
+/// The limits of dials that peers request to test whether their ports can be reached (Docs/Protocol.md, "Dial-back").
+struct DialBackLimits {
+    /// Maximum number of requested dials in progress, for all peers together.
+    static let atOnce = 4
+
+    /// Minimum time between two dials that one peer requests. This node's own requests to a peer are a quarter further apart. Tests shorten
+    /// it.
+    var pause: Duration = .seconds(10)
+    private var inProgress = 0
+
+    /// - Returns: whether another dial may begin. Each one that does is reported by `ended`.
+    mutating func begin() -> Bool {
+        guard inProgress < Self.atOnce else { return false }
+        inProgress += 1
+        return true
+    }
+
+    mutating func ended() { inProgress -= 1 }
+}
+
+extension DialBack.Result {
+    init(_ report: DialReport) {
+        switch report.summary {
+        case nil: self = .reached
+        case .refused?: self = .refused
+        case .timeout?: self = .timeout
+        case .closed?: self = .closed
+        case .otherIdentity?: self = .otherIdentity
+        case .notHexlist?: self = .foreign
+        case .unreachable?, .nameNotFound?, .cancelled?, .failed?: self = .unreachable
+        }
+    }
+}

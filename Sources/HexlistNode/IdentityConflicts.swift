@@ -1,0 +1,79 @@
+import HexlistDelivery
+import HexlistDiscovery
+import HexlistEventLoop
+import HexlistModel
+import HexlistSession
+import HexlistWire
+import Logging
+import NIOCore
+
+/// Identity conflicts: two machines with one key. Nothing is delivered to either of them, and while the conflict is about this machine's own
+/// identity nothing is sent or accepted at all, because the two cannot be told apart. Outbox rows wait, and senders see the reason.
+final class IdentityConflicts {
+    static let ownConflictMessage = "Another machine uses this one's identity, so it takes nothing until that is settled."
+    /// Seconds until a refused sender tries again. Conflicts are checked every half minute.
+    static let ownConflictRetry = 60
+
+    /// Trusted peers that ended a session because another machine proves this one's identity to them.
+    private(set) var witnesses: Set<PeerID> = []
+
+    func began(with peer: PeerID, _ node: isolated Node) {
+        let isKnown = peer == node.id || node.known.isTrusted(peer)
+        node.logger.log(
+            level: isKnown ? .warning : .debug, peer == node.id ? "another machine uses this identity" : "two machines use one identity",
+            metadata: ["peer.id": "\(peer)"])
+        // Not for strangers, who can make any number of keys.
+        if isKnown {
+            node.events.record(
+                .conflictIdentity, peer: peer, data: peer == node.id ? ["own": "true"] : [:], from: .comings(of: peer), node)
+        }
+        for session in node.links[peer]?.sessions ?? [] { session.act { $0.end(.conflict, &$1) } }
+        node.wakeWaiters()
+    }
+
+    func ended(with peer: PeerID, _ node: isolated Node) {
+        let isOwn = peer == node.id
+        node.logger.log(
+            level: isOwn || node.known.isTrusted(peer) ? .notice : .debug, "one machine uses this identity again",
+            metadata: ["peer.id": "\(peer)"])
+        node.deliver { $0.holdsChanged(of: isOwn ? nil : peer, $1) }
+        if isOwn { node.invitations.mayTakeMore(node) }
+        node.wakeWaiters()
+        node.notifyWatchers()
+    }
+
+    /// Records the report of a peer that another machine has this machine's identity: it ends its sessions with both. Reports of strangers
+    /// are ignored; those of trusted peers are shown, and have no other effect.
+    func sessionEnded(with peer: PeerID, _ end: Session.End, _ node: isolated Node) {
+        guard case .peer(.conflict, _) = end, node.known.isTrusted(peer) else {
+            witnesses.remove(peer)
+            return
+        }
+        guard witnesses.insert(peer).inserted else { return }
+        node.logger.warning("a peer says that another machine uses this identity", metadata: ["peer.id": "\(peer)"])
+        node.events.record(.conflictIdentity, peer: node.id, data: ["own": "true", "toldBy": "\(peer)"], from: .comings(of: peer), node)
+    }
+
+    /// Drops the report of a witness if its new session lives for 3 s: while it sees a conflict, it ends sessions right after Hello.
+    func sessionOpened(_ session: PeerSession, with peer: PeerID, _ node: isolated Node) {
+        guard witnesses.contains(peer) else { return }
+        node.eventLoop.scheduleTask(in: .seconds(3)) { [weak node] in
+            node?.assumeIsolated { node in
+                guard session.connection.isOpen, node.conflicts.witnesses.remove(peer) != nil else { return }
+                node.notifyWatchers()
+            }
+        }
+    }
+
+    /// A message about a conflict of this machine's identity; `nil` if there is none.
+    func message(_ node: isolated Node) -> String? {
+        if node.finder.directory.isInConflict(node.id) {
+            return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them; "
+                + "about two minutes later it is settled."
+        }
+        guard let witness = witnesses.filter({ node.known.isTrusted($0) }).min() else { return nil }
+        return
+            "\(node.peerList.text(of: witness)) says that another machine has this one's identity, and takes nothing from either. "
+            + "Run `hexlist id rotate` on one of them; where that was done, it is settled about two minutes later."
+    }
+}

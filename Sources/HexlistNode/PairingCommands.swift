@@ -1,0 +1,145 @@
+public import HexlistAPI
+import HexlistDiscovery
+import HexlistEventLoop
+public import HexlistModel
+import HexlistStore
+
+/// Pairing, as the user controls it.
+public struct PairingCommands: Sendable {
+    let node: Node
+
+    /// Accepts requests for two minutes.
+    public func open() async -> PairingOverview {
+        await node.perform { node in
+            node.pairingDriver.carry(node.pairingDriver.desk.open(now: node.clocks.now), node)
+            return Self.overview(node)
+        }
+    }
+
+    /// Stops accepting requests. A request that is not answered yet is refused.
+    public func close() async -> PairingOverview {
+        await node.perform { node in
+            node.pairingDriver.carry(node.pairingDriver.desk.close(now: node.clocks.now), node)
+            return Self.overview(node)
+        }
+    }
+
+    /// Sends a request to a peer, repeatedly for two minutes until it is accepted.
+    /// - Throws: `HexlistError`: `alreadyRunning` during another pairing; `recentlyFailed` after three failures within ten minutes;
+    ///   `badRequest` for a blocked peer and for this machine.
+    public func request(with peer: PeerID) async throws -> PairingView {
+        try await node.perform { node in
+            guard peer != node.id else { throw HexlistError(.badRequest, "That is this machine itself.") }
+            let view = try node.peerList.view(of: peer) ?? Self.announced(peer.description, node).first ?? node.peerList.required(peer)
+            let name = view.label.text(.named)
+            guard view.trust != .blocked else {
+                throw HexlistError(.badRequest, "\(name) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
+            }
+            let now = node.clocks.now
+            if let key = view.fingerprint, let again = node.pairingDriver.desk.mayTry(key, now: now) {
+                throw HexlistError(
+                    .recentlyFailed, "Three exchanges of digits with \(name) came to nothing within ten minutes.",
+                    hint: "A no, Ctrl-C and no answer count alike, for whoever guesses gets no more tries. The next one is possible in "
+                        + "\(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
+            }
+            guard let actions = node.pairingDriver.desk.ask(peer, now: now) else {
+                let other = node.pairingDriver.desk.items.first.map { node.peerList.text(of: $0.peer) } ?? "another peer"
+                throw HexlistError(
+                    .alreadyRunning, "A pairing with \(other) runs; there is one at a time.",
+                    hint: "`hexlist pair --list` shows it, `hexlist pair --reject PEER` ends it.")
+            }
+            // Keeps the peer in the directory after its session ends, because the request continues.
+            node.finder.apply(.pairingAsked(peer), node)
+            node.pairingDriver.carry(actions, node)
+            guard let item = Self.overview(node).items.last(where: { $0.peer == peer }) else {
+                throw HexlistError(.internal, "The pairing ended at once.")
+            }
+            return item
+        }
+    }
+
+    /// Finds a peer to pair with. While this machine hides, an announced stranger counts too, because its identity is not probed.
+    /// - Throws: as `Peers.resolve`.
+    public func resolve(_ text: String) async throws -> PeerID {
+        do {
+            return try await node.peers.resolve(text).requiredID()
+        } catch let error as HexlistError where error.code == .notFound {
+            let announced = await node.perform { Set(Self.announced(text, $0).compactMap(\.uuid)) }
+            guard announced.count == 1, let peer = announced.first else { throw error }
+            return peer
+        }
+    }
+
+    /// Confirms the digits that are shown. Any other digits end the pairing.
+    /// - Parameter number: the pairing that the user looked at; outdated digits are then reported without counting as a failure.
+    /// - Throws: `HexlistError` `notFound` if no digits of this peer wait for an answer, `gone` if they changed.
+    public func confirm(with peer: PeerID, digits: String, number: Int? = nil) async throws -> PairingView {
+        try await node.perform { node in
+            let current = node.pairingDriver.desk.items.first { $0.peer == peer }
+            let (answer, actions) = node.pairingDriver.desk.confirm(peer, digits: digits, number: number, now: node.clocks.now)
+            node.pairingDriver.carry(actions, node)
+            switch answer {
+            case .given: break
+            case .outdated:
+                throw HexlistError(
+                    .gone, "Those digits are shown no longer.", hint: "Compare the ones that are: `hexlist pair --list`.")
+            case .noDigits:
+                // A repeated confirmation succeeds, but only with the same digits.
+                guard case .confirmed(digits)? = current?.stage else {
+                    throw Self.noPairing("No digits of \(node.peerList.text(of: peer)) wait for an answer.")
+                }
+            }
+            return try Self.latest(current?.number, peer, node)
+        }
+    }
+
+    /// Rejects a request, or cancels one of this machine's own.
+    /// - Throws: `HexlistError` `notFound` if there is no pairing with the peer.
+    public func reject(with peer: PeerID) async throws -> PairingView {
+        try await node.perform { node in
+            let current = node.pairingDriver.desk.items.first { $0.peer == peer }
+            guard let actions = node.pairingDriver.desk.reject(peer, now: node.clocks.now) else {
+                throw Self.noPairing("No pairing with \(node.peerList.text(of: peer)) is under way.")
+            }
+            node.pairingDriver.carry(actions, node)
+            return try Self.latest(current?.number, peer, node)
+        }
+    }
+
+    /// The pairings in progress and those that ended recently.
+    public func overview() async -> PairingOverview { await node.perform { Self.overview($0) } }
+
+    private static func overview(_ node: isolated Node) -> PairingOverview {
+        let list = node.peerList
+        let desk = node.pairingDriver.desk
+        func known(_ peer: PeerID) -> PeerView? { list.view(of: peer, comparing: false).flatMap { $0.state == .ghost ? nil : $0 } }
+        // A pairing that a peer began is not listed before there are digits, because peers can begin and drop any number of them.
+        let items = desk.items.filter { $0.isOwn || $0.stage != .opening }
+        return PairingOverview(
+            openUntil: desk.openUntil.map { Timestamp(milliseconds: list.times.milliseconds(of: $0)) },
+            triesLeft: desk.openUntil.map { _ in desk.triesLeft },
+            items: desk.outcomes.map { PairingView($0, of: known($0.peer)) }
+                + items.map { PairingView($0, of: known($0.peer), until: list.times.milliseconds(of: $0.until)) })
+    }
+
+    /// Announced strangers that were not probed because this machine hides.
+    private static func announced(_ name: String, _ node: isolated Node) -> [PeerView] {
+        guard !node.configuration.announce else { return [] }
+        return PeerReference(name).ghosts(among: node.peerList.views()).filter { $0.reason == GhostReason.unverified.rawValue }
+    }
+
+    private static func latest(_ number: Int?, _ peer: PeerID, _ node: isolated Node) throws(HexlistError) -> PairingView {
+        guard let view = overview(node).items.first(where: { $0.id == number }) else {
+            throw noPairing("The pairing with \(node.peerList.text(of: peer)) is over.")
+        }
+        return view
+    }
+
+    private static func noPairing(_ message: String) -> HexlistError {
+        HexlistError(.notFound, message, hint: "`hexlist pair --list` shows what runs.")
+    }
+}
+
+extension Node {
+    public nonisolated var pairing: PairingCommands { PairingCommands(node: self) }
+}

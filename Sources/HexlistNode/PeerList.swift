@@ -1,0 +1,166 @@
+import HexlistAPI
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+
+/// The peers as lists show them: the rows of the directory joined with the records of the store. Made for one call, on the event loop.
+struct PeerList {
+    let own: PeerID
+    let known: PeerRegistry
+    let finder: DiscoveryDriver
+    /// Converts instants of the directory to times of day.
+    let times: MonotonicToWallClock
+    /// Milliseconds since 1970.
+    let now: Int64
+
+    /// All peers, sorted by state (verified, away, ghost), then by name.
+    func views() -> [PeerView] {
+        var views: [PeerView] = []
+        var listed: Set<PeerID> = []
+        for row in finder.directory.listing() {
+            if isPeer(row), let peer = row.peer { listed.insert(peer) }
+            views.append(view(of: row))
+        }
+        views += known.all.filter { !listed.contains($0.peer) }.compactMap(awayView)
+        return views.sorted { left, right in
+            if left.state != right.state { return left.state.rank < right.state.rank }
+            // Compared as bytes, because `String` comparison is quadratic on hostile text.
+            let (one, other) = (left.shownName.utf8, right.shownName.utf8)
+            if !one.elementsEqual(other) { return one.lexicographicallyPrecedes(other) }
+            return (left.uuid?.description ?? "") < (right.uuid?.description ?? "")
+        }
+    }
+
+    /// The view of one peer, as in `views`; `nil` for a ghost and for this machine.
+    /// - Parameter comparing: whether `why` also says that the peer may be a reinstalled one, which compares the names of all peers.
+    func view(of peer: PeerID, comparing: Bool = true) -> PeerView? {
+        guard peer != own else { return nil }
+        guard let row = finder.directory.row(of: peer, comparing: comparing), isPeer(row) else { return known[peer].flatMap(awayView) }
+        let view = view(of: row)
+        return view.isPeer ? view : nil
+    }
+
+    /// - Throws: `HexlistError` `notFound` if there is no such peer.
+    func required(_ peer: PeerID, comparing: Bool = true) throws(HexlistError) -> PeerView {
+        guard let view = view(of: peer, comparing: comparing) else {
+            throw HexlistError(.notFound, "There is no peer \(peer).", hint: "`hexlist peers --all` lists every peer that was seen.")
+        }
+        return view
+    }
+
+    /// Whether the UUID of a row is proven. A peer with an identity conflict is listed as a ghost, but its record still applies.
+    private func isPeer(_ row: DirectoryRow) -> Bool { row.state != .ghost || row.reason == .conflict && row.peer != own }
+
+    private func view(of row: DirectoryRow) -> PeerView {
+        let peer = isPeer(row) ? row.peer : nil
+        return PeerView(
+            row, record: peer.flatMap(known.record(of:)), fingerprint: peer.flatMap { known.keys[$0] }, times: times, at: now)
+    }
+
+    /// The view of a record without a row in the directory; `nil` without a proven key, because a sender over plain TCP can be neither
+    /// trusted nor sent to.
+    private func awayView(_ record: PeerRecord) -> PeerView? {
+        record.peer != own && record.fingerprint != nil ? PeerView(away: record, at: now) : nil
+    }
+
+    /// The name of a peer in messages; `nil` for this machine.
+    func label(of peer: PeerID) -> PeerDisplayName? {
+        peer == own ? nil : known.label(of: peer, name: finder.directory.provenName(of: peer))
+    }
+
+    /// The name of a peer as text, or the beginning of its UUID.
+    func text(of peer: PeerID) -> String { label(of: peer)?.text() ?? peer.shortID }
+
+    func labels(of peers: some Sequence<PeerID>) -> [PeerID: PeerDisplayName] {
+        Set(peers).reduce(into: [:]) { $0[$1] = label(of: $1) }
+    }
+
+    /// Finds peers as a user names them (`PeerReference`). The list of all peers is made at most once, and not for whole UUIDs.
+    /// - Parameter comparing: see `view(of:comparing:)`.
+    /// - Throws: `HexlistError` `notFound` or `ambiguous` for the first peer that cannot be found.
+    func resolve(_ texts: [String], comparing: Bool = true) throws(HexlistError) -> [PeerView] {
+        var all: [PeerView]?
+        var found: [PeerView] = []
+        for text in texts {
+            if let peer = PeerID(text), let view = view(of: peer, comparing: comparing) {
+                found.append(view)
+            } else {
+                let views = all ?? views()
+                all = views
+                found.append(try PeerReference(text).resolve(among: views))
+            }
+        }
+        return found
+    }
+
+    /// The contact information of a listed peer, with its proven name if there is one: announced names are not stored.
+    func contact(_ peer: PeerID, _ view: PeerView) -> ContactInfo {
+        ContactInfo(
+            peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
+            boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? now)
+    }
+
+    /// The contact information of peers to send to.
+    /// - Throws: `HexlistError` `badRequest` or `notFound` if one of the peers cannot be sent to.
+    func recipients(_ peers: [PeerID]) throws(HexlistError) -> [ContactInfo] {
+        guard !peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
+        guard !peers.contains(own) else { throw HexlistError(.badRequest, "That is this machine itself.") }
+        var contacts: [ContactInfo] = []
+        for peer in peers {
+            let view = try required(peer, comparing: false)
+            guard view.trust != .blocked else {
+                throw HexlistError(
+                    .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
+            }
+            contacts.append(contact(peer, view))
+        }
+        return contacts
+    }
+
+    /// The members of a group, except this machine; or the peer with that alias if there is no such group.
+    /// - Parameter marked: the name of the group with its `@`.
+    /// - Throws: `HexlistError`: `notFound`; `ambiguous`; `badRequest` for a group that is empty or has a blocked member.
+    func members(_ marked: String, of groups: [PeerGroup]) throws(HexlistError) -> [PeerID] {
+        let name = GroupName.bare(marked)
+        let aliasKey = NameKey(marked)
+        let owner = known.all.first { record in record.alias.map { aliasKey?.isKey(of: $0) ?? false } ?? false }
+        guard let group = groups.named(name) else {
+            if let owner { return [owner.peer] }
+            throw HexlistError.noGroup(name, among: groups.map(\.name))
+        }
+        let shown = GroupName.marked(group.name)
+        if let owner {
+            throw HexlistError(
+                .ambiguous, "\(shown) is a group, and the alias of peer \(owner.peer).",
+                hint: "Name the peer by its UUID, or give it another alias with `hexlist peer rename \(owner.peer.shortID) ALIAS`.")
+        }
+        let members = group.peers.filter { $0 != own }
+        guard !members.isEmpty else {
+            throw HexlistError(.badRequest, "\(shown) has no peers.", hint: "`hexlist group add` adds one.")
+        }
+        if let blocked = members.first(where: { known[$0]?.trust == .blocked }) {
+            throw HexlistError(
+                .badRequest, "\(label(of: blocked)?.text(.named) ?? "\(blocked)"), of \(shown), is blocked here.",
+                hint: "`hexlist group remove` takes it out, `hexlist peer unblock \(blocked.shortID)` unblocks it.")
+        }
+        return members
+    }
+}
+
+extension PeerView.State {
+    fileprivate var rank: Int {
+        switch self {
+        case .verified: 0
+        case .away: 1
+        case .ghost: 2
+        }
+    }
+}
+
+extension [PeerGroup] {
+    /// The group with a name, given without `@`.
+    func named(_ name: String) -> PeerGroup? {
+        guard let key = NameKey(name) else { return nil }
+        return first { key.isKey(of: $0.name) }
+    }
+}
