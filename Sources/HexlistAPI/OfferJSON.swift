@@ -75,12 +75,12 @@ public struct OfferLeftOut: JSONShape, Sendable, Equatable {
         self.paths = paths
     }
 
-    /// The causes for people: `2 hidden, 1 that may not be read (a/secret.txt)`. Paths are cleaned.
+    /// The causes for people: `2 hidden, 1 without read permission (not read: a/secret.txt)`. Paths are cleaned.
     public var text: String {
         let parts: [(Int, String)] = [
-            (hidden, "hidden"), (links, links == 1 ? "symbolic link" : "symbolic links"),
-            (special, special == 1 ? "device, pipe or socket" : "devices, pipes or sockets"), (names, "with a name that is not UTF-8"),
-            (notAllowed, "that may not be read"), (changed, "that changed or vanished meanwhile"), (failed, "that could not be read"),
+            (hidden, "hidden"), (links, links == 1 ? "symlink" : "symlinks"),
+            (special, special == 1 ? "special file" : "special files"), (names, "with a name that is not UTF-8"),
+            (notAllowed, "without read permission"), (changed, "changed or deleted meanwhile"), (failed, "unreadable"),
             (empty, empty == 1 ? "folder without files to send" : "folders without files to send"),
         ]
         let causes = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")

@@ -66,7 +66,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
 
     /// - Throws: `notFound` where nothing says whose announcement it is.
     public func requiredID() throws(HexlistError) -> PeerID {
-        guard let uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
+        guard let uuid else { throw HexlistError(.notFound, "This peer announces no UUID.") }
         return uuid
     }
 }

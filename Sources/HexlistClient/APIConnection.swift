@@ -9,18 +9,18 @@ import HexlistModel
 import NIOCore
 import NIOHTTP1
 
-/// HTTP over the daemon's socket, with errors in the user's terms.
+/// HTTP over the socket of the daemon. Errors are `HexlistError`s for users.
 struct APIConnection: Sendable {
-    /// The most bytes of a reply that is no list: one hex of the longest frame, each byte of it an escape.
+    /// Maximum bytes of a single reply: one hex of the longest frame with every byte escaped.
     private static let replyBytes = 256 << 20
-    /// The most bytes of a socket's path (`sockaddr_un`, less the final zero).
+    /// Maximum bytes of a socket path (`sockaddr_un`, without the final zero).
     private static let pathBytes = 107
 
     let socketPath: String
     let startCommand: String
     /// The error if nothing listens on the socket.
     let absent: HexlistError
-    /// The seconds that a reply may take which depends on the daemon only.
+    /// Seconds for replies that depend only on the daemon.
     let replySeconds: Double
 
     func call<Reply: JSONDecodable>(
@@ -42,7 +42,7 @@ struct APIConnection: Sendable {
     }
 
     /// Calls `body` with each item of a page as it arrives.
-    /// - Returns: the cursor of the next page, and how many hexes the index of `search` is behind.
+    /// - Returns: the cursor of the next page, and the number of hexes not yet indexed.
     func searchedPage<Item: JSONDecodable>(
         _ path: String, query: URLQuery, _ body: (Item) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
@@ -74,7 +74,7 @@ struct APIConnection: Sendable {
         try await execute(.GET, path, accept: type, seconds: replySeconds) { try await Self.collect($1) }
     }
 
-    /// Calls `body` with each message until it returns `false`. Throws if the daemon ends the stream.
+    /// Calls `body` with each message until it returns `false`. Throws if the daemon closes the stream.
     func stream(
         _ path: String, query: URLQuery, _ body: (StreamMessage) async throws -> Bool
     ) async throws {
@@ -92,12 +92,12 @@ struct APIConnection: Sendable {
         }
         guard !isDone else { return }
         throw HexlistError(
-            .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)).",
-            hint: "Start the daemon again with `\(startCommand)`.")
+            .daemonUnreachable, "hexlistd closed the connection.",
+            hint: "Start it again with `\(startCommand)`.")
     }
 
-    /// Posts a request and calls `body` with each line of the reply as it comes.
-    /// - Throws: `daemonUnreachable` where the reply ends in the middle of a line.
+    /// Posts a request and calls `body` with each line of the reply as it arrives.
+    /// - Throws: `daemonUnreachable` if the reply ends in the middle of a line.
     func lines(
         _ path: String, query: URLQuery = URLQuery(), body request: [UInt8], type: String = LocalAPI.jsonType, seconds: Double,
         _ body: ([UInt8]) throws -> Void
@@ -118,7 +118,7 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Calls `onProgress` with how far the work is, and returns what came of it.
+    /// Posts a request, calls `onProgress` with the progress of the work, and returns its result.
     func progress<Result: ProgressResult>(
         _ path: String, query: URLQuery = URLQuery(), body request: [UInt8], type: String = LocalAPI.jsonType, seconds: Double,
         _ onProgress: (Result.Progress) -> Void
@@ -132,12 +132,12 @@ struct APIConnection: Sendable {
             case .other: break
             }
         }
-        guard let result else { throw HexlistError(.internal, "hexlistd did not say what came of it.") }
+        guard let result else { throw HexlistError(.internal, "hexlistd sent no result.") }
         return result
     }
 
-    /// Calls `body` with each piece of a reply as it comes, and with the bytes of the whole.
-    /// - Throws: `daemonUnreachable` where the reply ends before its end.
+    /// Calls `body` with each chunk of a reply and the total size in bytes.
+    /// - Throws: `daemonUnreachable` if the reply is incomplete.
     func download(
         _ method: HTTPMethod, _ path: String, type: String, seconds: Double, _ body: (ByteBuffer, _ total: Int64) throws -> Void
     ) async throws {
@@ -152,9 +152,9 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Posts a stream and calls `body` with each line of the reply as it comes, even while the stream is still being sent, until it returns
-    /// `false`. Throws if the daemon ends the reply before.
-    /// - Parameter lineBytes: the most bytes of a line.
+    /// Posts a stream and calls `body` with each line of the reply, also while the stream is being sent, until it returns `false`. Throws
+    /// if the daemon closes the reply before.
+    /// - Parameter lineBytes: maximum bytes of a line.
     func exchange<Input: AsyncSequence & Sendable>(
         _ path: String, query: URLQuery, type: String, input: Input, lineBytes: Int, _ body: ([UInt8]) async throws -> Bool
     ) async throws where Input.Element == ByteBuffer {
@@ -172,8 +172,8 @@ struct APIConnection: Sendable {
                 }
             }
             throw HexlistError(
-                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
-                hint: "Start it again with `\(startCommand)`; what it accepted is in its outbox.")
+                .daemonUnreachable, "hexlistd closed the connection before the end.",
+                hint: "Start it again with `\(startCommand)`; accepted hexes are in the outbox.")
         }
     }
 
@@ -185,8 +185,8 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Calls `body` with a reply of success.
-    /// - Throws: what `body` and a stream of content throw; `HexlistError` for everything else.
+    /// Calls `body` with a successful reply.
+    /// - Throws: the errors of `body` and of a content stream unchanged; `HexlistError` for all others.
     private func execute<Result: Sendable>(
         _ method: HTTPMethod, _ target: String, accept: String, content: HTTPExchange.Content? = nil, type: String = LocalAPI.jsonType,
         seconds: Double, _ body: (HTTPResponseHead, HTTPReplyBody) async throws -> Result
@@ -205,11 +205,11 @@ struct APIConnection: Sendable {
         } catch let fault as HTTPExchange.Fault {
             throw explain(fault)
         } catch is CancellationError {
-            throw HexlistError(.internal, "The request was given up.")
+            throw HexlistError(.internal, "The request was cancelled.")
         }
     }
 
-    /// Refuses a socket of another user, who would receive what is sent and could make up the replies.
+    /// Refuses a socket of another user, who could read the requests and forge replies.
     private func checkOwner() throws(HexlistError) {
         let path = TerminalText.clean(socketPath)
         guard socketPath.utf8.count <= Self.pathBytes else { throw Self.tooLong(path) }
@@ -226,10 +226,10 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// The error in a reply, with the daemon's own words if there are any.
+    /// The error in a reply, with the message of the daemon if there is one.
     private static func failure(_ head: HTTPResponseHead, _ pieces: HTTPReplyBody) async throws -> HexlistError {
         guard let shape = try? ErrorJSON(jsonBytes: try await collect(pieces)) else {
-            return HexlistError(.internal, "hexlistd answered \(head.status.code) without saying why.")
+            return HexlistError(.internal, "hexlistd answered \(head.status.code) without a reason.")
         }
         return shape.hexlistError
     }
@@ -237,24 +237,25 @@ struct APIConnection: Sendable {
     private func checkVersion(_ head: HTTPResponseHead) throws(HexlistError) {
         let parts = (head.headers.first(name: LocalAPI.versionHeader) ?? "").split(separator: " ", maxSplits: 1)
         guard let version = parts.first else {
-            throw HexlistError(.versionMismatch, "What answers on \(TerminalText.clean(socketPath)) is no hexlistd this hexlist knows.")
+            throw HexlistError(
+                .versionMismatch, "The program on \(TerminalText.clean(socketPath)) is not a hexlistd that this hexlist supports.")
         }
         guard version == String(LocalAPI.version) else {
             let app = parts.count == 2 ? " \(TerminalText.clean(parts[1], columns: 40))" : ""
             throw HexlistError(
                 .versionMismatch,
                 "hexlistd\(app) speaks version \(TerminalText.clean(version, columns: 10)) of the local API, this hexlist"
-                    + " \(ProtocolLimits.appVersion) version \(LocalAPI.version); use the two of one release.")
+                    + " \(ProtocolLimits.appVersion) version \(LocalAPI.version). Install both from the same release.")
         }
     }
 
     private static func unreadable(_ fault: JSONFault) -> HexlistError {
         HexlistError(
             .versionMismatch, "The reply of hexlistd could not be read (\(TerminalText.clean(fault.description, columns: 80))).",
-            hint: "Use hexlist and hexlistd of one release.")
+            hint: "Install hexlist and hexlistd from the same release.")
     }
 
-    /// The fault in the user's terms; what a stream of content threw as it is.
+    /// The fault as an error for users; errors of a content stream are unchanged.
     private func explain(_ fault: HTTPExchange.Fault) -> any Error {
         let path = TerminalText.clean(socketPath)
         return switch fault {
@@ -262,12 +263,12 @@ struct APIConnection: Sendable {
         case .timedOut:
             HexlistError(
                 .daemonUnreachable, "hexlistd did not answer on \(path) in time.",
-                hint: "See what it logged; stop it and start it again.")
+                hint: "Check its log, then restart it.")
         case .cutShort:
             HexlistError(
-                .daemonUnreachable, "What listens on \(path) closed the connection before its answer was whole.",
-                hint: "See what hexlistd logged, and try again.")
-        case .foreign: HexlistError(.versionMismatch, "What answers on \(path) is no hexlistd this hexlist knows.")
+                .daemonUnreachable, "The connection on \(path) closed in the middle of the answer.",
+                hint: "Check the log of hexlistd, and try again.")
+        case .foreign: HexlistError(.versionMismatch, "The program on \(path) is not a hexlistd that this hexlist supports.")
         case .content(let error): error
         }
     }
@@ -279,21 +280,21 @@ struct APIConnection: Sendable {
         case EACCES, EPERM:
             HexlistError(
                 .daemonUnreachable, "\(path) cannot be reached (\(String(cString: strerror(code)))).",
-                hint: "Run hexlist as the user hexlistd runs as.")
+                hint: "Run hexlist as the same user as hexlistd.")
         case ENAMETOOLONG: Self.tooLong(path)
         case ECONNRESET, EPIPE:
-            HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "See what it logged.")
+            HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "Check its log.")
         default:
             HexlistError(.daemonUnreachable, "\(path) cannot be reached (\(String(cString: strerror(code)))).")
         }
     }
 
     private static func ofAnotherUser(_ path: String) -> HexlistError {
-        HexlistError(.daemonUnreachable, "\(path) belongs to another user.", hint: "Run hexlist as the user hexlistd runs as.")
+        HexlistError(.daemonUnreachable, "\(path) belongs to another user.", hint: "Run hexlist as the same user as hexlistd.")
     }
 
     private static func tooLong(_ path: String) -> HexlistError {
         HexlistError(
-            .configuration, "The socket path \(path) is too long; \(pathBytes) bytes fit.", hint: "Set HEXLIST_SOCKET to a shorter one.")
+            .configuration, "The socket path \(path) is longer than \(pathBytes) bytes.", hint: "Set HEXLIST_SOCKET to a shorter one.")
     }
 }

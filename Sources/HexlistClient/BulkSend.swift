@@ -10,13 +10,13 @@ extension HexlistClient {
         /// Whether all trusted peers are meant.
         public var toAll: Bool
         public var wait: SendWait
-        /// The seconds without progress after which the send no longer waits.
+        /// Seconds without progress after which the send stops waiting.
         public var timeout: Double
         public var allowsEmpty: Bool
         public var force: Bool
-        /// Whether the reply has a line for every row, not only for those that did not end as stored or held.
+        /// Whether the reply has a line for every row, not only for failed ones.
         public var reportsAll: Bool
-        /// Whether the reply has a line with the progress about twice a second.
+        /// Whether the reply has a progress line about twice a second.
         public var reportsProgress: Bool
 
         public init(
@@ -47,11 +47,10 @@ extension HexlistClient {
         }
     }
 
-    /// Sends hexes, one HexJM per line, as they come, and passes on the lines of the reply meanwhile. Holds one piece of the input and one
-    /// line of the reply, whatever their number; takes as long as the input and the peers take.
+    /// Sends hexes, one HexJM per line, and reports the lines of the reply meanwhile. Memory is bounded: one chunk of the input and one
+    /// line of the reply.
     /// - Parameters:
-    ///   - input: pieces of NDJSON, which need not end at line ends. The next piece is requested as the daemon takes them. It should end when
-    ///     its task is cancelled.
+    ///   - input: chunks of NDJSON, split anywhere. Read with back-pressure; should end when its task is cancelled.
     ///   - onLine: called with each line, in order, the summary last; returns `false` to stop, which leaves accepted hexes in the outbox.
     /// - Throws: `HexlistError`. An `error` line of the reply is passed to `onLine`.
     public func sendBulk<Input: AsyncSequence & Sendable>(

@@ -1,19 +1,19 @@
 public import HexlistAPI
 public import HexlistModel
 
-// Files: offers to peers, and transfers from them.
+// Offers, transfers, shares and services.
 extension HexlistClient {
-    /// Offers files and folders to peers. Takes as long as reading them.
-    /// - Parameter onProgress: called with how far it is.
-    /// - Returns: the hex that is to be sent.
+    /// Offers files and folders to peers. Reads all of them.
+    /// - Parameter onProgress: called with the progress.
+    /// - Returns: the hex to send.
     public func offer(_ request: OfferRequest, _ onProgress: (OfferProgress) -> Void) async throws -> OfferResult {
         try await connection.progress("/v1/offers", body: request.jsonBytes, seconds: Self.readingSeconds, onProgress)
     }
 
-    /// The seconds that reading files may take: some terabytes.
+    /// Seconds for reading files: enough for some terabytes.
     private static let readingSeconds = 86_400.0
 
-    /// Begins to fetch what the links of a hex point to.
+    /// Starts downloading the linked files of a hex, or a file or folder of a service.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
         try await connection.call(
             .POST, "/v1/transfers", body: request.jsonBytes, seconds: connection.replySeconds + (request.timeout ?? 0))
@@ -28,7 +28,7 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/shares", body: request.jsonBytes)
     }
 
-    /// - Returns: the share as it was.
+    /// - Returns: the removed share.
     public func endShare(_ name: String) async throws -> ShareView {
         try await connection.call(.DELETE, "/v1/shares/\(try Self.segment(name, "share"))")
     }
@@ -52,7 +52,7 @@ extension HexlistClient {
     }
 
     /// Makes links to files of a service.
-    /// - Parameter each: called with what became of each path, in any order.
+    /// - Parameter each: called with the reply for each path, in any order.
     public func links(of service: String, _ request: LinkRequest, _ each: (LinkReply) throws -> Void) async throws -> LinkSummary {
         var summary: LinkSummary?
         let path = "/v1/services/\(try Self.segment(service, "service"))/links"
@@ -70,7 +70,7 @@ extension HexlistClient {
         return summary
     }
 
-    /// A page of transfers, the newest first.
+    /// A page of transfers, newest first.
     public func transfers(_ stages: [TransferStage] = [], limit: Int, after cursor: String? = nil) async throws -> Page<TransferView> {
         var query = URLQuery()
         for stage in stages { query.add("state", stage.rawValue) }
@@ -91,10 +91,10 @@ extension HexlistClient {
         return try await connection.call(.POST, "/v1/transfers/\(id)/retry", query: query)
     }
 
-    /// Takes a transfer that ended off the list.
+    /// Removes a finished transfer from the list.
     public func forgetTransfer(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
 
-    /// Calls `body` with how transfers stand together, and again after each change, until it returns `false`.
+    /// Calls `body` with the summary of transfers now and after each change, until it returns `false`.
     public func watchTransfers(_ ids: ClosedRange<Int64>, _ body: (TransferSummary) async throws -> Bool) async throws {
         var query = URLQuery()
         query.add("first", String(ids.lowerBound))
@@ -105,9 +105,9 @@ extension HexlistClient {
     }
 }
 
-// Fetched files that are here under their digest.
+// The cache of fetched files.
 extension HexlistClient {
-    /// A page, the newest first.
+    /// A page of cached files, newest first.
     public func cachedFiles(limit: Int, after cursor: String? = nil) async throws -> Page<CachedFile> {
         var query = URLQuery()
         query.add("limit", String(limit))
@@ -117,8 +117,8 @@ extension HexlistClient {
 
     public func cacheSummary() async throws -> CacheSummary { try await connection.call(.GET, "/v1/cache/summary") }
 
-    /// Deletes what nobody has open.
-    /// - Parameter seconds: only what was not used for so long.
+    /// Deletes cached files that no program has open.
+    /// - Parameter seconds: deletes only files unused for this long.
     public func clearCache(olderThan seconds: Int64?) async throws -> CacheCleared {
         var query = URLQuery()
         query.add("olderThanSeconds", seconds.map(String.init))

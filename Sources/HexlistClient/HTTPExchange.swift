@@ -2,21 +2,21 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// One HTTP/1.1 request and its reply, on a connection of its own to a Unix socket, which is closed behind them.
+/// One HTTP/1.1 request and its reply, on its own connection to a Unix socket.
 struct HTTPExchange: Sendable {
-    /// Why there is no whole reply.
+    /// The reason for an incomplete reply.
     enum Fault: Error {
         case timedOut
         /// The connection ended before the reply did.
         case cutShort
-        /// What came is no reply of HTTP/1.1 to the request.
+        /// The data is not an HTTP/1.1 reply.
         case foreign
-        /// The socket failed, with this `errno`.
+        /// The socket failed with this `errno`.
         case socket(CInt)
-        /// The stream of content threw this.
+        /// The content stream threw this error.
         case content(any Error)
 
-        /// The fault that an error of NIO's stands for; the error itself where it is another one.
+        /// The fault for an error of NIO; other errors are unchanged.
         fileprivate static func of(_ error: any Error) -> any Error {
             switch error {
             case let error as IOError: Fault.socket(error.errnoCode)
@@ -29,7 +29,7 @@ struct HTTPExchange: Sendable {
 
     enum Content: Sendable {
         case bytes([UInt8])
-        /// Hands its pieces to `write`, which waits while the other side takes none.
+        /// Passes its chunks to `write`, which applies back-pressure.
         case stream(@Sendable (_ write: @Sendable (ByteBuffer) async throws -> Void) async throws -> Void)
     }
 
@@ -38,7 +38,7 @@ struct HTTPExchange: Sendable {
     let socketPath: String
     var head: HTTPRequestHead
     let content: Content?
-    /// The seconds after which the exchange is given up, wherever it is.
+    /// Seconds for the whole exchange.
     let seconds: Double
 
     init(socketPath: String, method: HTTPMethod, target: String, headers: HTTPHeaders, content: Content?, seconds: Double) {
@@ -54,9 +54,9 @@ struct HTTPExchange: Sendable {
         }
     }
 
-    /// Calls `read` with the reply as soon as it begins, which may be while the request is still being sent. What is not sent when `read`
-    /// returns is not sent any more.
-    /// - Throws: what `read` throws, `Fault`, and `CancellationError`.
+    /// Calls `read` with the reply as soon as it begins, even while the request is still being sent. The rest of the request is dropped
+    /// when `read` returns.
+    /// - Throws: the errors of `read`, `Fault`, and `CancellationError`.
     func run<Result: Sendable>(_ read: (HTTPResponseHead, HTTPReplyBody) async throws -> Result) async throws -> Result {
         let connection = try await connected()
         let channel = connection.channel
@@ -77,7 +77,7 @@ struct HTTPExchange: Sendable {
 
     private func connected() async throws -> Connection {
         do {
-            let loop = MultiThreadedEventLoopGroup.currentEventLoop  // that of `MainLoop`
+            let loop = MultiThreadedEventLoopGroup.currentEventLoop  // the loop of `MainLoop`
             return try await ClientBootstrap(group: loop ?? MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: socketPath) { channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -90,7 +90,7 @@ struct HTTPExchange: Sendable {
         }
     }
 
-    /// Sends the request. A connection that breaks meanwhile is for the reader to say: the reply may be there already.
+    /// Sends the request. Ignores write errors: the reader reports them, unless the reply is already complete.
     private func write(to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>, _ channel: any Channel) async {
         switch content {
         case nil: try? await outbound.write(contentsOf: [.head(head), .end(nil)])
@@ -111,14 +111,14 @@ struct HTTPExchange: Sendable {
         }
     }
 
-    /// Ends the reading with an error.
+    /// Makes the reader fail with an error.
     private static func end(_ channel: any Channel, _ error: any Error) {
         channel.pipeline.fireErrorCaught(error)
         channel.close(promise: nil)
     }
 }
 
-/// The parts of a reply as they arrive. The next is read from the socket when it is asked for.
+/// The parts of a reply, read from the socket on demand.
 private struct HTTPReplyParts {
     var inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
 
@@ -134,7 +134,7 @@ private struct HTTPReplyParts {
     }
 }
 
-/// The pieces of a reply's body as they arrive, once.
+/// The chunks of the body of a reply. Can be iterated once.
 struct HTTPReplyBody: AsyncSequence {
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var parts: HTTPReplyParts
@@ -142,7 +142,7 @@ struct HTTPReplyBody: AsyncSequence {
 
         fileprivate init(parts: HTTPReplyParts) { self.parts = parts }
 
-        /// - Throws: `HTTPExchange.Fault`, `cutShort` where the connection ends before the body; `CancellationError`.
+        /// - Throws: `HTTPExchange.Fault`, `cutShort` if the connection ends before the body; `CancellationError`.
         mutating func next() async throws -> ByteBuffer? {
             guard !hasEnded else { return nil }
             switch try await parts.next() {

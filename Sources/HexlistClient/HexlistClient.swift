@@ -2,39 +2,39 @@ public import HexlistAPI
 public import HexlistModel
 public import NIOCore
 
-/// The local API, typed. Every call throws `HexlistError` and nothing else.
+/// A client of the local API. All calls throw only `HexlistError`.
 public struct HexlistClient: Sendable {
     let connection: APIConnection
 
-    /// Makes a client that connects for each call, and sends nothing to a socket of another user.
+    /// Creates a client that connects for each call and refuses sockets of other users.
     /// - Parameters:
     ///   - startCommand: the command line that errors suggest to start the daemon.
-    ///   - absent: the error if nothing listens on the socket; `nil` for one that suggests to start the daemon.
-    ///   - replySeconds: the seconds that a reply may take which depends on the daemon only.
+    ///   - absent: the error if nothing listens on the socket; `nil` for one that suggests `startCommand`.
+    ///   - replySeconds: seconds for replies that depend only on the daemon.
     public init(socketPath: String, startCommand: String = "hexlistd", absent: HexlistError? = nil, replySeconds: Double = 60) {
         let absent =
             absent
             ?? HexlistError(
-                .daemonUnreachable, "Nothing is listening on \(TerminalText.clean(socketPath)).",
-                hint: "Start the daemon with `\(startCommand)`.")
+                .daemonUnreachable, "hexlistd is not running (nothing listens on \(TerminalText.clean(socketPath))).",
+                hint: "Start it with `\(startCommand)`.")
         connection = APIConnection(socketPath: socketPath, startCommand: startCommand, absent: absent, replySeconds: replySeconds)
     }
 
     public func status() async throws -> StatusJSON { try await connection.call(.GET, "/v1/status") }
 
-    /// The metrics of the daemon in the text format of Prometheus.
+    /// The metrics of the daemon in the Prometheus text format.
     public func metrics() async throws -> [UInt8] { try await connection.bytes("/metrics", type: "text/plain") }
 
     /// The configuration in force.
     public func configuration() async throws -> ConfigurationJSON { try await connection.call(.GET, "/v1/config") }
 
-    /// Makes a new identity for this machine. Returns once the daemon runs with it.
+    /// Creates a new identity for this machine. Returns once the daemon uses it.
     public func rotateIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/rotate") }
 
-    /// Confirms that the identity belongs to this machine, though its state folder came from another one.
+    /// Confirms that the identity moved to this machine together with its state folder.
     public func keepIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/keep") }
 
-    /// An address of the page for a browser, good once and for half a minute.
+    /// An address of the page, valid once and for 30 seconds.
     public func openPage() async throws -> PageInvitation { try await connection.call(.POST, "/v1/web") }
 
     /// Hands files to the page, which asks for their recipients.
@@ -43,8 +43,8 @@ public struct HexlistClient: Sendable {
         try await connection.call(.POST, "/v1/drafts", body: DraftRequest(paths: paths).jsonBytes)
     }
 
-    /// Examines this machine and its network, which may take some seconds per step.
-    /// - Parameter peer: a peer to examine too.
+    /// Checks this machine and its network; takes up to some seconds per step.
+    /// - Parameter peer: a peer to check too.
     public func doctor(peer: String?) async throws -> DoctorReport {
         var query = URLQuery()
         query.add("peer", peer)
@@ -54,8 +54,7 @@ public struct HexlistClient: Sendable {
 
 // Backup.
 extension HexlistClient {
-    /// Calls `body` with the pieces of a backup of store and identity, in order, and with the bytes of all of it. It is whole once this
-    /// returns.
+    /// Calls `body` with the chunks of a backup, in order, and its total bytes. The backup is complete once this returns.
     public func backup(_ body: (ByteBuffer, _ total: Int64) throws -> Void) async throws {
         try await connection.download(.POST, "/v1/backup", type: LocalAPI.backupType, seconds: Self.changeSeconds, body)
     }
@@ -73,13 +72,13 @@ extension HexlistClient {
 
 // Peers.
 extension HexlistClient {
-    /// - Parameter all: whether peers that are away and ghosts are included.
+    /// - Parameter all: whether to include offline peers and ghosts.
     public func peers(all: Bool) async throws -> [PeerView] {
         let page: Page<PeerView> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
         return page.items
     }
 
-    /// Calls `body` with the present list, and again after each change, until it returns `false`.
+    /// Calls `body` with the list now and after each change, until it returns `false`.
     public func watchPeers(all: Bool, _ body: ([PeerView]) async throws -> Bool) async throws {
         try await connection.stream("/v1/peers", query: Self.all(all)) { message in
             let page: Page<PeerView> = try APIConnection.decode(Array(message.data.utf8))
@@ -89,7 +88,7 @@ extension HexlistClient {
 
     public func peer(_ peer: String) async throws -> PeerView { try await connection.call(.GET, Self.path(peer)) }
 
-    /// - Parameter fingerprint: the fingerprint that the user saw and confirmed. If the peer has another one now, the request is refused.
+    /// - Parameter fingerprint: the fingerprint confirmed by the user. If the peer now has another one, the request fails.
     public func trust(_ peer: String, fingerprint: String?, name: String? = nil) async throws -> PeerView {
         try await connection.call(.POST, Self.path(peer) + "/trust", body: TrustRequest(fingerprint: fingerprint, name: name).jsonBytes)
     }
@@ -107,9 +106,9 @@ extension HexlistClient {
     }
 
     /// - Parameters:
-    ///   - receive: what is done with its hexes; `nil` keeps what is set.
-    ///   - notify: whether desktop notifications tell of it; `nil` keeps what is set.
-    ///   - fetchLimit: bytes of a hex, and of a day, up to which its files are fetched by themselves, 0 for none; `nil` keeps what is set.
+    ///   - receive: the handling of its hexes; `nil` for no change.
+    ///   - notify: whether to show desktop notifications; `nil` for no change.
+    ///   - fetchLimit: maximum bytes of automatic downloads per hex and per day, 0 for none; `nil` for no change.
     public func setPeer(_ peer: String, receive: PeerReceive?, notify: Bool?, fetchLimit: Int64? = nil) async throws -> PeerView {
         let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit)
         return try await connection.call(.PATCH, Self.path(peer), body: change.jsonBytes)
@@ -129,14 +128,14 @@ extension HexlistClient {
         try await connection.call(.POST, Self.group(name) + "/remove", body: GroupPeers(peers: peers).jsonBytes)
     }
 
-    /// - Returns: the group as it was.
+    /// - Returns: the deleted group.
     public func deleteGroup(_ name: String) async throws -> GroupView { try await connection.call(.DELETE, Self.group(name)) }
 
     private static func group(_ name: String) throws -> String { "/v1/groups/\(try segment(name, "group"))" }
 
-    /// A part of a path. An empty one would name another operation.
+    /// A path component. An empty one would select another operation.
     static func segment(_ name: String, _ what: String) throws -> String {
-        guard !name.isEmpty else { throw HexlistError(.badRequest, "The name of a \(what) is missing: it is empty.") }
+        guard !name.isEmpty else { throw HexlistError(.badRequest, "The name of the \(what) is empty.") }
         return PercentEncoding.encode(name)
     }
 
@@ -161,14 +160,14 @@ extension HexlistClient {
 extension HexlistClient {
     public func pairings() async throws -> PairingOverview { try await connection.call(.GET, Self.pairingsPath) }
 
-    /// Calls `body` with the present pairings, and again after each change, until it returns `false`.
+    /// Calls `body` with the pairings now and after each change, until it returns `false`.
     public func watchPairings(_ body: (PairingOverview) async throws -> Bool) async throws {
         try await connection.stream(Self.pairingsPath, query: URLQuery()) { message in
             try await body(APIConnection.decode(Array(message.data.utf8)))
         }
     }
 
-    /// Takes requests to pair for two minutes.
+    /// Accepts pairing requests for two minutes.
     public func openPairing() async throws -> PairingOverview {
         try await connection.call(.POST, Self.pairingsPath, body: PairingRequest().jsonBytes)
     }
@@ -181,8 +180,8 @@ extension HexlistClient {
     }
 
     /// - Parameters:
-    ///   - digits: the digits on the other screen; others than those shown here count as no.
-    ///   - id: the pairing that the user saw.
+    ///   - digits: the digits on the other screen; wrong ones mean no.
+    ///   - id: the pairing shown to the user.
     public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingView {
         try await connection.call(
             .POST, "\(Self.pairingsPath)/\(Self.segment(peer, "peer"))/confirm",
@@ -198,7 +197,7 @@ extension HexlistClient {
 
 // Hexes.
 extension HexlistClient {
-    /// The hexes that `hexes` lists.
+    /// Selects hexes for `hexes`.
     public struct HexFilter: Sendable {
         /// `inbox`, `held` or `mine`.
         public var location: String
@@ -232,7 +231,7 @@ extension HexlistClient {
         return try await connection.page("/v1/hexes", query: query, body)
     }
 
-    /// A search, as `hexlist search` has it.
+    /// The conditions of a search.
     public struct SearchFilter: Sendable {
         public var text: String
         /// `inbox`, `held` or `mine`; `nil` for inbox and My Hexlist.
@@ -258,9 +257,9 @@ extension HexlistClient {
         }
     }
 
-    /// Calls `body` with each hex of a page of what is found, as it arrives.
-    /// - Returns: the cursor of the next page, `nil` at the end; and the number of hexes that are not searched yet. A page may have fewer
-    ///   than `limit`.
+    /// Calls `body` with each hex of a page of matches as it arrives.
+    /// - Returns: the cursor of the next page, `nil` at the end; and the number of hexes not yet indexed. A page may have fewer than
+    ///   `limit`.
     public func search(
         _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (HexJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
@@ -279,7 +278,7 @@ extension HexlistClient {
 
     /// Calls `body` with each link of a page of links, newest hex first, as it arrives.
     /// - Parameter unique: whether each link is listed once.
-    /// - Returns: as `search`.
+    /// - Returns: the same as `search`.
     public func links(
         _ filter: HexFilter, unique: Bool, limit: Int, after cursor: String? = nil, _ body: (ListedLinkJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
@@ -302,27 +301,27 @@ extension HexlistClient {
             .PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Deletes hexes. If one of the named hexes is missing, none is deleted.
+    /// Deletes hexes. If one of the given hexes is missing, none is deleted.
     public func delete(_ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(.POST, "/v1/hexes/delete", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Takes held hexes into the inbox. If one of the named hexes is missing, none is taken.
+    /// Moves held hexes to the inbox. If one of the given hexes is missing, none is moved.
     public func accept(_ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Makes a hex in My Hexlist.
+    /// Creates a hex in My Hexlist.
     /// - Parameters:
     ///   - hex: a HexJM in JSON.
-    ///   - parent: the hex of My Hexlist it is put into; `nil` for none.
+    ///   - parent: the enclosing hex of My Hexlist; `nil` for the top level.
     public func addMine(_ hex: [UInt8], into parent: Int64?) async throws -> HexJSON {
         var query = URLQuery()
         query.add("in", parent.map(String.init))
         return try await connection.call(.POST, "/v1/mine", query: query, body: hex)
     }
 
-    /// Copies hexes with all that is in them to My Hexlist.
+    /// Copies hexes with their content to My Hexlist.
     public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedJSON {
         try await connection.call(.POST, "/v1/mine/save", body: MineSave(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
     }
@@ -335,7 +334,7 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
 
-    /// What a deletion would take away; nothing is deleted.
+    /// Counts the hexes and links that a deletion would remove, without deleting.
     public func deletion(_ selection: HexSelection) async throws -> ChangedJSON {
         var query = URLQuery()
         query.add("dryRun", "true")
@@ -348,23 +347,23 @@ extension HexlistClient {
         try await export(.hexes(selection), body)
     }
 
-    /// Calls `body` with the HexJM of each hex, in the order of its list, or of what is found newest first.
+    /// Calls `body` with the HexJM of each hex, in the order of its list; matches of a search newest first.
     public func export(_ selection: ExportSelection, _ body: ([UInt8]) throws -> Void) async throws {
         try await connection.lines("/v1/export", body: selection.jsonBytes, seconds: Self.changeSeconds, body)
     }
 
-    /// Puts hexes into My Hexlist, all in one transaction. What is there already is not added.
+    /// Imports hexes into My Hexlist in one transaction. Existing hexes are not added again.
     /// - Parameters:
-    ///   - lines: one HexJM a line.
-    ///   - parent: the hex of My Hexlist they are put into; `nil` for none.
-    ///   - merging: whether a hex is a folder: one of that description that is there gets what is new of it.
+    ///   - lines: one HexJM per line.
+    ///   - parent: the enclosing hex of My Hexlist; `nil` for the top level.
+    ///   - merging: whether hexes are folders: an existing folder of the same description gets the new entries.
     public func importHexes(_ lines: [UInt8], into parent: Int64? = nil, merging: Bool = false) async throws -> ImportResult {
         try await connection.call(
             .POST, "/v1/import", query: Self.importQuery(parent, merging), body: lines, type: LocalAPI.bulkType,
             seconds: Self.changeSeconds)
     }
 
-    /// As the other, and calls `progress` as it goes on.
+    /// Imports hexes and calls `progress` meanwhile.
     public func importHexes(
         _ lines: [UInt8], into parent: Int64? = nil, merging: Bool = false, progress: (ImportProgress) -> Void
     ) async throws -> ImportResult {
@@ -381,7 +380,7 @@ extension HexlistClient {
         return query
     }
 
-    /// The seconds that a change may take: a million hexes take a minute or two.
+    /// Seconds for a change: a million hexes take a minute or two.
     private static let changeSeconds = 3_600.0
 }
 
@@ -402,7 +401,7 @@ extension HexlistClient {
         /// Whether all trusted peers are meant.
         public var toAll: Bool
         public var wait: SendWait
-        /// The seconds to wait.
+        /// Seconds to wait.
         public var timeout: Double
         public var key: String?
         public var force: Bool
@@ -421,7 +420,7 @@ extension HexlistClient {
         }
     }
 
-    /// Sends a hex. Returns one outcome per peer, in their order.
+    /// Sends a hex. Returns one outcome per peer, in the same order.
     public func send(_ send: Send) async throws -> [SendOutcome] {
         var query = URLQuery()
         for peer in send.peers { query.add("to", peer) }
@@ -466,7 +465,7 @@ extension HexlistClient {
 
     public func cancel(_ id: Int64) async throws -> OutboxView { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
 
-    /// Tries many rows again now.
+    /// Retries many rows now.
     public func retry(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/retry") }
 
     public func cancel(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/cancel") }
@@ -478,12 +477,12 @@ extension HexlistClient {
 
 // Events.
 extension HexlistClient {
-    /// The place where a list of events begins.
+    /// The start of a list of events.
     public enum EventStart: Sendable {
         case oldest
         /// After the event with this number.
         case after(Int64)
-        /// With this many of the newest events.
+        /// This many of the newest events.
         case last(Int)
 
         fileprivate func query(_ types: [String]) -> URLQuery {

@@ -1,16 +1,16 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// The calling thread as the only one: the loop of the connections, which runs tasks between their events. For a request or two it takes longer
-/// to start other threads, and to wake one for each step, than the steps take.
+/// Runs connections and tasks on the calling thread alone. For one or two requests, starting and waking other threads would take longer
+/// than the work.
 public enum MainLoop {
-    /// Runs `body`. Where that blocks the thread, as on a terminal, its connections and tasks stand still.
+    /// Runs `body`. While it blocks the thread, for instance reading from a terminal, connections and tasks do not progress.
     public static func run(_ body: @escaping @Sendable () async -> Never) -> Never {
         MultiThreadedEventLoopGroup.withCurrentThreadAsEventLoop { loop in
-            // Nobody can await it, nor has to: `body` ends the program.
+            // Nothing awaits this task: `body` ends the program.
             Task(executorPreference: Executor(loop: loop)) { await body() }
         }
-        // Not reached, whatever a user or the daemon does: the call above returns once the loop is shut down, which nothing here does.
+        // Not reached: the call above only returns after a shutdown of the loop.
         fatalError("The loop of the main thread ended before the program.")
     }
 

@@ -7,18 +7,18 @@ public enum ColorInput {
         if text.isEmpty { return "" }
         if let digits = digits(text.hasPrefix("#") ? text.dropFirst() : text[...]) {
             guard !text.hasPrefix("#") else { return "#" + digits }
-            throw refused(text, "Colours in digits begin with #, in quotes for the shell: --color '#\(digits)'.")
+            throw refused(text, "Hexadecimal colours begin with #, quoted in the shell: --color '#\(digits)'.")
         }
         let name = text.lowercased()
         if let digits = named[name] { return "#" + digits }
         if let nearest = NearestName.likely(name, among: named.keys.sorted()) {
             throw refused(text, "Did you mean `\(nearest)`?")
         }
-        throw refused(text, "Give it as '#3366CC', or by its name in CSS, such as `teal`. --raw sends what is given.")
+        throw refused(text, "Examples: '#3366CC', or a CSS name such as `teal`. To send it anyway: --raw.")
     }
 
     private static func refused(_ text: String, _ hint: String) -> HexlistError {
-        HexlistError(.badRequest, "`\(TerminalText.clean(text, columns: 40))` is no colour.", hint: hint)
+        HexlistError(.badRequest, "Unknown colour `\(TerminalText.clean(text, columns: 40))`.", hint: hint)
     }
 
     /// The colour's six hexadecimal digits; three digits are doubled, as in CSS.

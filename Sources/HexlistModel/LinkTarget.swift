@@ -70,15 +70,15 @@ public enum LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .empty: "it is empty"
         case .tooLong: "it is longer than \(LinkTarget.maximumBytes) bytes"
-        case .noScheme: "it does not begin with a scheme such as https:"
-        case .whiteSpace: "there is white space in it"
-        case .invisible: "there are invisible or control characters in it"
-        case .backslash: "there is a backslash in it, which programs read in different ways"
-        case .noHost: "it names no host"
-        case .user: "it has a user name before its host, to be taken for the host"
-        case .port: "its port is no number up to 65535"
-        case .scheme(let scheme): "\(scheme): is not among the schemes that are opened (open.schemes)"
-        case .host: "its host is written in a way that programs read differently"
+        case .noScheme: "it has no scheme such as https:"
+        case .whiteSpace: "it contains spaces"
+        case .invisible: "it contains invisible or control characters"
+        case .backslash: "it contains a backslash, which programs read in different ways"
+        case .noHost: "it has no host"
+        case .user: "it hides its real host behind a user name"
+        case .port: "its port is not a number up to 65535"
+        case .scheme(let scheme): "\(scheme): links are blocked (open.schemes)"
+        case .host: "programs read its host in different ways"
         }
     }
 }

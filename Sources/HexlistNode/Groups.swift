@@ -23,7 +23,7 @@ public struct Groups: Sendable {
             let contacts = try node.peerList.resolve(peers, comparing: false).map { peer in
                 guard let id = peer.uuid, peer.fingerprint != nil else {
                     throw HexlistError(
-                        .badRequest, "\(peer.label.text()) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
+                        .badRequest, "\(peer.label.text()) is not connected yet.", hint: "Wait until `hexlist peers` lists it.")
                 }
                 return node.peerList.contact(id, peer)
             }

@@ -29,24 +29,24 @@ public struct PairingCommands: Sendable {
     ///   `badRequest` for a blocked peer and for this machine.
     public func request(with peer: PeerID) async throws -> PairingView {
         try await node.perform { node in
-            guard peer != node.id else { throw HexlistError(.badRequest, "That is this machine itself.") }
+            guard peer != node.id else { throw HexlistError(.badRequest, "You cannot pair with this machine itself.") }
             let view = try node.peerList.view(of: peer) ?? Self.announced(peer.description, node).first ?? node.peerList.required(peer)
             let name = view.label.text(.named)
             guard view.trust != .blocked else {
-                throw HexlistError(.badRequest, "\(name) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
+                throw HexlistError(.badRequest, "\(name) is blocked here.", hint: "First run `hexlist peer unblock \(peer)`.")
             }
             let now = node.clocks.now
             if let key = view.fingerprint, let again = node.pairingDriver.desk.mayTry(key, now: now) {
                 throw HexlistError(
-                    .recentlyFailed, "Three exchanges of digits with \(name) came to nothing within ten minutes.",
-                    hint: "A no, Ctrl-C and no answer count alike, for whoever guesses gets no more tries. The next one is possible in "
+                    .recentlyFailed, "Three pairing attempts with \(name) failed within ten minutes.",
+                    hint: "A no, Ctrl-C and no answer all count, to stop guessing. The next attempt is possible in "
                         + "\(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
             }
             guard let actions = node.pairingDriver.desk.ask(peer, now: now) else {
                 let other = node.pairingDriver.desk.items.first.map { node.peerList.text(of: $0.peer) } ?? "another peer"
                 throw HexlistError(
-                    .alreadyRunning, "A pairing with \(other) runs; there is one at a time.",
-                    hint: "`hexlist pair --list` shows it, `hexlist pair --reject PEER` ends it.")
+                    .alreadyRunning, "A pairing with \(other) is already running.",
+                    hint: "To see it: `hexlist pair --list`. To end it: `hexlist pair --reject PEER`.")
             }
             // Keeps the peer in the directory after its session ends, because the request continues.
             node.finder.apply(.pairingAsked(peer), node)
@@ -82,11 +82,11 @@ public struct PairingCommands: Sendable {
             case .given: break
             case .outdated:
                 throw HexlistError(
-                    .gone, "Those digits are shown no longer.", hint: "Compare the ones that are: `hexlist pair --list`.")
+                    .gone, "These digits are out of date.", hint: "For the current ones: `hexlist pair --list`.")
             case .noDigits:
                 // A repeated confirmation succeeds, but only with the same digits.
                 guard case .confirmed(digits)? = current?.stage else {
-                    throw Self.noPairing("No digits of \(node.peerList.text(of: peer)) wait for an answer.")
+                    throw Self.noPairing("\(node.peerList.text(of: peer)) is not waiting for an answer.")
                 }
             }
             return try Self.latest(current?.number, peer, node)
@@ -99,7 +99,7 @@ public struct PairingCommands: Sendable {
         try await node.perform { node in
             let current = node.pairingDriver.desk.items.first { $0.peer == peer }
             guard let actions = node.pairingDriver.desk.reject(peer, now: node.clocks.now) else {
-                throw Self.noPairing("No pairing with \(node.peerList.text(of: peer)) is under way.")
+                throw Self.noPairing("There is no pairing with \(node.peerList.text(of: peer)).")
             }
             node.pairingDriver.carry(actions, node)
             return try Self.latest(current?.number, peer, node)
@@ -136,7 +136,7 @@ public struct PairingCommands: Sendable {
     }
 
     private static func noPairing(_ message: String) -> HexlistError {
-        HexlistError(.notFound, message, hint: "`hexlist pair --list` shows what runs.")
+        HexlistError(.notFound, message, hint: "Current pairings: `hexlist pair --list`.")
     }
 }
 

@@ -21,7 +21,7 @@ extension PairingView {
         switch outcome.result {
         case .agreed(let agreed): (state, digits) = (.confirmed, agreed)
         case .paired: state = .paired
-        case .notStored(let why): (reason, message) = (.notStored, "Both sides said yes, but this one could not store it: \(why)")
+        case .notStored(let why): (reason, message) = (.notStored, "Both machines answered yes, but this one could not save it: \(why)")
         case .expired(let obstacle): (reason, message) = (.expired, obstacle.map(Self.sentence) ?? "There was no answer in time.")
         case .ended(let end): (reason, message) = Self.reason(of: end)
         }
@@ -37,29 +37,29 @@ extension PairingView {
 
     private static func reason(of end: PairingStateMachine.End) -> (Reason, String) {
         switch end {
-        case .rejected: (.rejected, "You said no.")
-        case .wrongCode: (.wrongCode, "Those were not the digits shown here.")
-        case .withdrawn: (.withdrawn, "The request was taken back.")
-        case .refused: (.refused, "The other side said no, or broke off.")
-        case .notTaken: (.expired, "The other side takes no request.")
-        case .givenUp: (.givenUp, "The other side gave up once it could know the digits.")
-        case .badReveal: (.unfair, "The other side tried to choose the digits. Somebody may be in between.")
-        case .outOfOrder: (.outOfOrder, "The other side did not keep to the steps.")
+        case .rejected: (.rejected, "You answered no.")
+        case .wrongCode: (.wrongCode, "The digits were wrong.")
+        case .withdrawn: (.withdrawn, "The request was withdrawn.")
+        case .refused: (.refused, "The other machine answered no or cancelled.")
+        case .notTaken: (.expired, "The other machine is not pairing.")
+        case .givenUp: (.givenUp, "The other machine cancelled after it could know the digits.")
+        case .badReveal: (.unfair, "The other machine tried to choose the digits. Somebody may be intercepting.")
+        case .outOfOrder: (.outOfOrder, "The other machine broke the protocol.")
         case .timedOut: (.timeout, "There was no answer in time.")
         case .lost: (.lost, "The connection broke.")
         }
     }
 
     private static let interference = """
-        Pairing was interrupted or interfered with, and is off now. Name each other, `hexlist pair PEER` on both machines: then nobody else \
-        is listened to.
+        Pairing was interrupted or interfered with and is now off. Run `hexlist pair PEER` on both machines, so that nobody else can \
+        interfere.
         """
 
     private static func sentence(_ obstacle: PairingCoordinator.Obstacle) -> String {
         switch obstacle {
-        case .notReached: "It cannot be reached just now."
-        case .notTaken: "It takes no request yet; run `hexlist pair` there."
-        case .givenUp: "It gave up once it could know the digits; there will be new ones."
+        case .notReached: "It cannot be reached at the moment."
+        case .notTaken: "It is not pairing yet: run `hexlist pair` there."
+        case .givenUp: "It cancelled after it could know the digits; there will be new ones."
         case .lost: "The connection broke; there will be new digits."
         }
     }

@@ -43,7 +43,7 @@ struct PeerList {
     /// - Throws: `HexlistError` `notFound` if there is no such peer.
     func required(_ peer: PeerID, comparing: Bool = true) throws(HexlistError) -> PeerView {
         guard let view = view(of: peer, comparing: comparing) else {
-            throw HexlistError(.notFound, "There is no peer \(peer).", hint: "`hexlist peers --all` lists every peer that was seen.")
+            throw HexlistError(.notFound, "There is no peer \(peer).", hint: "All peers seen so far: `hexlist peers --all`.")
         }
         return view
     }
@@ -103,14 +103,14 @@ struct PeerList {
     /// The contact information of peers to send to.
     /// - Throws: `HexlistError` `badRequest` or `notFound` if one of the peers cannot be sent to.
     func recipients(_ peers: [PeerID]) throws(HexlistError) -> [ContactInfo] {
-        guard !peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
-        guard !peers.contains(own) else { throw HexlistError(.badRequest, "That is this machine itself.") }
+        guard !peers.isEmpty else { throw HexlistError(.badRequest, "No recipient.", hint: "Give one with --to.") }
+        guard !peers.contains(own) else { throw HexlistError(.badRequest, "You cannot pair with this machine itself.") }
         var contacts: [ContactInfo] = []
         for peer in peers {
             let view = try required(peer, comparing: false)
             guard view.trust != .blocked else {
                 throw HexlistError(
-                    .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
+                    .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "First run `hexlist peer unblock \(peer)`.")
             }
             contacts.append(contact(peer, view))
         }
@@ -131,17 +131,17 @@ struct PeerList {
         let shown = GroupName.marked(group.name)
         if let owner {
             throw HexlistError(
-                .ambiguous, "\(shown) is a group, and the alias of peer \(owner.peer).",
-                hint: "Name the peer by its UUID, or give it another alias with `hexlist peer rename \(owner.peer.shortID) ALIAS`.")
+                .ambiguous, "\(shown) is both a group and the alias of peer \(owner.peer).",
+                hint: "Use the UUID of the peer, or rename it: `hexlist peer rename \(owner.peer.shortID) ALIAS`.")
         }
         let members = group.peers.filter { $0 != own }
         guard !members.isEmpty else {
-            throw HexlistError(.badRequest, "\(shown) has no peers.", hint: "`hexlist group add` adds one.")
+            throw HexlistError(.badRequest, "\(shown) is empty.", hint: "To add peers: `hexlist group add`.")
         }
         if let blocked = members.first(where: { known[$0]?.trust == .blocked }) {
             throw HexlistError(
                 .badRequest, "\(label(of: blocked)?.text(.named) ?? "\(blocked)"), of \(shown), is blocked here.",
-                hint: "`hexlist group remove` takes it out, `hexlist peer unblock \(blocked.shortID)` unblocks it.")
+                hint: "Remove it with `hexlist group remove`, or run `hexlist peer unblock \(blocked.shortID)`.")
         }
         return members
     }

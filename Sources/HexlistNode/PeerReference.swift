@@ -37,8 +37,8 @@ public struct PeerReference: Sendable {
         guard let only = found.first else { throw notFound(views) }
         guard !begun.isEmpty || only.trust != .trusted && only.alias == nil else {
             throw HexlistError(
-                .notFound, "\"\(shown)\" is what \(only.label.text(.whole)) calls itself, and no alias.",
-                hint: "Name it by its alias or its UUID, or give it another alias with `hexlist peer rename`.")
+                .notFound, "You renamed \"\(shown)\" to \(only.label.text(.whole)); use that name, or its UUID.",
+                hint: "To rename it again: `hexlist peer rename`.")
         }
         return only
     }
@@ -61,8 +61,8 @@ public struct PeerReference: Sendable {
     private func ambiguous(_ found: [PeerView]) -> HexlistError {
         let candidates = found.prefix(8).map { $0.label.text(.whole) }
         return HexlistError(
-            .ambiguous, "\"\(shown)\" may be any of \(found.count) peers: \(candidates.joined(separator: ", ")).",
-            hint: "Name it by its UUID, or give it an alias with `hexlist peer rename`.")
+            .ambiguous, "\"\(shown)\" could be \(found.count) peers: \(candidates.joined(separator: ", ")).",
+            hint: "Use a UUID, or give one an alias with `hexlist peer rename`.")
     }
 
     private func notFound(_ views: [PeerView]) -> HexlistError {
@@ -70,22 +70,22 @@ public struct PeerReference: Sendable {
             // Usually this machine's own announcement, but possibly one with a copy of its identity.
             if ghost.reason == "self" {
                 return HexlistError(
-                    .notFound, "\"\(shown)\" is this machine, or one that has its identity.",
-                    hint: "`hexlist peers --all --why` says more.")
+                    .notFound, "\"\(shown)\" is this machine, or one with the same identity.",
+                    hint: "More: `hexlist peers --all --why`.")
             }
             return HexlistError(
                 .notFound,
-                "\"\(shown)\" is announced but is no peer one can reach: \(ghost.label.text(.whole)), \(ghost.reason ?? "unverified").",
-                hint: ghost.why ?? "`hexlist peers --all --why` says more.")
+                "\"\(shown)\" is announced but cannot be reached: \(ghost.label.text(.whole)), \(ghost.reason ?? "unverified").",
+                hint: ghost.why ?? "More: `hexlist peers --all --why`.")
         }
         if let address = AddressText(text) {
             let there = views.filter { $0.isPeer && $0.endpoints.contains { address.isHost($0.host) } }
-            let hint = there.count == 1 ? "\(there[0].label.text()) was seen at that address: name it so, or by its UUID." : address.advice
+            let hint = there.count == 1 ? "\(there[0].label.text()) was seen at that address: use that name, or its UUID." : address.advice
             return HexlistError(.notFound, "There is no peer \"\(shown)\".", hint: hint)
         }
         let meant = likely(views).map { "Did you mean \($0.label.text())? " } ?? ""
         return HexlistError(
-            .notFound, "There is no peer \"\(shown)\".", hint: meant + "`hexlist peers --all --why` lists every peer that was seen.")
+            .notFound, "There is no peer \"\(shown)\".", hint: meant + "All peers seen so far: `hexlist peers --all --why`.")
     }
 
     /// Returns the peer with the name nearest to the text. Aliases go first, because anyone can choose the own name of another peer.

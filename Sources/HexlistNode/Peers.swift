@@ -49,7 +49,7 @@ public struct Peers: Sendable {
             if let proven { before.fingerprint = proven }
             if trust != .stranger, before.fingerprint == nil {
                 throw HexlistError(
-                    .notFound, "\(before.label.text()) was never met, so there is no fingerprint to trust.",
+                    .notFound, "\(before.label.text()) was never seen, so there is no fingerprint to trust.",
                     hint: "Wait until `hexlist peers` lists it.")
             }
             var contact = node.peerList.contact(peer, before)

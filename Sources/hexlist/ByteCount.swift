@@ -1,7 +1,7 @@
 import ArgumentParser
 import HexlistModel
 
-/// A number of bytes as people write it: `100M`, `1.5G`, `200KiB`, or a bare number; in powers of 1024, as sizes are shown.
+/// A number of bytes such as `100M`, `1.5G`, `200KiB` or a plain number. Units are powers of 1024, as in output.
 struct ByteCount: ExpressibleByArgument {
     var value: Int64
 

@@ -7,14 +7,14 @@ import HexlistSystem
 
 /// The options of every command that talks to the daemon.
 struct CommonOptions: ParsableArguments {
-    @Flag(name: .long, help: "Print JSON: one object, or one object a line for lists.")
+    @Flag(name: .long, help: "Print JSON: one object, or for lists one object per line.")
     var json = false
 
     @Option(name: .long, help: ArgumentHelp("The daemon's socket.", valueName: "path"))
     var socket: String?
 
     @Option(
-        name: .long, help: ArgumentHelp("The daemon's state folder; a running daemon is found by it.", valueName: "path"))
+        name: .long, help: ArgumentHelp("The daemon's state folder, which also identifies a running daemon.", valueName: "path"))
     var stateDir: String?
 
     var output: Output { Output(json: json) }
@@ -25,17 +25,17 @@ struct CommonOptions: ParsableArguments {
             return try await withClient(Environment.variables, body)
         } catch var error as HexlistError where error.code == .daemonUnreachable {
             if let invoker = Invoker.ofSudo() {
-                error.hint = "Run it without sudo: hexlistd answers the user it runs as, \(invoker.name), and not root."
+                error.hint = "Run it without sudo: hexlistd only answers the user it runs as (\(invoker.name))."
             }
             throw error
         }
     }
 
-    /// The paths of the running daemon, or of one that is started in this environment.
+    /// The paths of the running daemon, or those a daemon started in this environment would use.
     var paths: HexlistPaths { located(Environment.variables).paths }
 
-    /// The paths, and the process that holds the lock of the state folder. Unless a socket was named, its path is the one which that
-    /// process recorded: it may have been started in another environment than this command, as that of cron.
+    /// The paths, and the process that holds the lock of the state folder. Without an explicit socket, the socket is the one that this
+    /// process recorded: it may run in another environment than this command, for instance under cron.
     private func located(_ variables: [String: String]) -> (paths: HexlistPaths, holder: LockFile.Holder?) {
         var paths = HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
         let holder = LockFile.holder(of: HexlistPaths.lockName, in: paths.stateFolder)
@@ -43,7 +43,7 @@ struct CommonOptions: ParsableArguments {
         return (paths, holder)
     }
 
-    /// - Parameter variables: the variables of the user whose daemon is asked.
+    /// - Parameter variables: the environment of the user whose daemon is contacted.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
         let (paths, holder) = located(variables)
         let command = DaemonStart.command(paths) { access($0, F_OK) == 0 }
@@ -62,7 +62,7 @@ enum Environment {
 
     static func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    /// The folder for files that end with this program.
+    /// The folder for files that do not outlive this process.
     static var temporaryFolder: String { value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp" }
 }
 
@@ -80,7 +80,7 @@ struct Seconds: ExpressibleByArgument {
     var defaultValueDescription: String { "\(Int(value))s" }
 }
 
-/// A local id as printed in lists.
+/// The local id of a hex, as lists print it.
 struct HexID: ExpressibleByArgument {
     var value: Int64
 

@@ -2,45 +2,45 @@ import Glibc
 import HexlistModel
 import HexlistSystem
 
-/// The user's editor on a text, in a file that nobody else can read.
+/// Edits a text with the user's editor, in a temporary file that nobody else can read.
 enum Editor {
-    /// The most bytes of an edited text.
+    /// Maximum bytes of an edited text.
     static let limit = 8 << 20
 
-    /// The command of the editor: `VISUAL`, `EDITOR`, or on a terminal what the system has as `editor`. May have arguments.
+    /// The editor command, possibly with arguments: `VISUAL`, `EDITOR`, or on a terminal the `editor` of the system.
     static func command(visual: String?, editor: String?, hasSystemEditor: Bool) throws(HexlistError) -> String {
         for command in [visual, editor] {
             if let command, !HexSubject.isBlank(command) { return command }
         }
         guard hasSystemEditor else {
-            throw HexlistError(.badRequest, "No editor is set.", hint: "Set EDITOR, or say what to change with flags (--help).")
+            throw HexlistError(.badRequest, "No editor is set.", hint: "Set EDITOR, or use options instead (--help).")
         }
         return systemEditor
     }
 
     private static let systemEditor = "/usr/bin/editor"
 
-    /// Has a text edited.
-    /// - Parameter use: takes the edited text. The file stays where it throws, so that nothing of what was written is lost.
+    /// Opens the editor and waits for its end.
+    /// - Parameter use: handles the edited text and its path. If it throws, the file is kept, so that no edit is lost.
     static func edit(_ text: String, name: String, _ use: (String, String) async throws -> Void) async throws {
         let command = try command(
             visual: Environment.value("VISUAL"), editor: Environment.value("EDITOR"),
             hasSystemEditor: isatty(STDIN_FILENO) == 1 && access(systemEditor, X_OK) == 0)
         let path = try write(text, name: name)
         do {
-            // A shell takes the command apart, as other programs have it, and gets the path as an argument.
+            // The shell splits the command into words, as git does, and gets the path as an argument.
             let end = try Program("/bin/sh", ["-c", "\(command) \"$1\"", "sh", path]).runHere()
-            guard end == .exited(0) else { throw HexlistError(.badRequest, "The editor did not end well: nothing was changed.") }
+            guard end == .exited(0) else { throw HexlistError(.badRequest, "The editor failed, so nothing was changed.") }
             try await use(read(path), path)
         } catch let error as SystemError {
             remove(path)
             throw HexlistError(.internal, "The editor `\(TerminalText.clean(command, columns: 60))` cannot be started (\(error)).")
         } catch let error as HexlistError {
-            // Nothing was written that could be lost.
+            // An unchanged file holds nothing to lose.
             if let left = try? read(path), PeerText.areEqual(left, text) {
                 remove(path)
             } else {
-                StandardError.note("What was written is kept in \(path)")
+                StandardError.note("Your text is kept in \(path)")
             }
             throw error
         }
@@ -63,7 +63,7 @@ enum Editor {
         do {
             return try SmallFile.read(path, limit: limit)
         } catch {
-            throw HexlistError(.badRequest, "\(path) cannot be read as text: nothing was changed.")
+            throw HexlistError(.badRequest, "\(path) is not readable text, so nothing was changed.")
         }
     }
 

@@ -4,19 +4,19 @@ import HexlistClient
 import HexlistJSON
 import HexlistModel
 
-/// Files and folders of the user among the arguments of `send`.
+/// Files and folders in the arguments of `send`.
 enum FileArgument {
-    /// Whether an argument is a path by its beginning, so that no slip hands a file over.
+    /// Whether an argument begins like a path. Required for files, so that a typo cannot send one.
     static func isPath(_ text: String) -> Bool { ["/", "./", "../"].contains(where: text.hasPrefix) }
 
-    /// Something in a service, as `--file` takes it beside paths; `nil` for a path, and for what is a file here.
+    /// The `SERVICE:PATH` of a `--file` argument; `nil` for a path, and for the name of an existing file.
     static func service(_ text: String) -> ServiceArgument? {
         guard !isPath(text), let argument = ServiceArgument(argument: text) else { return nil }
         var status = stat()
         return lstat(text, &status) == 0 ? nil : argument
     }
 
-    /// Whether a link leads to a file of a peer: `hexlist://`, then a UUID.
+    /// Whether a URL is a link to a file of a peer: `hexlist://UUID/`.
     static func isLink(_ url: String) -> Bool {
         let scheme = Array("hexlist://".utf8)
         let bytes = Array(url.utf8.prefix(scheme.count + 37))
@@ -24,25 +24,25 @@ enum FileArgument {
         return PeerID(String(decoding: bytes.dropFirst(scheme.count).dropLast(), as: UTF8.self)) != nil
     }
 
-    /// - Throws: `HexlistError` for an argument that is the bare name of a file: it was probably meant.
+    /// - Throws: `HexlistError` for an argument that is the bare name of an existing file.
     static func refuseBareName(_ text: String) throws(HexlistError) {
         guard !text.isEmpty, text != "-", LinkForm(text) != .link, text.utf8.count < 4_096 else { return }
         var status = stat()
         guard lstat(text, &status) == 0 else { return }
         let shown = TerminalText.clean(text, columns: 60)
         throw HexlistError(
-            .badRequest, "`\(shown)` is a file here, and no link.", hint: "To send the file: \(ShellText.quoted("./" + shown))")
+            .badRequest, "`\(shown)` is a file, not a link.", hint: "To send the file: \(ShellText.quoted("./" + shown))")
     }
 
-    /// The absolute path, with symbolic links followed: what is named is what is meant.
+    /// The absolute path with symlinks resolved.
     static func absolute(_ path: String) throws(HexlistError) -> String {
         guard let resolved = realpath(path, nil) else {
-            // Swift has put this in the place of bytes that are no UTF-8.
+            // Swift replaces bytes that are not UTF-8 with this scalar.
             guard errno == ENOENT, path.unicodeScalars.contains("\u{FFFD}") else {
                 throw InputFile.unreadable(TerminalText.clean(path, columns: 200))
             }
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean(path, columns: 200)) is not there, or its name is no UTF-8.", hint: "Rename it.")
+                .badRequest, "\(TerminalText.clean(path, columns: 200)) does not exist, or its name is not UTF-8.", hint: "Rename it.")
         }
         defer { free(resolved) }
         guard let text = String(validatingCString: resolved) else {
@@ -51,10 +51,10 @@ enum FileArgument {
         return text
     }
 
-    /// Offers files to peers and shows how far it is.
+    /// Offers files to peers and shows the progress.
     /// - Parameters:
-    ///   - copying: whether copies of them are offered.
-    ///   - hex: instead of paths, the hex whose links lead to files that are here.
+    ///   - copying: whether the daemon keeps copies.
+    ///   - hex: instead of paths, a hex with links to files that exist here.
     static func offer(
         _ paths: [String], to peers: [String], all: Bool, copying: Bool = false, hex: Int64? = nil, _ client: HexlistClient
     ) async throws -> OfferResult {
@@ -71,17 +71,17 @@ enum FileArgument {
         }
         line.end()
         if offer.leftOut > 0, hex == nil {
-            let causes = offer.leftOutBy.map { ": \($0.text)" } ?? ""
-            StandardError.note("\(HumanText.count(offer.leftOut, "entry", "entries")) left out\(causes).")
+            let causes = offer.leftOutBy.map { " (\($0.text))" } ?? ""
+            StandardError.note("Skipped \(HumanText.count(offer.leftOut, "entry", "entries"))\(causes).")
         }
         return offer
     }
 }
 
-/// A typed hex with the files that are offered in it.
+/// A typed hex with links to the offered files.
 struct OfferingInput: JSONEncodable {
     var hex: HexInput
-    /// A HexJM of the daemon's.
+    /// The HexJM with the links to the files, from the daemon.
     var offered: JSONValue
 
     func write(to json: inout JSONWriter) {

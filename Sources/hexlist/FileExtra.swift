@@ -1,21 +1,20 @@
 import HexlistAPI
 import HexlistJSON
 
-/// Reads in the unknown members of a hex (`HexJSON.extra`) the words about files that its links lead to.
+/// Reads the members about linked files in `HexJSON.extra`.
 enum FileExtra {
-    /// The members of a link to a file that `hexlist fetch` goes by (Docs/Protocol.md, "Files").
+    /// The members of a link to a file that `hexlist fetch` uses (Docs/Protocol.md, "Files").
     private static let understood = ["size", "sha256", "mediaType", "modified"]
 
-    /// Bytes; `nil` where it is not said.
+    /// The size of a linked file in bytes; `nil` if unknown.
     static func size(_ extra: JSONValue?, link index: Int) -> Int64? {
         extra?.member("links")?.member(String(index))?.member("size")?.integer.flatMap { $0 < 0 ? nil : $0 }
     }
 
-    /// The part about a hex inside.
+    /// The members of a hex inside.
     static func child(_ extra: JSONValue?, _ index: Int) -> JSONValue? { extra?.member("children")?.member(String(index)) }
 
-    /// The rest that is to be shown as it came.
-    /// - Returns: `nil` where there is none.
+    /// The unknown members without those about files; `nil` if none are left.
     static func rest(_ extra: JSONValue?, _ links: [LinkJSON], _ children: [ChildJSON]) -> JSONValue? {
         extra?.filtered { name, value in
             switch name {
@@ -40,7 +39,7 @@ enum FileExtra {
 extension JSONValue {
     fileprivate func member(_ name: String) -> JSONValue? { members?.first { $0.nameBytes.elementsEqual(name.utf8) }?.value }
 
-    /// The object with the values that `body` gives for its members, without those it has none for; `nil` for one without members then.
+    /// The object with the values that `body` returns for its members; members with `nil` are dropped. `nil` for an empty object.
     fileprivate func filtered(_ body: (_ name: String, JSONValue) -> JSONValue?) -> JSONValue? {
         guard let members else { return self }
         let kept = members.compactMap { member in body(member.name, member.value).map { (member.name, $0) } }

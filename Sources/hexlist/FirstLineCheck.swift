@@ -1,15 +1,15 @@
 import HexlistFormats
 import HexlistModel
 
-/// The first line of an input that has text in it, as far as it shows that the input is meant for another command.
+/// Recognises from its first line an input that is meant for another command.
 enum FirstLineCheck: Equatable, Sendable {
-    /// It begins with `<`, as HTML and XML do, and not with an address in angle brackets.
+    /// HTML or XML: it begins with `<`, but not with a URL in angle brackets.
     case markup
-    /// It has an address in it, and is neither JSON nor CSV.
+    /// It contains a URL and is neither JSON nor CSV.
     case link
     case other
 
-    /// The most bytes that are looked at.
+    /// Maximum bytes examined.
     private static let bytes = 4_096
 
     init(_ input: some Sequence<UInt8>) {
@@ -24,18 +24,18 @@ enum FirstLineCheck: Equatable, Sendable {
         }
     }
 
-    /// The error for a file of markup in place of links.
+    /// The error for markup instead of a list of links.
     static func markupError(_ path: String) -> HexlistError {
         HexlistError(
-            .badRequest, "\(InputFile.name(path)) begins with `<`, as HTML and XML do, and is no list of links.",
-            hint: "`hexlist import` takes bookmarks into My Hexlist.")
+            .badRequest, "\(InputFile.name(path)) is HTML or XML, not a list of links.",
+            hint: "To import bookmarks: `hexlist import`.")
     }
 
-    /// A hint for a bulk send of which a line was refused; `nil` if there is none.
+    /// The hint for a bulk send with a refused line; `nil` if there is none.
     var bulkHint: String? {
         switch self {
-        case .markup: "The input begins with `<`, as HTML and XML do: `hexlist import` takes bookmarks into My Hexlist."
-        case .link: "The first line has a link and is no JSON: `hexlist send --from FILE` sends a list of links."
+        case .markup: "The input is HTML or XML. To import bookmarks: `hexlist import`."
+        case .link: "The first line is a link, not JSON. To send a list of links: `hexlist send --from FILE`."
         case .other: nil
         }
     }

@@ -4,10 +4,10 @@ import HexlistSystem
 
 /// The hexlistd that was installed together with this program.
 enum InstalledDaemon {
-    /// Its path; `nil` if it is neither beside this program nor where the system has its programs.
+    /// The path: next to this program, or in a system folder; `nil` if it is in neither.
     static func path() -> String? {
         let beside = HexlistPaths.join(HexlistPaths.folder(of: NotifySend.ownPath), "hexlistd")
-        // Never a program of the current folder: without /proc the own path is not known.
+        // Never a program in the current folder: without /proc the path of this program is unknown.
         return beside.hasPrefix("/") && access(beside, X_OK) == 0 ? beside : Program.path(ofSystem: "hexlistd")
     }
 }

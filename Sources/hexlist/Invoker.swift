@@ -1,7 +1,7 @@
 import Glibc
 import HexlistAPI
 
-/// The user who ran this program by `sudo`. The daemon is that user's, and answers nobody else, not even root.
+/// The user who ran this program with `sudo`. The daemon answers only its own user, not even root.
 struct Invoker {
     let name: String
     private let user: uid_t
@@ -16,7 +16,7 @@ struct Invoker {
         return Invoker(name: String(cString: name), user: user, group: entry.pw_gid, home: String(cString: home))
     }
 
-    /// The user's environment variables, as far as they can be known: `sudo` removes most of them.
+    /// The environment of the user as far as it is known; `sudo` removes most variables.
     var variables: [String: String] {
         var variables = Environment.variables
         variables["HOME"] = home
@@ -30,13 +30,13 @@ struct Invoker {
         return stat(folder, &status) == 0 && status.st_uid == user
     }
 
-    /// Runs `body` with the whole process as that user, then becomes root again.
+    /// Runs `body` with the effective ids of that user, then restores those of root.
     func with<Result>(_ body: () async throws -> Result) async throws -> Result {
         defer {
             _ = seteuid(0)
             _ = setegid(0)
         }
-        guard setegid(group) == 0, seteuid(user) == 0 else { throw Ending(status: .failed) }
+        guard setegid(group) == 0, seteuid(user) == 0 else { throw SilentExit(status: .failed) }
         return try await body()
     }
 }

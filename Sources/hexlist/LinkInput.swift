@@ -13,7 +13,7 @@ struct LinkInput: JSONEncodable {
 
     init(url: String, description: String, service: String?) { (self.url, self.description, self.service) = (url, description, service) }
 
-    /// A text as one link, split at the first white space; `nil` for a text of white space only.
+    /// Splits a text at the first white space; `nil` for white space only.
     init?(_ text: String) {
         let trimmed = text.drop(while: \.isWhitespace)
         guard !trimmed.isEmpty else { return nil }
@@ -23,7 +23,7 @@ struct LinkInput: JSONEncodable {
         description = String(rest)
     }
 
-    /// The links of a text: those of each line (`LinkLine`), of which `#` begins none. With `raw` a text is one link.
+    /// The links in each line of a text (`LinkLine`). With `raw` the whole text is one link.
     static func all(_ text: some StringProtocol, _ check: LinkCheck) -> [LinkInput] {
         guard check != .raw else { return LinkInput(String(text)).map { [$0] } ?? [] }
         return text.split(whereSeparator: \.isNewline).flatMap { LinkLine.parts($0) }
@@ -67,7 +67,7 @@ struct LinkInput: JSONEncodable {
     }
 }
 
-/// A typed hex, to be sent to the daemon as HexJM.
+/// A typed hex, encoded as HexJM.
 struct HexInput: JSONEncodable {
     var description: String
     var color: String
@@ -82,23 +82,23 @@ struct HexInput: JSONEncodable {
     }
 }
 
-/// Files of the user, read as a whole up to a bound.
+/// Reads input files and standard input.
 enum InputFile {
     /// - Parameters:
     ///   - path: a file, or `-` for standard input.
-    ///   - limit: the most bytes; a longer file is refused.
+    ///   - limit: maximum bytes; a larger file is an error.
     static func read(_ path: String, limit: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
         try stream(path) { chunk in
             guard bytes.count + chunk.count <= limit else {
-                throw HexlistError(.badRequest, "\(name(path)) is longer than \(ByteCountText.of(Int64(limit))).", hint: "Split it.")
+                throw HexlistError(.badRequest, "\(name(path)) is larger than \(ByteCountText.of(Int64(limit))).", hint: "Split it.")
             }
             bytes += chunk
         }
         return bytes
     }
 
-    /// Calls `body` with each piece of a file.
+    /// Calls `body` with each chunk of a file.
     static func stream(_ path: String, _ body: (ArraySlice<UInt8>) throws -> Void) throws {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw unreadable(path) }
@@ -110,7 +110,7 @@ enum InputFile {
         }
     }
 
-    /// Reads what is available, waiting until there is something; empty at the end.
+    /// Reads the available bytes, waiting for at least one; empty at the end of the file.
     static func piece(_ descriptor: CInt, bytes: Int, path: String) throws -> [UInt8] {
         var fault: CInt = 0
         let piece = [UInt8](unsafeUninitializedCapacity: bytes) { buffer, count in

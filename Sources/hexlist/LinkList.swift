@@ -5,7 +5,7 @@ import HexlistModel
 /// The output of `hexlist inbox --links`.
 struct LinkList {
     var filter: HexlistClient.HexFilter
-    /// Whether each link is listed once.
+    /// Whether each link is listed only once.
     var isUnique: Bool
     var page: PageOptions
 
@@ -21,7 +21,7 @@ struct LinkList {
                 left -= 1
                 if output.json { try output.object(link) } else { table.add(Self.cells(link)) }
             }
-            // Without an end one page after the other is written.
+            // With --limit 0 each page is printed as it arrives.
             if page.limit == 0, !table.isEmpty {
                 try output.table(table)
                 table = Table()
@@ -29,10 +29,10 @@ struct LinkList {
         } while cursor != nil && left > 0
         if !table.isEmpty { try output.table(table) }
         try output.flush()
-        if listed == 0, !output.json { StandardError.note("There is no \(page.after == nil ? "" : "further ")link.") }
+        if listed == 0, !output.json { StandardError.note("No \(page.after == nil ? "" : "more ")links.") }
         if let cursor { StandardError.note(MoreNote.text(cursor)) }
         if behind > 0 {
-            StandardError.note("\(HumanText.count(behind, "hex is", "hexes are")) not in the index yet: a link may be listed twice.")
+            StandardError.note("\(HumanText.count(behind, "hex is", "hexes are")) not indexed yet: links may be listed twice.")
         }
     }
 
@@ -44,9 +44,9 @@ struct LinkList {
         ]
     }
 
-    /// The note behind a link of `show`: the earlier hex that has it too.
+    /// The note of `show` about an earlier hex with the same link.
     static func earlier(_ earlier: EarlierLinkJSON) -> String {
         let sender = earlier.label.map { " from \($0.listed(columns: 44))" } ?? ""
-        return "here before: hex \(earlier.hex)\(sender), \(HumanText.moment(earlier.receivedAt))"
+        return "also in hex \(earlier.hex)\(sender), \(HumanText.moment(earlier.receivedAt))"
     }
 }

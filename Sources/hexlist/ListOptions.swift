@@ -1,34 +1,34 @@
 import ArgumentParser
 import HexlistAPI
 
-/// The option of a list whose first rows are enough for a person, and which a script gets whole.
+/// The limit of a list: short on a terminal, complete in a pipe.
 struct RowLimit: ParsableArguments {
-    @Option(help: ArgumentHelp("How many; 0 lists all. On a terminal 50 where you do not say, else all.", valueName: "n"))
+    @Option(help: ArgumentHelp("Maximum number; 0 lists all. By default 50 on a terminal, else all.", valueName: "n"))
     var limit: Int?
 
     func validate() throws {
-        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+        if let limit, limit < 0 { throw ValidationError("--limit needs a number of at least 0.") }
     }
 
-    /// The most rows.
+    /// Maximum number of rows.
     func most(_ output: Output) -> Int {
         let most = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
         return most == 0 ? .max : most
     }
 }
 
-/// The options of a list that goes on where an earlier one ended.
+/// The options of a list with pages.
 struct PageOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("How many; 0 lists all.", valueName: "n"))
+    @Option(help: ArgumentHelp("Maximum number; 0 lists all.", valueName: "n"))
     var limit = LocalAPI.defaultPageLimit
 
-    @Option(help: ArgumentHelp("Go on where an earlier list ended.", valueName: "cursor"))
+    @Option(help: ArgumentHelp("Continue after an earlier list.", valueName: "cursor"))
     var after: String?
 
     func validate() throws {
-        if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+        if limit < 0 { throw ValidationError("--limit needs a number of at least 0.") }
     }
 
-    /// The most rows.
+    /// Maximum number of rows.
     var most: Int { limit == 0 ? .max : limit }
 }

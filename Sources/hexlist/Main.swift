@@ -9,11 +9,11 @@ import NIOCore
 
 @main
 enum Main {
-    /// Reads the command line before anything runs on another thread, so that mistakes, `--help` and `--version` need nothing of the system.
+    /// Parses the command line before any other thread starts, so that errors, `--help` and `--version` work without /proc.
     static func main() {
         StandardDescriptors.fill()
         signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
-        NIOSingletons.groupLoopCountSuggestion = 1  // a thread is enough for a connection or two
+        NIOSingletons.groupLoopCountSuggestion = 1  // one or two connections need only one thread
         let arguments = Array(ProcessArguments.all.dropFirst())
         do {
             if let send = SendCommand(usual: arguments) {
@@ -37,9 +37,9 @@ enum Main {
         }
     }
 
-    /// Runs a command on the threads of the system, and ends the program.
+    /// Runs a command on the default executor, and ends the program.
     private static func run(_ command: sending any AsyncParsableCommand) -> Never {
-        // Nobody can await it, nor has to: it ends the program.
+        // Nothing awaits this task: it ends the program.
         Task {
             await end {
                 var command = command
@@ -59,8 +59,8 @@ enum Main {
         }
     }
 
-    /// The command of the command line. What scripts run most is looked for first: to make all commands, in order to choose one, takes longer than
-    /// a send. What is wrong with its words the whole program says, which knows where it stands.
+    /// Parses the command line. Tries `send` alone first, because building the tree of all commands takes longer than a send. If that
+    /// fails, the whole tree reports the error, with the full command line.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
         if arguments.first == SendCommand.configuration.commandName,
             let command = (try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))) as? SendCommand  // help is a command of its own
@@ -72,30 +72,30 @@ enum Main {
 
     /// Reports an error on one or two lines of standard error.
     private static func report(_ error: any Error) -> ExitStatus {
-        if let ending = error as? Ending { return ending.status }
+        if let ending = error as? SilentExit { return ending.status }
         if let error = error as? HexlistError {
-            StandardError.complain(error)
+            StandardError.report(error)
             return ExitStatus(error.code)
         }
         if Hexlist.exitCode(for: error) == .success {  // --help, --version
             print(Usage.wrapped(BashScript.completed(Hexlist.fullMessage(for: error)), Terminal.output.width))
             return .done
         }
-        StandardError.complain(Usage(Array(ProcessArguments.all.dropFirst())).error(Hexlist.message(for: error)))
+        StandardError.report(Usage(Array(ProcessArguments.all.dropFirst())).error(Hexlist.message(for: error)))
         return .usage
     }
 }
 
-/// The end of a command that has reported everything already.
-struct Ending: Error {
+/// Ends a command that has already reported everything.
+struct SilentExit: Error {
     var status: ExitStatus
 }
 
 struct Hexlist: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hexlist",
-        abstract: "Send bundles of links to people on the same network, and read what they sent.",
-        discussion: "By itself it tells what is new and what to try.",
+        abstract: "Send links and files to machines on your network, and read what they sent.",
+        discussion: "Without a command: what is new, and what to try next.",
         version: ProtocolLimits.appVersion,
         groupedSubcommands: [
             CommandGroup(

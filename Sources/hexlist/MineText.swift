@@ -1,40 +1,40 @@
 import HexlistAPI
 import HexlistModel
 
-/// The links of a hex as lines to be edited, `URL description`, and what was changed in them.
+/// Converts the links of a hex to lines for an editor (`URL description`), and edited lines to changes.
 enum MineText {
-    /// One line a link. Texts are cleaned, as everywhere else where they are shown.
+    /// One line per link, cleaned for display.
     static func lines(_ links: [LinkJSON]) -> [String] {
         links.map { link in
             let url = TerminalText.clean(link.url)
             let line = link.linkDescription.isEmpty ? url : "\(url) \(TerminalText.clean(link.linkDescription))"
-            // A line that would be passed over otherwise.
+            // An empty line would be ignored.
             return HexSubject.isBlank(line) ? "(empty)" : line
         }
     }
 
-    /// What the editor is given.
+    /// The text for the editor.
     static func page(_ hex: HexJSON) -> String {
         let title = TerminalText.clean(HexText.subject(hex), columns: 60)
         let head = [
             "# Hex \(hex.id)\(title.isEmpty ? "" : ": \(title)")",
             "# One link a line: its URL, a space, its description. Save and close to keep.",
-            "# Lines that begin with # are passed over. A line that is gone is a link that is gone.",
+            "# Lines that begin with # are ignored. Deleting a line deletes the link.",
         ]
         return (head + lines(hex.links ?? [])).joined(separator: "\n") + "\n"
     }
 
-    /// The links that edited lines stand for. An unchanged line is the link it was, with all that it has; a line with the URL of one is
-    /// that link with another description.
-    /// - Throws: `HexlistError` for a new line that is no link.
+    /// The changes that edited lines stand for. An unchanged line keeps its link with all data; a line with the URL of an existing link
+    /// changes its description; other lines are new links.
+    /// - Throws: `HexlistError` for a new line that is not a link.
     static func edits(_ text: String, of links: [LinkJSON], from name: String) throws -> [LinkEdit] {
         let written = lines(links)
         var isUsed = Array(repeating: false, count: links.count)
-        /// The places of each text, the last first.
+        /// The indices of each text, in descending order.
         func places(_ texts: [String]) -> [[UInt8]: [Int]] {
             Dictionary(grouping: texts.indices.reversed()) { Array(texts[$0].utf8) }
         }
-        /// The first link that has the text and stands for no line yet.
+        /// The first unused link with this text.
         func take(_ text: String, from places: inout [[UInt8]: [Int]]) -> Int? {
             while let index = places[Array(text.utf8)]?.popLast() {
                 guard isUsed[index] else {
@@ -45,7 +45,7 @@ enum MineText {
             return nil
         }
         let edited = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
-        // Whole lines first: of two links with one URL each stays what it is.
+        // Whole lines match first, so that links with the same URL keep their own data.
         var byLine = places(written)
         let same = edited.map { take($0, from: &byLine) }
         var byURL = places(links.map { TerminalText.clean($0.url) })
@@ -63,33 +63,35 @@ enum MineText {
         }
     }
 
-    /// Runs a check of links whose hints would name flags that are not there.
+    /// Replaces hints about options that the command does not have.
     static func withoutFlags<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch var error as HexlistError {
-            error.hint = "A link begins as https:// does; its description follows behind a space."
+            error.hint = "A line is a link such as https://…, a space, and its description."
             throw error
         }
     }
 
     /// The links after removing some, moving one, and adding some.
     /// - Parameters:
-    ///   - removed: numbers as `hexlist show` prints them.
-    ///   - move: the number of a link, and the place it comes to stand at.
+    ///   - removed: numbers as in `hexlist show`.
+    ///   - move: the number of a link, and its new position.
     static func edits(
         of count: Int, removing removed: [Int], moving move: (Int, Int)?, adding added: [LinkInput]
     ) throws(HexlistError) -> [LinkEdit] {
         for number in removed + (move.map { [$0.0] } ?? []) where !(1...max(count, 1)).contains(number) || count == 0 {
-            throw HexlistError(.badRequest, "There is no link \(number); the hex has \(count).", hint: "`hexlist show` numbers them.")
+            throw HexlistError(
+                .badRequest, "There is no link \(number): the hex has \(HumanText.count(count, "link", "links")).",
+                hint: "`hexlist show` numbers them.")
         }
         var numbers = (0..<count).map { $0 + 1 }.filter { !removed.contains($0) }
         if let (number, place) = move {
             guard let index = numbers.firstIndex(of: number) else {
-                throw HexlistError(.badRequest, "Link \(number) is removed: it cannot be moved.")
+                throw HexlistError(.badRequest, "Link \(number) cannot be both removed and moved.")
             }
             guard (1...numbers.count).contains(place) else {
-                throw HexlistError(.badRequest, "There is no place \(place); the places are 1 to \(numbers.count).")
+                throw HexlistError(.badRequest, "There is no position \(place): give 1 to \(numbers.count).")
             }
             numbers.remove(at: index)
             numbers.insert(number, at: place - 1)
@@ -97,12 +99,12 @@ enum MineText {
         return numbers.map { LinkEdit(from: $0) } + added.map { LinkEdit(url: $0.url, linkDescription: $0.description) }
     }
 
-    /// The lines of a tree: each hex with its id, its title and its number of links.
+    /// The lines of a tree: id, title and number of links of each hex.
     static func tree(_ hex: HexJSON) -> [String] {
         [line(hex.id, HexText.subject(hex), links: hex.linkCount, depth: 0)] + tree(hex.children ?? [], depth: 1)
     }
 
-    /// It calls itself once for each level.
+    /// Recursive: one call per level.
     private static func tree(_ children: [ChildJSON], depth: Int) -> [String] {
         children.flatMap {
             [line($0.id, HexText.title($0) ?? "", links: $0.links.count, depth: depth)] + tree($0.children ?? [], depth: depth + 1)
@@ -115,20 +117,26 @@ enum MineText {
         return "\(String(repeating: "  ", count: depth))\(id)\(title)\(count)"
     }
 
-    /// What is inside hexes that are to be deleted; `nil` for nothing.
+    /// The content of the hexes to delete, such as `3 hexes with 40 links`; `nil` if they contain no hexes.
     static func inside(_ deletion: ChangedJSON) -> String? {
         guard deletion.hexesInside > 0 else { return nil }
         return "\(HumanText.count(deletion.hexesInside, "hex", "hexes")) with \(HumanText.count(deletion.linksInside, "link", "links"))"
     }
 
-    /// - Parameter inside: what was inside, as `inside` has it.
+    /// The sentence after an edit.
+    static func edited(_ hex: HexJSON, hasNewTitle: Bool, hasNewLinks: Bool) -> String {
+        guard !hasNewLinks else { return "Hex \(hex.id) now has \(HumanText.count(hex.linkCount, "link", "links"))." }
+        return "Hex \(hex.id) \(hasNewTitle ? "renamed" : "changed")."
+    }
+
+    /// - Parameter inside: the text of `inside(_:)`.
     static func deleted(_ count: Int, inside: String?) -> String {
-        "\(HumanText.count(count, "hex", "hexes")) deleted\(inside.map { "; inside were \($0)" } ?? "")."
+        "\(HumanText.count(count, "hex", "hexes")) deleted\(inside.map { ", and \($0) inside" } ?? "")."
     }
 }
 
 extension ChildJSON {
-    /// The hexes inside it at all levels, and their links. It calls itself once for each level.
+    /// The number of hexes inside at all levels, and of their links. Recursive: one call per level.
     var inside: (hexes: Int, links: Int) {
         (children ?? []).reduce(into: (0, 0)) { sum, child in
             let inner = child.inside

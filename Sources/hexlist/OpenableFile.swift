@@ -1,14 +1,14 @@
 import Glibc
 import HexlistModel
 
-/// Files of peers that may be handed to a program of the desktop: what only shows, plays or prints something. Both the name, by which programs
-/// are chosen, and the content, by which some are too, must say the same.
+/// Decides which files of peers may be opened by a desktop program: only media, PDF and plain text. The kind by name, which selects the
+/// program, must match the kind by content.
 enum OpenableFile {
     enum Kind: Equatable {
         case image, audio, video, pdf, text
     }
 
-    /// The bytes that are looked at: more than programs look at to tell what a file is.
+    /// Bytes examined: more than programs examine to detect a file type.
     private static let lookedAt = 64 << 10
 
     private static let bySuffix: [String: Kind] = [
@@ -43,8 +43,8 @@ enum OpenableFile {
         return bySuffix[String(decoding: suffix.map(ASCII.lowercased), as: UTF8.self)]
     }
 
-    /// The kind of a file by its first bytes. Containers of audio and video are told apart by nothing but the name.
-    /// - Parameter isAll: whether these are all of its bytes.
+    /// The possible kinds of a file by its first bytes. Containers can be audio or video; only the name tells them apart.
+    /// - Parameter isAll: whether this is the whole file.
     static func kinds(of bytes: [UInt8], isAll: Bool = true) -> [Kind] {
         let has = { (text: String, offset: Int) in bytes.dropFirst(offset).starts(with: text.utf8) }
         let starts = { (prefix: [UInt8]) in bytes.starts(with: prefix) }
@@ -66,11 +66,11 @@ enum OpenableFile {
         return isPlainText(bytes, isAll: isAll) ? [.text] : []
     }
 
-    /// Beginnings of what some programs run or render, although it is called text.
+    /// Markers of content that some programs execute or render despite a text suffix.
     private static let marks = ["<html", "<!doctype", "<head", "<body", "<script", "<svg", "<?xml", "<?php", "[desktop entry]"]
 
     private static func isPlainText(_ bytes: [UInt8], isAll: Bool) -> Bool {
-        // The last character may be cut off.
+        // The last character may be incomplete.
         let whole = isAll ? bytes[...] : bytes.dropLast(3)
         guard let text = String(validating: whole, as: UTF8.self) ?? (isAll ? nil : cut(bytes)) else { return false }
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0C, 0x0D].contains($0) }) else { return false }

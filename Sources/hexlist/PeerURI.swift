@@ -1,18 +1,18 @@
 import HexlistAPI
 import HexlistModel
 
-/// What `hexlist id --qr` shows of this machine and `hexlist peer add` takes on another one:
+/// A URI that `hexlist id --qr` prints and `hexlist peer add` reads on another machine:
 /// `hexlist://peer/FINGERPRINT?name=Ada&address=192.168.1.5:24391`.
 struct PeerURI: Equatable {
-    /// The UUID follows from it.
+    /// Determines the UUID.
     var fingerprint: Fingerprint
-    /// The name the peer gives itself. Peer text.
+    /// The name the peer gives itself. Untrusted text.
     var name = ""
     /// `host:port`, the best first.
     var addresses: [String] = []
 
     private static let start = "hexlist://peer/"
-    /// Bytes; more than its parts can have.
+    /// Maximum bytes; more than the parts can have.
     private static let most = 4_096
     private static let mostAddresses = 8
 
@@ -20,8 +20,8 @@ struct PeerURI: Equatable {
         (self.fingerprint, self.name, self.addresses) = (fingerprint, name, addresses)
     }
 
-    /// Unknown members are passed over: a newer version may say more.
-    /// - Throws: `HexlistError` that says what is wrong.
+    /// Ignores unknown members, for newer versions.
+    /// - Throws: `HexlistError` with the reason.
     init(_ text: String) throws(HexlistError) {
         guard text.utf8.count <= Self.most, text.lowercased().hasPrefix(Self.start) else {
             throw Self.refused("It does not begin with `\(Self.start)`.")
@@ -31,8 +31,8 @@ struct PeerURI: Equatable {
         guard digits.utf8.count == 64, let fingerprint = Fingerprint(digits) else {
             let isHexadecimal = digits.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil }
             throw Self.refused(
-                "The fingerprint has to be 64 hexadecimal digits, and "
-                    + (isHexadecimal ? "it has \(digits.utf8.count)." : "there is something else in it."))
+                "The fingerprint needs 64 hexadecimal digits, but "
+                    + (isHexadecimal ? "it has \(digits.utf8.count)." : "it contains something else."))
         }
         self.fingerprint = fingerprint
         for member in parts.count > 1 ? parts[1].split(separator: "&") : [] {
@@ -49,7 +49,7 @@ struct PeerURI: Equatable {
     var text: String {
         var members = name.isEmpty ? [] : ["name=\(PercentEncoding.encode(name))"]
         members += addresses.map { address in
-            // Brackets and colons are what they are: shorter, and read by people.
+            // Brackets and colons stay readable; only % needs escaping.
             "address=" + address.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
         }
         return Self.start + fingerprint.description + (members.isEmpty ? "" : "?" + members.joined(separator: "&"))
@@ -57,7 +57,7 @@ struct PeerURI: Equatable {
 
     private static func refused(_ message: String) -> HexlistError {
         HexlistError(
-            .badRequest, "This is no URI of a peer. \(TerminalText.clean(message, columns: 200))",
-            hint: "`hexlist id --qr` prints it on the other machine; in a shell it needs quotes.")
+            .badRequest, "This is not the URI of a peer. \(TerminalText.clean(message, columns: 200))",
+            hint: "Copy it from `hexlist id --qr` on the other machine, and quote it in the shell.")
     }
 }

@@ -2,21 +2,21 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// The reason for the state of an outbox row, and advice about it: the same at the end of `send` and later in `outbox`.
+/// Explains the state of an outbox row and gives advice, for `send` and `outbox`.
 struct RowReason {
     let row: Int64
     let state: OutboxState
     /// The peer's name in sentences.
     let peer: String
-    /// The peer as an argument of a command: its alias, or the beginning of its UUID.
+    /// The peer as a command argument: its alias, or the beginning of its UUID.
     let argument: String
     /// Whether the peer is trusted here.
     let isTrusted: Bool
-    /// A word of `OutboxWait`, or of a newer daemon; `nil` where nothing is known.
+    /// The condition the row waits for; `nil` if unknown.
     let waitingFor: ForwardCompatibleEnum<OutboxWait>?
     let next: Timestamp?
-    /// The last message of the peer or of this side: `code: message`.
-    let told: String
+    /// The last message of the peer or of this machine: `code: message`.
+    let lastMessage: String
 
     init(_ send: SendOutcome) {
         self.init(
@@ -24,13 +24,13 @@ struct RowReason {
     }
 
     init(_ row: OutboxView) {
-        let told = row.code == nil && row.message == nil ? [row.lastError] : [row.code, row.message]
-        self.init(row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, told)
+        let lastMessage = row.code == nil && row.message == nil ? [row.lastError] : [row.code, row.message]
+        self.init(row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, lastMessage)
     }
 
     private init(
         _ row: Int64, _ state: OutboxState, _ label: PeerDisplayName, _ waitingFor: ForwardCompatibleEnum<OutboxWait>?, _ next: Timestamp?,
-        _ told: [String?]
+        _ lastMessage: [String?]
     ) {
         self.row = row
         self.state = state
@@ -39,88 +39,89 @@ struct RowReason {
         isTrusted = label.trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8)
         self.waitingFor = waitingFor
         self.next = next
-        self.told = told.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
+        self.lastMessage = lastMessage.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
-    /// The reason on one line; empty if there is nothing to say. Contains peer text.
+    /// The reason on one line; may be empty. Contains peer text.
     var why: String {
         switch state {
         case .queued, .sending:
-            return [waiting, next.map { "next at \(HumanText.time($0, seconds: true))" }, told.isEmpty ? nil : told].compactMap(\.self)
+            return [waiting, next.map { "next at \(HumanText.time($0, seconds: true))" }, lastMessage.isEmpty ? nil : lastMessage]
+                .compactMap(\.self)
                 .joined(separator: "; ")
-        case .held: return "delivered, and kept out of the inbox there"
-        case .expired: return "given up: it was not delivered in time"
-        // The last message is of an attempt that failed before.
+        case .held: return "delivered; waiting for approval there"
+        case .expired: return "not delivered in time"
+        // The last message belongs to an earlier attempt.
         case .stored: return ""
-        case .rejected, .failed, .cancelled: return told
+        case .rejected, .failed, .cancelled: return lastMessage
         }
     }
 
-    /// A phrase for what the row waits for, if that is known.
+    /// The reason for waiting.
     private var waiting: String? {
-        guard let waitingFor else { return "on its way, not confirmed yet" }
+        guard let waitingFor else { return "sent, not confirmed yet" }
         return switch waitingFor.known {
-        case .peer: "the peer is away"
-        case .conflict: "held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose"
-        case .session: "the peer is being dialled"
-        case .turn: "other transfers go first"
-        case .window: "the peer takes no more for now"
-        case .retry: "waits to be tried again"
-        case .trust: "too long until the peer trusts this one"
-        case nil: "waits for \(waitingFor)"
+        case .peer: "the peer is offline"
+        case .conflict: "stopped: two machines have the same identity (see `hexlist peers --all --why`)"
+        case .session: "connecting"
+        case .turn: "waiting for other deliveries"
+        case .window: "the peer is busy"
+        case .retry: "will be retried"
+        case .trust: "too large for a peer that does not trust this machine"
+        case nil: "waiting for \(waitingFor)"
         }
     }
 
-    /// The next event and what to type; `nil` if nothing is left to say.
+    /// The expected next step and a command; `nil` if there is none.
     var advice: String? {
         switch state {
-        case .queued, .sending: "\(future) `hexlist outbox cancel \(row)` takes it back."
-        // It may trust this machine and hold its hexes all the same.
+        case .queued, .sending: "\(future) To cancel: `hexlist outbox cancel \(row)`."
+        // The peer may trust this machine and still require approval.
         case .held where isTrusted:
-            "\(peer) has it and keeps it out of the inbox until its person accepts it. If it does not trust this machine: `hexlist pair` "
+            "It arrived and waits for approval on \(peer). If \(peer) does not trust this machine, pair: `hexlist pair` "
                 + "there, `hexlist pair \(argument)` here."
         case .held:
-            "\(peer) has it and keeps it out of the inbox until its person accepts it or trusts this machine. To pair: `hexlist pair` there, "
+            "It arrived and waits for approval on \(peer). To pair, so that hexes go to the inbox: `hexlist pair` there, "
                 + "`hexlist pair \(argument)` here."
-        case .rejected where isRefused("blocked"): "\(peer) blocks this machine: only its person can change that."
-        case .rejected where isRefused("tooLarge") || isRefused("tooManyLinks"): "Send its links in several hexes."
-        case .rejected, .failed: "`hexlist outbox retry \(row)` tries it again; what is there already is not stored twice."
-        case .expired: "Send it again, or let it be."
+        case .rejected where isRefused("blocked"): "\(peer) has blocked this machine; it can only be undone there."
+        case .rejected where isRefused("tooLarge") || isRefused("tooManyLinks"): "Split its links into several hexes."
+        case .rejected, .failed: "To retry: `hexlist outbox retry \(row)`. Nothing arrives twice."
+        case .expired: "Send it again if it still matters."
         case .stored, .cancelled: nil
         }
     }
 
-    /// Advice about files of this machine that the row offers; `nil` where the peer can fetch them once it has the hex.
+    /// Advice about offered files; `nil` if the peer can fetch them.
     var fileAdvice: String? {
         guard !isTrusted, [.queued, .sending, .held, .stored].contains(state) else { return nil }
-        return "\(peer) can fetch the files only once it is trusted here: `hexlist pair \(argument)`."
+        return "\(peer) can only fetch the files once you trust it: `hexlist pair \(argument)`."
     }
 
     private var future: String {
         switch waitingFor?.known {
-        case .peer: "It is delivered by itself when \(peer) is back."
+        case .peer: "It will be sent when \(peer) comes back."
         case .conflict:
-            "It is delivered about two minutes after one of the two machines got an identity of its own (`hexlist id rotate` there)."
-        case .trust: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
-        case .retry where isRefused("quotaExceeded"): "The tray for strangers is full there. \(pairing)"
+            "It will be sent about two minutes after you run `hexlist id rotate` on one of the two machines."
+        case .trust: "\(peer) only accepts hexes of this size from machines it trusts. \(pairing)"
+        case .retry where isRefused("quotaExceeded"): "\(peer) has too many hexes from strangers. \(pairing)"
         case .retry where isRefused("notAccepting"):
-            "\(peer) takes nothing of this machine for now. \(isTrusted ? "It is tried again by itself." : pairing)"
-        case .retry where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
-        case .session, .turn, .window, .retry, nil: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
+            "\(peer) accepts nothing from this machine for now. \(isTrusted ? "It will be retried." : pairing)"
+        case .retry where isRefused("storageFull"): "The disk of \(peer) is full. It will be retried."
+        case .session, .turn, .window, .retry, nil: "It continues in the background; `hexlist outbox show \(row)` shows its state."
         }
     }
 
     private var pairing: String {
-        "It is tried again by itself, and at once when you pair: `hexlist pair` there, `hexlist pair \(argument)` here."
+        "It will be retried, and at once when you pair: `hexlist pair` there, `hexlist pair \(argument)` here."
     }
 
-    /// Whether the last message begins with a refusal's code, as in `quotaExceeded: The tray is full.`
-    private func isRefused(_ code: String) -> Bool { told.utf8.prefix { $0 != UInt8(ascii: ":") }.elementsEqual(code.utf8) }
+    /// Whether the last message begins with this refusal code, as in `quotaExceeded: The tray is full.`
+    private func isRefused(_ code: String) -> Bool { lastMessage.utf8.prefix { $0 != UInt8(ascii: ":") }.elementsEqual(code.utf8) }
 }
 
-/// A peer that is gone, and another key that is here under the same name: perhaps one machine, installed anew.
+/// Finds a peer that is online under the name of an offline one: perhaps the same machine, reinstalled.
 enum SameNamePeer {
-    /// The one peer that is here under a name of the other; `nil` if there is none, or more than one.
+    /// The only online peer with a name of `gone`; `nil` if there are none or several.
     static func of(_ gone: PeerView, among peers: [PeerView]) -> PeerView? {
         let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)
         let here = peers.filter { peer in
@@ -130,11 +131,11 @@ enum SameNamePeer {
         return here.count == 1 ? here[0] : nil
     }
 
-    /// - Parameter row: the id of the row that waits.
+    /// - Parameter row: the id of the waiting row.
     static func advice(_ gone: PeerView, _ here: PeerView, row: Int64) -> String {
         let short = here.uuid?.shortID ?? ""
-        return "\(gone.label.shown()) is another key than \(here.label.shown(.full)), which is here under that name. Anybody can "
-            + "take a name; if it is that machine, installed anew: `hexlist pair \(short)`, and once the digits were the same send to \(short) and "
-            + "`hexlist outbox cancel \(row)`."
+        return
+            "\(gone.label.shown()) now has a different key (\(here.label.shown(.full))). Reinstalled? Pair again: `hexlist pair \(short)`, "
+            + "then send to \(short) and `hexlist outbox cancel \(row)`. If the digits differ, it is another machine."
     }
 }

@@ -1,12 +1,12 @@
 import ArgumentParser
 import HexlistModel
 
-/// `SERVICE:PATH`: something in a service, such as `bob:talks/2026`; without a path its first folder.
+/// A file or folder of a service, `SERVICE:PATH`, such as `bob:talks/2026`; an empty path is the top folder.
 struct ServiceArgument: ExpressibleByArgument, Equatable {
     var service: String
     var path: String
 
-    /// `nil` for a text without a service before a `:`, for a path, and for a URL.
+    /// `nil` for a text without `SERVICE:`, a local path, or a URL.
     init?(argument: String) {
         let parts = argument.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(UInt8(ascii: "/")), !parts[1].starts(with: "//".utf8) else {
@@ -18,7 +18,7 @@ struct ServiceArgument: ExpressibleByArgument, Equatable {
 
     var description: String { "\(service):\(path)" }
 
-    /// The last name of the path.
+    /// The last component of the path.
     var name: String {
         path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? service
     }

@@ -2,15 +2,15 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// A moment as the user types it: a span before now as `7d`, or a day or a moment of local time, as `2031-04-05` and `2031-04-05T06:07`.
+/// Parses a point in time: a span before now such as `7d`, a local day `2031-04-05`, or a local time `2031-04-05T06:07`.
 enum TimeInput {
     /// - Parameters:
-    ///   - isEnd: whether a day stands for its end.
+    ///   - isEnd: whether a day means its end.
     ///   - now: milliseconds since 1970.
     /// - Throws: `HexlistError` for anything else.
     static func parse(_ text: String, isEnd: Bool, now: Int64 = Timestamp.now.milliseconds) throws(HexlistError) -> Timestamp {
         if let time = Timestamp(text) { return time }
-        // A bare number would be seconds, which nobody means here.
+        // A plain number would mean seconds: probably a typo.
         if let last = text.utf8.last, !ASCII.isDigit(last), let seconds = DurationText.seconds(text) {
             return Timestamp(milliseconds: now - Int64(seconds * 1_000))
         }
@@ -47,7 +47,7 @@ enum TimeInput {
 
     private static func refused(_ text: String) -> HexlistError {
         HexlistError(
-            .badRequest, "`\(TerminalText.clean(text, columns: 40))` is no time.",
-            hint: "Give a span before now, as 7d or 12h, or a day, as 2031-04-05, with a time of day as 2031-04-05T06:07.")
+            .badRequest, "`\(TerminalText.clean(text, columns: 40))` is not a time.",
+            hint: "Examples: 7d, 12h, 2031-04-05, 2031-04-05T06:07.")
     }
 }

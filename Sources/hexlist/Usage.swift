@@ -2,11 +2,11 @@ import ArgumentParser
 import HexlistAPI
 import HexlistModel
 
-/// The error for a command line that is invalid: what is wrong, and what may have been meant.
+/// Rewrites errors of swift-argument-parser, with suggestions.
 struct Usage {
-    /// The named commands, beginning with `hexlist` itself.
+    /// The recognised commands, beginning with `hexlist`.
     private let commands: [any ParsableCommand.Type]
-    /// The first word in the place of a command that is no command; `nil` if there is none.
+    /// The first unknown word in place of a subcommand; `nil` if there is none.
     private let unknown: String?
 
     /// - Parameter arguments: the arguments without the program's name.
@@ -27,42 +27,71 @@ struct Usage {
 
     /// - Parameter message: the message of swift-argument-parser.
     func error(_ message: String) -> HexlistError {
-        let help = "`\(line) --help` says more."
+        let help = "More: `\(line) --help`."
         if let unknown, message.contains("'\(unknown)'"), message.contains("nexpected argument") {
             let hint = nearestCommand(to: unknown).map { "Did you mean `\($0)`? " } ?? ""
             let shown = TerminalText.clean(unknown, columns: 60)
             return HexlistError(.badRequest, "There is no command `\(line) \(shown)`.", hint: hint + help)
         }
-        if message.hasPrefix("The value '"), let form = form(in: message) {
-            return HexlistError(.badRequest, message.hasSuffix(".") ? message : message + ".", hint: form + " " + help)
+        if let name = Self.quoted(message, after: "Missing expected argument '") {
+            let placeholder = name.split { "<> .".contains($0) }.first ?? "argument"
+            return HexlistError(
+                .badRequest, "Which \(placeholder)?", hint: [form(of: name), help].compactMap(\.self).joined(separator: " "))
         }
+        if let option = Self.quoted(message, after: "Missing value for '") {
+            return HexlistError(.badRequest, "`\(option)` needs a value.", hint: help)
+        }
+        if let error = invalidValue(message, help: help) { return error }
         let parts = message.split(separator: "'", omittingEmptySubsequences: false)
         guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }
         // swift-argument-parser suggests any option within three letters: `--to` for `--foo`.
         let option = String(parts[1])
         let nearest = nearestOption(to: option)
         if nearest == option {
-            return HexlistError(.badRequest, "Options stand behind the command: `\(line) \(option)`.", hint: help)
+            return HexlistError(.badRequest, "Options go after the command: `\(line) \(option)`.", hint: help)
         }
         let hint = nearest.map { "Did you mean `\($0)`? " } ?? ""
-        return HexlistError(.badRequest, "There is no option `\(option)` of `\(line)`.", hint: hint + help)
+        return HexlistError(.badRequest, "`\(line)` has no option `\(option)`.", hint: hint + help)
     }
 
-    /// The form of the value that a message about an invalid one names; `nil` for one that is not known here.
-    private func form(in message: String) -> String? {
+    /// The error for a value of the wrong form; `nil` for any other message.
+    private func invalidValue(_ message: String, help: String) -> HexlistError? {
+        guard let value = Self.quoted(message, after: "The value '", until: "' is invalid for '"),
+            let name = Self.quoted(message, after: "' is invalid for '")
+        else { return nil }
+        // The reason of a `ValidationError` is a whole sentence.
+        if let start = message.firstRange(of: "' is invalid for '\(name)': ")?.upperBound {
+            return HexlistError(.badRequest, String(message[start...]), hint: help)
+        }
+        let shown = TerminalText.clean(value, columns: 60)
+        return HexlistError(
+            .badRequest, "`\(shown)` is not valid for \(name).", hint: [form(of: name), help].compactMap(\.self).joined(separator: " "))
+    }
+
+    /// The text between two marks of a message of swift-argument-parser; `nil` if it does not have them.
+    private static func quoted(_ message: String, after start: String, until end: String = "'") -> String? {
+        guard let begin = message.firstRange(of: start)?.upperBound, let end = message[begin...].firstRange(of: end)?.lowerBound else {
+            return nil
+        }
+        return String(message[begin..<end])
+    }
+
+    /// The form of the value that a placeholder stands for; `nil` for an unknown one.
+    /// - Parameter name: `<hex>`, `<hex> ...` or `--older <duration>`.
+    private func form(of name: String) -> String? {
         let isFetch = commands.last == FetchCommand.self
         let forms = [
-            ("<hex>", "A hex goes by the number that `hexlist inbox` prints\(isFetch ? ", a file of a service as `bob:PATH`" : "")."),
+            ("<hex>", "Give a number from `hexlist inbox`\(isFetch ? ", or a file of a service as `bob:PATH`" : "")."),
             ("<service>", "A service ends in a colon: `bob:`, or `bob:PATH`."),
             ("<file>", "A file of a service is `shares:PATH`, or `bob:PATH`."),
             ("<duration>", "A duration is a number and its unit: 500ms, 10s, 5m, 12h, 7d."),
             ("<size>", "A size is a number of bytes, or one with its unit: 200K, 100M, 1.5G."),
-            ("<n>", isFetch ? "A number names a link of the hex; a path with blanks stands in quotes." : nil),
+            ("<n>", isFetch ? "After a hex come numbers of links; quote a path with spaces." : nil),
         ]
-        return forms.first { message.contains("\($0.0)'") }?.1
+        return forms.first { name.contains($0.0) }?.1
     }
 
-    /// Help whose usage line is as wide as the terminal, as swift-argument-parser does for the rest.
+    /// Wraps the usage line to the terminal; swift-argument-parser wraps the rest.
     static func wrapped(_ help: String, _ width: Int?) -> String {
         guard let width else { return help }
         let indent = "USAGE: ".count
@@ -77,8 +106,7 @@ struct Usage {
 
     private static func name(_ command: any ParsableCommand.Type) -> String { command.configuration.commandName ?? "" }
 
-    /// A command with a similar name at this place, else one with that name elsewhere. A word that can be no command may be a peer or a
-    /// hex.
+    /// A similar subcommand, else a command with that name elsewhere, else `show WORD` if the word may be a peer or a row.
     private func nearestCommand(to word: String) -> String? {
         let last = commands[commands.count - 1]
         let names = last.configuration.subcommands.map(Self.name)
@@ -99,7 +127,7 @@ struct Usage {
         return NearestName.likely(String(option.drop { $0 == "-" }), among: names).map { "--\($0)" }
     }
 
-    /// Whether an option of a command takes the next word as its value, according to the command's help.
+    /// Whether an option takes a value, according to the help of the command.
     static func takesValue(_ option: String, of command: any ParsableCommand.Type) -> Bool {
         let words = words(ofHelpFor: command)
         return zip(words, words.dropFirst()).contains { $0 == option && $1.hasPrefix("<") }

@@ -67,7 +67,7 @@ def later(ada, bob):
     rig.until(lambda: ada.api("GET", f"/v1/peers/{bob.uuid}")["state"] == "away", "bob is away")
     host = browser.Host(ada)
     rows = host.ok("send", to=[bob.uuid], hex={"links": [{"url": "https://example.org/later"}]}, key="later")["rows"]
-    check(rows[0]["state"] == "queued" and rows[0]["why"].startswith("the peer is away"), rows)
+    check(rows[0]["state"] == "queued" and rows[0]["why"].startswith("the peer is offline"), rows)
     bob.start()
     told = host.until_event(lambda event: event["event"] == "row" and event["row"]["row"] == rows[0]["row"] and event["row"]["state"] == "stored", "stored")
     check(told["row"]["label"] == "bob", told)
@@ -167,7 +167,7 @@ def forged(ada, bob):
         check(status == 1 or not callers and status == 2, f"{callers}: status {status}")
         check(host.process.stdout.read() == b"", "it answered")
         return host.process.stderr.read().decode()
-    check("Only the extension" in refused(["chrome-extension://" + "a" * 32 + "/"]), "another extension")
+    check("Only the Hexlist extension" in refused(["chrome-extension://" + "a" * 32 + "/"]), "another extension")
     refused([browser.ORIGIN + "x"])
     refused(["/x.json", "other@example.org"])
     refused([browser.FIREFOX_ID])

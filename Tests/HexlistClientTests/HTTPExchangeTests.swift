@@ -58,12 +58,12 @@ struct HTTPExchangeTests {
     @Test(
         "an invalid or truncated response is reported as such",
         arguments: [
-            ("", "closed the connection before its answer was whole"),
-            (head, "closed the connection before its answer was whole"),
-            (head + "Content-Length: 100\r\n\r\n{\"name\":", "closed the connection before its answer was whole"),
-            (head + "Transfer-Encoding: chunked\r\n\r\n8\r\n{\"name\":\r\n", "closed the connection before its answer was whole"),
-            ("220 mail.example.org ESMTP\r\n", "is no hexlistd this hexlist knows"),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is no hexlistd this hexlist knows"),
+            ("", "closed in the middle of the answer"),
+            (head, "closed in the middle of the answer"),
+            (head + "Content-Length: 100\r\n\r\n{\"name\":", "closed in the middle of the answer"),
+            (head + "Transfer-Encoding: chunked\r\n\r\n8\r\n{\"name\":\r\n", "closed in the middle of the answer"),
+            ("220 mail.example.org ESMTP\r\n", "is not a hexlistd that this hexlist supports"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is not a hexlistd that this hexlist supports"),
             (head + "Content-Length: 2\r\n\r\n{}", "could not be read"),
         ])
     func foreign(_ text: String, _ message: String) async throws {
@@ -132,7 +132,7 @@ struct HTTPExchangeTests {
             let request = Task { try await client.status() }
             request.cancel()
             let error = await #expect(throws: HexlistError.self) { try await request.value }
-            #expect(error?.message == "The request was given up.")
+            #expect(error?.message == "The request was cancelled.")
         }
     }
 }

@@ -12,8 +12,8 @@ struct UnreachableTests {
                 let client = HexlistClient(socketPath: path)
                 let error = try await #require(throws: HexlistError.self) { try await client.status() }
                 #expect(error.code == .daemonUnreachable)
-                #expect(error.message == "Nothing is listening on \(path).")
-                #expect(error.hint == "Start the daemon with `hexlistd`.")
+                #expect(error.message == "hexlistd is not running (nothing listens on \(path)).")
+                #expect(error.hint == "Start it with `hexlistd`.")
             }
         }
     }

@@ -61,11 +61,11 @@ struct BulkTextTests {
     @Test(
         "the summary shows non-zero counts only",
         arguments: [
-            (BulkSummary(), SendWait.stored, "There was no hex in the input."),
+            (BulkSummary(), SendWait.stored, "The input contains no hexes."),
             (BulkSummary(lines: 1, accepted: 1, stored: 1, seconds: 0.25), .stored, "1 hex: 1 stored; 0.3 s, 4/s"),
             (
                 BulkSummary(lines: 9, accepted: 9, stored: 9, earlier: 7), .stored,
-                "9 hexes: 9 stored; 7 of them were there already, by their keys"
+                "9 hexes: 9 stored; 7 of them already sent with the same key"
             ),
             (
                 BulkSummary(lines: 9, invalid: 1, accepted: 8, stored: 5, held: 0, rejected: 1, failed: 1, queued: 1, seconds: 2), .stored,

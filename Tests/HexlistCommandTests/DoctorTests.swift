@@ -43,8 +43,8 @@ struct DoctorTests {
 
     @Test("the summary counts the steps")
     func summary() {
-        #expect(DoctorText.summary(DoctorReport(steps: [DoctorStep("a", .ok, "x")])) == "All is well.")
+        #expect(DoctorText.summary(DoctorReport(steps: [DoctorStep("a", .ok, "x")])) == "Everything is fine.")
         let steps = [DoctorStep("a", .failed, "x"), DoctorStep("b", .warning, "x"), DoctorStep("c", .warning, "x")]
-        #expect(DoctorText.summary(DoctorReport(steps: steps)) == "1 failed, 2 warnings. What to do stands below each.")
+        #expect(DoctorText.summary(DoctorReport(steps: steps)) == "1 failed, 2 warnings. See → for what to do.")
     }
 }

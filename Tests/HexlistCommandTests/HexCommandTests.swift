@@ -31,9 +31,9 @@ struct HexCommandTests {
 
     @Test("--all without a terminal names the count and the option that skips the prompt")
     func refusal() {
-        let error = AllQuestion(deed: "deletes 7 hexes of the inbox", question: "", line: "hexlist delete --all --yes").refusal
-        #expect(error.message == "This deletes 7 hexes of the inbox, and there is no terminal to ask on.")
-        #expect(error.hint == "`hexlist delete --all --yes` does not ask." && ExitStatus(error.code) == .usage)
+        let error = Confirmation(deed: "deletes 7 hexes of the inbox", question: "", line: "hexlist delete --all --yes").refusal
+        #expect(error.message == "This deletes 7 hexes of the inbox, and there is no terminal to confirm it.")
+        #expect(error.hint == "To do it without a question: `hexlist delete --all --yes`." && ExitStatus(error.code) == .usage)
     }
 
     @Test(
@@ -49,9 +49,9 @@ struct HexCommandTests {
         ])
     func missingTo(arguments: [String], line: String) throws {
         let word = arguments.contains("Ada's") ? "Ada's" : "bob"
-        #expect(MissingTo.line(word, arguments) == line)
-        let error = MissingTo.refusal(word, arguments: arguments)
-        #expect(error.message == "There is no --to, and `\(word)` is a peer." && error.hint?.hasSuffix(line) == true)
+        #expect(MissingRecipient.line(word, arguments) == line)
+        let error = MissingRecipient.refusal(word, arguments: arguments)
+        #expect(error.message == "`\(word)` is a peer: name it with --to." && error.hint?.hasSuffix(line) == true)
     }
 
     @Test("a missing --to is left to the daemon only if the last argument can be a peer")
@@ -68,15 +68,15 @@ struct HexCommandTests {
         func nothing(from: String? = nil, isHeld: Bool = false, unread: Bool = false, isEnd: Bool = false, _ held: Int) -> String {
             InboxText.nothing(from: from, isHeld: isHeld, unread: unread, isEnd: isEnd, held: held)
         }
-        #expect(nothing(0) == "Nothing is in the inbox.")
-        #expect(nothing(3) == "Nothing is in the inbox. 3 hexes of strangers are held: `hexlist inbox --held`")
-        #expect(nothing(unread: true, 1) == "Nothing unread is in the inbox. 1 hex of strangers is held: `hexlist inbox --held`")
+        #expect(nothing(0) == "The inbox is empty.")
+        #expect(nothing(3) == "The inbox is empty. 3 from strangers wait for approval: `hexlist inbox --held`")
+        #expect(nothing(unread: true, 1) == "No unread hexes in the inbox. 1 from strangers waits for approval: `hexlist inbox --held`")
         #expect(
             InboxText.nothing(from: nil, isHeld: false, unread: false, isEnd: false, held: 1, areStrangers: false)
-                == "Nothing is in the inbox. 1 hex is held: `hexlist inbox --held`")
-        #expect(nothing(from: "bob", 2) == "Nothing of bob is in the inbox. 2 hexes are held: `hexlist inbox --held --from bob`")
-        #expect(nothing(isHeld: true, 0) == "Nothing is held.")
-        #expect(nothing(isEnd: true, 0) == "Nothing more is in the inbox.")
+                == "The inbox is empty. 1 waits for approval: `hexlist inbox --held`")
+        #expect(nothing(from: "bob", 2) == "No hexes from bob in the inbox. 2 wait for approval: `hexlist inbox --held --from bob`")
+        #expect(nothing(isHeld: true, 0) == "No hexes wait for approval.")
+        #expect(nothing(isEnd: true, 0) == "No more hexes in the inbox.")
     }
 
     private static let peer = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_4000, low: 0x8000_0000_0000_0000))

@@ -17,8 +17,8 @@ import Testing
         #expect(file.links == 1 && file.lines.count == 1 && file.hasFolders)
         #expect(
             file.skipped.map(ImportText.skipped) == [
-                "Left out: line 2 `localhost:80` has no scheme, as https:// is one.",
-                "Left out: 7 entries, of which each has no link: line 3 `text 1`, line 4 `text 2`, line 5 `text 3`, line 6 `text 4`, line 7 `text 5`, and 2 more.",
+                "Skipped: line 2 `localhost:80` has no scheme, as https:// is one.",
+                "Skipped 7 entries, each has no link: line 3 `text 1`, line 4 `text 2`, line 5 `text 3`, line 6 `text 4`, line 7 `text 5`, and 2 more.",
             ])
     }
 
@@ -30,7 +30,7 @@ import Testing
         #expect(broken?.hint?.contains("iconv") == false)
         #expect(Self.error([0x63, 0xE9, 0x0A, 0xE9])?.hint?.contains("WINDOWS-1252") == true)
         let japanese = Self.error(Array("<META CHARSET=\"Shift_JIS\">".utf8) + [0x93, 0xFA])
-        #expect(japanese?.hint == "Make it UTF-8: `iconv -f SHIFT_JIS -t UTF-8`.")
+        #expect(japanese?.hint == "Convert it: `iconv -f SHIFT_JIS -t UTF-8`.")
         let utf16 = try ImportedFile(
             [0xFF, 0xFE] + "https://a.example/\n".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }, path: "-", format: nil)
         #expect(utf16.links == 1 && utf16.encoding == "UTF-16")
@@ -39,14 +39,14 @@ import Testing
     @Test(
         "another program's file is refused in one sentence",
         arguments: [
-            (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not read."),
-            ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex."),
+            (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not supported."),
+            ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard."),
             ("{\"links\":[]}\n{\n", "x, line 2, is not valid JSON: a member name belongs here."),
-            ("", "x is empty: there is no hex and no link in it."),
-            ("\u{FEFF}", "x is empty: there is no hex and no link in it."),
-            (" \r\n\t\n", "x is empty but for blank lines: there is no hex and no link in it."),
+            ("", "x is empty."),
+            ("\u{FEFF}", "x is empty."),
+            (" \r\n\t\n", "x is empty (only blank lines)."),
             ("https://a.example/\0", "x is not a text file."),
-            ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML, but neither OPML nor a page of bookmarks."),
+            ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML, but neither OPML nor bookmarks."),
         ])
     func refused(text: String, message: String) {
         #expect(Self.error(Array(text.utf8))?.message == message)
@@ -57,7 +57,7 @@ import Testing
         let text = "name,address\u{1B}[2J," + (1...9).map { "c\($0)" }.joined(separator: ",") + "\nx,y\n"
         let error = #expect(throws: HexlistError.self) { try ImportedFile(Array(text.utf8), path: "x.csv", format: nil) }
         #expect(
-            error?.message.hasPrefix("x.csv has no column of addresses. The column names in its first line are `name`, `address") == true)
+            error?.message.hasPrefix("x.csv has no column of addresses. Its columns are `name`, `address") == true)
         #expect(error?.message.hasSuffix("`c6`, and 3 more.") == true && error?.message.contains("\u{1B}") == false)
         #expect(error?.hint?.contains("`url`, `link`, `href`") == true)
     }
@@ -69,11 +69,11 @@ import Testing
             (ImportResult(added: 1, addedInside: 1), "1 hex with 1 inside it added to My Hexlist; the file has 9 links."),
             (
                 ImportResult(unchanged: 1, extended: 1, newHexes: 1, newLinks: 2),
-                "0 hexes added to My Hexlist, 1 new hex and 2 new links added to 1 hex that was there, 1 there already; the file has 9 links."
+                "0 hexes added to My Hexlist, 1 new hex and 2 new links added to 1 existing hex, 1 unchanged; the file has 9 links."
             ),
             (
                 ImportResult(extended: 2, newHexes: 3),
-                "0 hexes added to My Hexlist, 3 new hexes added to 2 hexes that were there; the file has 9 links."
+                "0 hexes added to My Hexlist, 3 new hexes added to 2 existing hexes; the file has 9 links."
             ),
         ])
     func summary(result: ImportResult, text: String) { #expect(ImportText.summary(result, links: 9) == text) }

@@ -38,16 +38,16 @@ struct MineTests {
                 LinkEdit(url: "https://other.example", linkDescription: "two"),
             ])
         let error = #expect(throws: HexlistError.self) { try edits(["https://new.example", "no link"]) }
-        #expect(error?.message.contains("file, line 2: `no` is no link") == true)
+        #expect(error?.message.contains("file, line 2: `no` is not a link") == true)
     }
 
     @Test("an empty range is reported, with the command for My Hexlist if its hexes are in the range") func ranges() {
-        let received = "Nothing was deleted: none of these is in the inbox or held."
+        let received = "Nothing was deleted: no received hex in that range."
         #expect(DeleteCommand.nothing(hasRange: true, held: false, hasOwn: false) == received)
         #expect(
             DeleteCommand.nothing(hasRange: true, held: false, hasOwn: true)
-                == received + " `hexlist mine rm` deletes those that are in My Hexlist.")
-        #expect(DeleteCommand.nothing(hasRange: false, held: false, hasOwn: false).contains("none is in the inbox."))
+                == received + " To delete from My Hexlist: `hexlist mine rm`.")
+        #expect(DeleteCommand.nothing(hasRange: false, held: false, hasOwn: false).contains("the inbox has none of them."))
         #expect(!DeleteCommand.nothing(hasRange: false, held: true, hasOwn: false).contains("the inbox"))
         #expect(ReadCommand.nothing(hasRange: true).contains("in that range") && !ReadCommand.nothing(hasRange: false).contains("range"))
     }
@@ -108,7 +108,7 @@ struct MineTests {
         #expect(MineText.inside(ChangedJSON(changed: 2, hexesInside: 6, linksInside: 1)) == "6 hexes with 1 link")
         #expect(MineText.inside(ChangedJSON(changed: 2)) == nil)
         #expect(MineText.deleted(1, inside: nil) == "1 hex deleted.")
-        #expect(MineText.deleted(2, inside: "1 hex with 0 links") == "2 hexes deleted; inside were 1 hex with 0 links.")
+        #expect(MineText.deleted(2, inside: "1 hex with 0 links") == "2 hexes deleted, and 1 hex with 0 links inside.")
         #expect(child.inside == (2, 0))
     }
 

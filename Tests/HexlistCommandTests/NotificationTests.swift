@@ -55,9 +55,9 @@ import Testing
             EventJSON(number: 1, at: Timestamp(milliseconds: 0), type: type, peer: Self.ada, tag: tag)
         }
         let tag = PeerSummary(name: "cyd", alias: nil, trust: .stranger)
-        #expect(NotificationText(event("pairing.requested", tag))?.summary == "cyd 1A2B3C4D asks to pair")
-        #expect(NotificationText(event("conflict.identity", nil))?.summary == "Another machine has this one's identity")
-        #expect(NotificationText(event("conflict.identity", tag))?.summary == "Two machines are cyd 1A2B3C4D")
+        #expect(NotificationText(event("pairing.requested", tag))?.summary == "cyd 1A2B3C4D wants to pair")
+        #expect(NotificationText(event("conflict.identity", nil))?.summary == "Another machine uses the identity of this one")
+        #expect(NotificationText(event("conflict.identity", tag))?.summary == "Two machines use the identity of cyd 1A2B3C4D")
         #expect(NotificationText(event("peer.up", tag)) == nil)
     }
 }

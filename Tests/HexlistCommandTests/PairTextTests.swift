@@ -27,10 +27,10 @@ struct PairTextTests {
     func limit() {
         #expect(PairText.ended(Self.ended(2)) == "Not paired with cyd 1A2B3C4D (stranger): You said no.")
         #expect(PairText.ended(Self.ended(nil)) == PairText.ended(Self.ended(2)))
-        #expect(PairText.ended(Self.ended(1)).hasSuffix("You said no. One more try with it is left in these ten minutes."))
-        #expect(PairText.ended(Self.ended(0)).contains("the last of three tries"))
+        #expect(PairText.ended(Self.ended(1)).hasSuffix("You said no. One more attempt is left in these ten minutes."))
+        #expect(PairText.ended(Self.ended(0)).contains("the last of three attempts"))
         let until = Timestamp(milliseconds: 1_800_000_000_000)
         #expect(!PairText.stillOpen(until, triesLeft: 2).contains("One more"))
-        #expect(PairText.stillOpen(until, triesLeft: 1).hasSuffix("Ctrl-C ends that. One more that comes to nothing ends that."))
+        #expect(PairText.stillOpen(until, triesLeft: 1).hasSuffix("Ctrl-C stops. One more failed attempt stops it."))
     }
 }

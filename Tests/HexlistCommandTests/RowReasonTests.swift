@@ -25,14 +25,14 @@ struct RowReasonTests {
     @Test(
         "the reason and the suggested command",
         arguments: [
-            (OutboxState.queued, "peer", "the peer is away", "back. `hexlist outbox cancel 7`"),
-            (.queued, "session", "the peer is being dialled", "`hexlist outbox show 7`"),
-            (.queued, "trust", "too long until the peer trusts this one", "`hexlist pair` there, `hexlist pair bob` here"),
-            (.queued, "later", "waits for later", "goes on by itself"),
-            (.queued, nil, "on its way, not confirmed yet", "goes on by itself"),
-            (.sending, nil, "on its way, not confirmed yet", "`hexlist outbox cancel 7`"),
-            (.held, nil, "delivered, and kept out of the inbox there", "`hexlist pair bob` here"),
-            (.expired, nil, "given up: it was not delivered in time", "Send it again"),
+            (OutboxState.queued, "peer", "the peer is offline", "comes back. To cancel: `hexlist outbox cancel 7`"),
+            (.queued, "session", "connecting", "`hexlist outbox show 7`"),
+            (.queued, "trust", "too large for a peer that does not trust this machine", "`hexlist pair` there, `hexlist pair bob` here"),
+            (.queued, "later", "waiting for later", "continues in the background"),
+            (.queued, nil, "sent, not confirmed yet", "continues in the background"),
+            (.sending, nil, "sent, not confirmed yet", "`hexlist outbox cancel 7`"),
+            (.held, nil, "delivered; waiting for approval there", "`hexlist pair bob` here"),
+            (.expired, nil, "not delivered in time", "Send it again"),
         ] as [(OutboxState, String?, String, String)])
     func waiting(state: OutboxState, waitingFor: String?, why: String, advice: String) {
         let reason = row(state, waitingFor: waitingFor)
@@ -43,19 +43,19 @@ struct RowReasonTests {
     @Test(
         "a temporary refusal says when it ends",
         arguments: [
-            ("quotaExceeded: full", "tray for strangers is full"), ("notAccepting: no", "takes nothing of this machine for now"),
-            ("storageFull: no", "The disk is full there"), ("The connection was lost.", "goes on by itself"),
+            ("quotaExceeded: full", "has too many hexes from strangers"), ("notAccepting: no", "accepts nothing from this machine for now"),
+            ("storageFull: no", "The disk of bob is full"), ("The connection was lost.", "continues in the background"),
         ])
     func refusedForNow(lastError: String, advice: String) {
         let reason = row(.queued, waitingFor: "retry", lastError: lastError)
-        #expect(reason.why == "waits to be tried again; \(lastError)")
+        #expect(reason.why == "will be retried; \(lastError)")
         #expect(reason.advice?.contains(advice) == true, "\(reason.advice ?? "")")
     }
 
     @Test(
         "`send` and `outbox` give the same reason of a refusal",
         arguments: [
-            ("blocked", "This peer blocked you.", "bob blocks this machine"), ("tooLarge", "It is longer.", "several hexes"),
+            ("blocked", "This peer blocked you.", "bob has blocked this machine"), ("tooLarge", "It is longer.", "several hexes"),
             ("malformed", "no", "`hexlist outbox retry 7`"),
         ])
     func refused(code: String, message: String, advice: String) {
@@ -71,7 +71,7 @@ struct RowReasonTests {
 
     @Test("files are fetched from trusted peers only; otherwise the sender is advised")
     func files() {
-        #expect(row(.stored).fileAdvice == "bob can fetch the files only once it is trusted here: `hexlist pair bob`.")
+        #expect(row(.stored).fileAdvice == "bob can only fetch the files once you trust it: `hexlist pair bob`.")
         #expect(row(.held).fileAdvice != nil && row(.cancelled).fileAdvice == nil)
         let trusted = SendOutcome(
             outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerSummary(name: "bob", alias: "bob", trust: .trusted),
@@ -94,9 +94,9 @@ struct RowReasonTests {
         "the outbox at a glance",
         arguments: [
             ([:], "empty"), ([.queued: 1], "1 waits"), ([.queued: 1, .sending: 1, .rejected: 1], "2 wait, 1 refused"),
-            ([.stored: 409, .held: 3], "412 delivered (3 of them held there)"),
+            ([.stored: 409, .held: 3], "412 delivered (3 waiting for approval there)"),
             ([.failed: 1, .expired: 2, .stored: 1], "1 failed, 2 expired, 1 delivered"),
-            ([.cancelled: 2], "2 taken back"),
+            ([.cancelled: 2], "2 cancelled"),
         ] as [([OutboxState: Int], String)])
     func summary(counts: [OutboxState: Int], text: String) { #expect(OutboxText.summary(counts) == text) }
 
@@ -132,17 +132,16 @@ struct RowReasonTests {
             state: .queued,
             waitingFor: .peer)
         let here = Self.peer(2, "bob", .verified)
-        let lines = SendWaiting.advice(outcome, [Self.gone, here])
+        let lines = SendNotes.advice(outcome, [Self.gone, here])
         #expect(lines.count == 2)
         #expect(lines.first?.hasPrefix("Bob was last seen 19") == true, "\(lines)")
         #expect(
             lines.last
-                == "Bob is another key than bob 20000000 (stranger), which is here under that name. Anybody can take a name; "
-                + "if it is that machine, installed anew: `hexlist pair 20000000`, and once the digits were the same send to 20000000 and "
-                + "`hexlist outbox cancel 7`.")
-        #expect(SendWaiting.advice(outcome, [Self.gone]).count == 1)
+                == "Bob now has a different key (bob 20000000 (stranger)). Reinstalled? Pair again: `hexlist pair 20000000`, "
+                + "then send to 20000000 and `hexlist outbox cancel 7`. If the digits differ, it is another machine.")
+        #expect(SendNotes.advice(outcome, [Self.gone]).count == 1)
         outcome.waitingFor = ForwardCompatibleEnum(.window)
-        #expect(SendWaiting.advice(outcome, [Self.gone, here]).count == 1)
+        #expect(SendNotes.advice(outcome, [Self.gone, here]).count == 1)
     }
 
     // MARK: Peers
@@ -209,20 +208,20 @@ struct RowReasonTests {
     @Test(
         "no listener: the process that locks the state folder is named, with its socket if it differs",
         arguments: [
-            (nil, [:], "Nothing is listening on /s/control.sock.", "Start the daemon with `hexlistd`."),
-            (LockFile.Holder(pid: nil), [:], "Nothing is listening on /s/control.sock.", "Start the daemon with `hexlistd`."),
+            (nil, [:], "hexlistd is not running (nothing listens on /s/control.sock).", "Start it with `hexlistd`."),
+            (LockFile.Holder(pid: nil), [:], "hexlistd is not running (nothing listens on /s/control.sock).", "Start it with `hexlistd`."),
             (
                 LockFile.Holder(pid: 7, socket: "/s/control.sock"), [:],
-                "hexlistd (pid 7) uses the state folder /s, but nothing is listening on /s/control.sock.", "`kill 7`"
+                "hexlistd (pid 7) uses the state folder /s, but nothing listens on /s/control.sock.", "`kill 7`"
             ),
             // As during a restore.
             (
-                LockFile.Holder(pid: 7), [:], "hexlistd (pid 7) uses the state folder /s, but nothing is listening on /s/control.sock.",
+                LockFile.Holder(pid: 7), [:], "hexlistd (pid 7) uses the state folder /s, but nothing listens on /s/control.sock.",
                 "try again"
             ),
             (
                 LockFile.Holder(pid: 7, socket: "/r/control.sock"), ["HEXLIST_SOCKET": "/x"],
-                "Nothing is listening on /x. hexlistd (pid 7) uses the state folder /s, with the socket /r/control.sock.",
+                "Nothing listens on /x. hexlistd (pid 7) uses the state folder /s and the socket /r/control.sock.",
                 "Leave out HEXLIST_SOCKET"
             ),
         ] as [(LockFile.Holder?, [String: String], String, String)])

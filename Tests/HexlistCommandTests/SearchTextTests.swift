@@ -51,12 +51,12 @@ struct SearchTextTests {
         func nothing(_ text: String, isEnd: Bool = false, isHeld: Bool = false) throws -> String {
             SearchText.nothing(try SearchTerm.parse(text), isEnd: isEnd, isHeld: isHeld)
         }
-        #expect(try nothing("from:ada").contains("`from:` has no meaning of its own"))
-        #expect(try !nothing("host:example.org").contains("meaning") && !nothing(": a").contains("meaning"))
-        #expect(try nothing("riv").hasPrefix("Nothing was found. `riv*` finds words that begin so. `--in held`"))
-        #expect(try nothing("riv*", isHeld: true) == "Nothing was found.")
-        #expect(try nothing("host:a.example", isHeld: true) == "Nothing was found.")
-        #expect(try nothing("riv", isEnd: true) == "Nothing more was found.")
+        #expect(try nothing("from:ada").contains("Unknown filter `from:`; use --from PEER."))
+        #expect(try !nothing("host:example.org").contains("Unknown") && !nothing(": a").contains("Unknown"))
+        #expect(try nothing("riv").hasPrefix("No match. Try `riv*` for words starting with \"riv\". Use --in held"))
+        #expect(try nothing("riv*", isHeld: true) == "No match.")
+        #expect(try nothing("host:a.example", isHeld: true) == "No match.")
+        #expect(try nothing("riv", isEnd: true) == "No more matches.")
         #expect(SearchText.behind(0) == nil && SearchText.behind(1)?.hasPrefix("1 hex is not searched yet") == true)
     }
 

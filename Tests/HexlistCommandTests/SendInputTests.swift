@@ -22,7 +22,7 @@ struct SendInputTests {
     @Test("for a bare host https is suggested, and used with --guess")
     func bareHost() throws {
         let error = #expect(throws: HexlistError.self) { try LinkInput.read(["avahi.org Avahi"], .scheme) }
-        #expect(error?.message == "`avahi.org` is no link: it has no scheme.")
+        #expect(error?.message == "`avahi.org` is not a link (no https://).")
         #expect(error?.hint?.contains("https://avahi.org") == true)
         let guessed = try LinkInput.read(["avahi.org Avahi", "https://a.example"], .guess)
         #expect(guessed.map(\.url) == ["https://avahi.org", "https://a.example"])

@@ -122,10 +122,10 @@ struct TerminalTests {
 
     @Test("a truncated list names the command for the rest")
     func more() {
-        #expect(MoreNote.text("11", ["/usr/bin/hexlist", "inbox", "--limit", "4"]) == "There is more: hexlist inbox --limit 4 --after 11")
+        #expect(MoreNote.text("11", ["/usr/bin/hexlist", "inbox", "--limit", "4"]) == "More: hexlist inbox --limit 4 --after 11")
         #expect(
             MoreNote.text("7", ["hexlist", "search", "a b", "--after", "11", "--after=12"])
-                == "There is more: hexlist search 'a b' --after 7")
+                == "More: hexlist search 'a b' --after 7")
     }
 
     @Test("help is wrapped to the terminal; no paragraph keeps a line break of the source")

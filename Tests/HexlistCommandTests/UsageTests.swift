@@ -28,7 +28,7 @@ struct UsageTests {
 
     @Test("references to a hex") func hex() {
         let error = Usage(["show", "abc"]).error("The value 'abc' is invalid for '<hex>'")
-        #expect(error.message == "The value 'abc' is invalid for '<hex>'.")
+        #expect(error.message == "`abc` is not valid for <hex>.")
         #expect(error.hint?.contains("`hexlist inbox`") == true)
     }
 
@@ -36,13 +36,13 @@ struct UsageTests {
         "the form of a value",
         arguments: [
             (["files", "ada"], "<service>", "`bob:PATH`"), (["link", "a/b"], "<file>", "`shares:PATH`"),
-            (["fetch", "talk.pdf"], "<hex>", "`bob:PATH`"), (["fetch", "ada:My", "stuff/a"], "<n>", "stands in quotes"),
+            (["fetch", "talk.pdf"], "<hex>", "`bob:PATH`"), (["fetch", "ada:My", "stuff/a"], "<n>", "quote a path"),
             (["cache", "clear", "--older", "x"], "--older <duration>", "7d"),
             (["peer", "set", "a", "--fetch-limit", "x"], "--fetch-limit <size>", "100M"),
         ])
     func form(arguments: [String], name: String, hint: String) {
         let error = Usage(arguments).error("The value 'x' is invalid for '\(name)'")
-        #expect(error.message == "The value 'x' is invalid for '\(name)'.")
+        #expect(error.message == "`x` is not valid for \(name).")
         #expect(error.hint?.contains(hint) == true, "\(error)")
     }
 
@@ -69,7 +69,7 @@ struct UsageTests {
     @Test("an option before its command: the message says where it belongs")
     func place() {
         let error = Usage(["--json", "status"]).error("Unknown option '--json'")
-        #expect(error.message == "Options stand behind the command: `hexlist status --json`.")
+        #expect(error.message == "Options go after the command: `hexlist status --json`.")
     }
 
     @Test("usage is wrapped to the terminal")
@@ -98,7 +98,11 @@ struct UsageTests {
     @Test("other errors are reported with the command whose help explains them")
     func other() {
         let error = Usage(["outbox", "--to", "bob", "5"]).error("Missing value for '--limit <n>'")
-        #expect(error.message == "Missing value for '--limit <n>'")
-        #expect(Usage(["peer", "trust"]).error("x").hint == "`hexlist peer trust --help` says more.")
+        #expect(error.message == "`--limit <n>` needs a value." && error.hint == "More: `hexlist outbox --help`.")
+        let missing = Usage(["show"]).error("Missing expected argument '<hex> ...'")
+        #expect(missing.message == "Which hex?" && missing.hint == "Give a number from `hexlist inbox`. More: `hexlist show --help`.")
+        let range = Usage(["read", "x"]).error("The value 'x' is invalid for '<hex> ...': `x`: give numbers (7, 3-40).")
+        #expect(range.message == "`x`: give numbers (7, 3-40).")
+        #expect(Usage(["peer", "trust"]).error("x").hint == "More: `hexlist peer trust --help`.")
     }
 }

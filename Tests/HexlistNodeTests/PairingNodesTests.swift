@@ -196,7 +196,7 @@ struct PairingNodesTests {
     func anyOrder() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             async let first = one.pair(two.id)
-            _ = try await one.pairing { overview in overview.items.first { $0.message?.contains("takes no request yet") == true } }
+            _ = try await one.pairing { overview in overview.items.first { $0.message?.contains("is not pairing yet") == true } }
             _ = await two.node.pairing.open()
             let there = try await two.digits()
             #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)

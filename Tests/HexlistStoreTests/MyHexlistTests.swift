@@ -124,7 +124,7 @@ import Testing
         try await test.store.editMine(id, MineEdit(color: "", links: [.init(from: 0)]))
         #expect(try test.read { try $0.hex(top) }?.summary.linksInside == 1)
         #expect(try insidesAreRight(test) && test.countersAreRight())
-        await refused("There is no link 2; the hex has 1.") { try await test.store.editMine(id, MineEdit(links: [.init(from: 1)])) }
+        await refused("There is no link 2: the hex has 1.") { try await test.store.editMine(id, MineEdit(links: [.init(from: 1)])) }
         await refused("A new link has a `url`.") { try await test.store.editMine(id, MineEdit(links: [.init(linkDescription: "d")])) }
         let many = Array(repeating: MineEdit.Link(url: "u"), count: 5_001)
         await refused("A hex has at most 5000 links; this one has 5001.") { try await test.store.editMine(id, MineEdit(links: many)) }

@@ -180,7 +180,7 @@ struct CommandLineTests {
                 let asked = try await daemon.hexlist("peer", "add", uri)
                 #expect(asked.status == 2 && asked.err.contains("--yes"), "\(asked)")
                 let added = try await daemon.hexlist("peer", "add", uri, "--yes")
-                #expect(added.status == 0 && added.out == "Barbara is trusted now.\n", "\(added)")
+                #expect(added.status == 0 && added.out == "Barbara is now trusted.\n", "\(added)")
                 let again = try await daemon.hexlist("peer", "add", uri, "--yes")
                 #expect(again.status == 0 && again.out == "Barbara is trusted already.\n", "\(again)")
                 let shown = try await daemon.hexlist("peer", "show", "Barbara", "--json")

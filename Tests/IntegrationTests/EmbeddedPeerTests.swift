@@ -36,7 +36,7 @@ struct EmbeddedPeerTests {
                 defer { folder.remove() }
                 let peer = Peer(folder: folder, port: status.port)
                 let pairing = try RunningCommand([Checkout.hexlist, "pair", "--json"], environment: daemon.environment)
-                _ = try await pairing.first { $0.hasPrefix("Taking requests") ? $0 : nil }
+                _ = try await pairing.first { $0.hasPrefix("Accepting requests") ? $0 : nil }
                 let ended = try await peer.run("https://example.org/first") { program, input in
                     let uuid = try await program.first { $0.contains(" on port ") ? String($0.prefix(36)) : nil }
                     let digits = try await program.first { $0.hasPrefix("digits: ") ? String($0.dropFirst(8)) : nil }

@@ -50,7 +50,7 @@ struct EnvironmentTests {
             #expect(pids.count == 1)
             // A named socket has precedence over the recorded one.
             let named = try await Self.status(daemon, ["HEXLIST_SOCKET": "\(other)/none.sock"])
-            #expect(named.status == 5 && named.err.contains("Nothing is listening on \(other)/none.sock."), "\(named)")
+            #expect(named.status == 5 && named.err.contains("Nothing listens on \(other)/none.sock."), "\(named)")
             #expect(named.err.contains("pid \(pids.first ?? 0)") && named.err.contains("\(runtime)/hexlist/control.sock"), "\(named)")
         }
     }
@@ -68,7 +68,7 @@ struct EnvironmentTests {
             for variables in [[:], ["XDG_RUNTIME_DIR": try Self.folder("run", in: daemon)]] {
                 let output = try await Self.status(daemon, variables)
                 #expect(output.status == 5 && output.err.contains("hexlistd (pid \(pid)) uses the state folder"), "\(output)")
-                #expect(output.err.contains("kill \(pid)") && !output.err.contains("Start the daemon with"), "\(output)")
+                #expect(output.err.contains("kill \(pid)") && !output.err.contains("Start it with"), "\(output)")
             }
             let second = try await daemon.refused()
             #expect(second.status == 1 && second.err.contains("pid \(pid)") && second.err.contains(runtime), "\(second)")
@@ -84,7 +84,7 @@ struct EnvironmentTests {
             #expect(FileManager.default.fileExists(atPath: "\(daemon.state)/control.sock"))
             kill(pid_t(pid), SIGKILL)
             try await Patience.until(or: "it is named after its end") {
-                try await Self.status(daemon).err.contains("Start the daemon with")
+                try await Self.status(daemon).err.contains("Start it with")
             }
         }
     }

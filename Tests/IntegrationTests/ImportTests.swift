@@ -72,8 +72,8 @@ struct ImportTests {
                 _ = try await imported(daemon, "\(Self.fixtures)/pocket.csv")
                 for (name, text, part) in [
                     ("a.json", "[{\"links\":[\"a:b\"]},", "is not valid JSON"), ("b.ndjson", "{\"links\":[\"a:b\"]}\n{\n", "line 2"),
-                    ("c.html", "<html></html>", "no hex and no link"),
-                    ("d", "", "is empty"), ("f", "\n \r\n", "is empty"), ("e.csv", "a,b\n1,2\n", "column names"),
+                    ("c.html", "<html></html>", "contains no links"),
+                    ("d", "", "is empty"), ("f", "\n \r\n", "is empty"), ("e.csv", "a,b\n1,2\n", "Its columns are"),
                 ] {
                     try daemon.folder.write(text, to: name)
                     let done = try await daemon.hexlist("import", "\(daemon.folder.path)/\(name)")

@@ -56,7 +56,7 @@ struct PairingWithPrograms {
         }
     }
 
-    private static let question = "Are they the same? [y/N]"
+    private static let question = "Do they match? [y/N]"
 
     private static func pair(
         _ local: LocalDaemon, _ arguments: String..., steps: [TerminalCommand.Step], typed: String = "/dev/null"
@@ -90,8 +90,8 @@ struct PairingWithPrograms {
                     steps: [.init(wait: Self.question, type: "00 000\n"), .init(wait: Self.question, type: "{digits}\n")])
                 let (asked, took) = (try await here, try await there)
                 #expect(asked.status == 0 && took.status == 0, "\(asked)\(took)")
-                #expect(took.out.contains("Those are not the digits shown here."), "\(took)")
-                #expect(asked.out.contains("is trusted here already. Pairing again") == !isFirst, "\(asked)")
+                #expect(took.out.contains("These are not the digits shown here."), "\(took)")
+                #expect(asked.out.contains("is already trusted here. Pair again") == !isFirst, "\(asked)")
             }
             #expect(try await two.trusts() == ["trusted", "trusted"])
         }
@@ -103,11 +103,11 @@ struct PairingWithPrograms {
             for round in 0..<3 {
                 async let asking = two.other.hexlist("pair", two.uuidOfOne)
                 var steps = [TerminalCommand.Step(wait: Self.question, type: "n\n")]
-                if round < 2 { steps.append(.init(wait: "Requests are still taken until", type: TerminalCommand.Step.interrupt)) }
-                if round == 2 { steps.append(.init(wait: "before the next one it has to wait", type: TerminalCommand.Step.interrupt)) }
+                if round < 2 { steps.append(.init(wait: "Still accepting requests until", type: TerminalCommand.Step.interrupt)) }
+                if round == 2 { steps.append(.init(wait: "wait before the next one", type: TerminalCommand.Step.interrupt)) }
                 let answered = try await Self.pair(two.one, steps: steps)
                 #expect(answered.status == 1, "\(round): \(answered)")
-                #expect(answered.out.contains("One more try with it is left") == (round == 1), "\(round): \(answered)")
+                #expect(answered.out.contains("One more attempt is left") == (round == 1), "\(round): \(answered)")
                 let asked = try await asking
                 #expect(asked.status == 4, "\(asked)")
                 let lines = asked.err.split(separator: "\n").filter { $0.hasPrefix("Waiting: ") }
@@ -152,7 +152,7 @@ struct PairingWithPrograms {
                 async let asking = two.other.hexlist("pair", two.uuidOfOne)
                 // After other input it continues to accept requests. The end of the input and Ctrl-C end it.
                 var steps = [TerminalCommand.Step(wait: Self.question, type: text)]
-                if text.hasSuffix("\n") { steps.append(.init(wait: "You said no", type: TerminalCommand.Step.interrupt)) }
+                if text.hasSuffix("\n") { steps.append(.init(wait: "You answered no", type: TerminalCommand.Step.interrupt)) }
                 let answered = try await Self.pair(two.one, steps: steps)
                 #expect(answered.status == 1, "\(text.debugDescription): \(answered)")
                 let asked = try await asking
@@ -161,7 +161,7 @@ struct PairingWithPrograms {
             }
             #expect(try await two.trusts() == ["stranger", "stranger"])
             let again = try await two.other.hexlist("pair", two.uuidOfOne)
-            #expect(again.status == 1 && again.err.contains("came to nothing within ten minutes"), "\(again)")
+            #expect(again.status == 1 && again.err.contains("failed within ten minutes"), "\(again)")
         }
     }
 
@@ -171,7 +171,7 @@ struct PairingWithPrograms {
             let typed = two.one.folder.path + "/typed"
             async let answering = Self.pair(
                 two.one,
-                steps: [.init(wait: "Taking requests", type: "yes\nyes\n"), .init(wait: Self.question, type: TerminalCommand.Step.end)],
+                steps: [.init(wait: "Accepting requests", type: "yes\nyes\n"), .init(wait: Self.question, type: TerminalCommand.Step.end)],
                 typed: typed)
             try await eventually("both answers are typed") { FileManager.default.fileExists(atPath: typed) }
             let asked = try await two.other.hexlist("pair", two.uuidOfOne)

@@ -11,10 +11,10 @@ struct SendReasonTests {
         try await TwoDaemons.with(isBobThere: false) { two in
             let send = ["--to", "local", "--key", "k", "--description", "to read", "https://example.org/a"]
             let sent = try await two.send(send)
-            #expect(sent.status == 3 && sent.out.contains("queued  local  outbox 1  the peer is away"), "\(sent)")
+            #expect(sent.status == 3 && sent.out.contains("queued  local  outbox 1  the peer is offline"), "\(sent)")
             #expect(sent.err.hasPrefix("local was last seen 2"), "\(sent)")
             #expect(
-                sent.err.contains("It is delivered by itself when local is back. `hexlist outbox cancel 1` takes it back."), "\(sent)")
+                sent.err.contains("It will be sent when local comes back. To cancel: `hexlist outbox cancel 1`."), "\(sent)")
 
             // Trusted peers are listed before strangers. This list has trusted ones only.
             let peers = try await two.ada.hexlist("peers")
@@ -23,22 +23,22 @@ struct SendReasonTests {
             #expect(try await two.ada.hexlist("status").out.contains("1 waits"))
 
             let listed = try await two.ada.hexlist("outbox")
-            #expect(listed.out.contains("to read") && listed.out.contains("the peer is away"), "\(listed)")
+            #expect(listed.out.contains("to read") && listed.out.contains("the peer is offline"), "\(listed)")
             let shown = try await two.ada.hexlist("outbox", "show", "1")
-            for text in ["hex    to read", "why    the peer is away", "next   It is delivered by itself when local is back."] {
+            for text in ["hex    to read", "why    the peer is offline", "next   It will be sent when local comes back."] {
                 #expect(shown.out.contains(text), "\(shown)")
             }
             let row = try await two.ada.hexlist("outbox", "show", "1", "--json").out
             #expect(row.contains(#""subject":"to read""#) && row.contains(#""waitingFor":"peer""#), "\(row)")
 
             let again = try await two.send(send)
-            #expect(again.out.contains("was there already, by its key; the peer is away"), "\(again)")
+            #expect(again.out.contains("already sent with this key; the peer is offline"), "\(again)")
             let queued = try await two.send(send + ["--wait", "queued"])
             #expect(queued.status == 0 && queued.err.isEmpty, "\(queued)")
 
             _ = try await two.ada.hexlist("outbox", "cancel", "1")
             let done = try await two.ada.hexlist("outbox")
-            #expect(done.out.isEmpty && done.err.contains("--all lists what is done"), "\(done)")
+            #expect(done.out.isEmpty && done.err.contains("--all lists delivered hexes"), "\(done)")
             #expect(try await two.ada.hexlist("outbox", "--all").out.contains("to read"))
             #expect(try await two.ada.hexlist("status").out.contains("1 taken back"))
         }
@@ -62,8 +62,8 @@ struct SendReasonTests {
             // bob's own setting for her, by her old alias.
             let blocked = try await two.bob.hexlist("send", "--to", "ada", "https://example.org/")
             #expect(blocked.status == 2 && blocked.err.contains("ada is blocked here") && blocked.err.contains(ada), "\(blocked)")
-            #expect(try await two.bob.hexlist("peer", "unblock", "ada").out.contains("ada is a stranger now"))
-            // She must return first, because only she knows the other's address.
+            #expect(try await two.bob.hexlist("peer", "unblock", "ada").out.contains("ada is now a stranger"))
+            // She has to come back first: only she knows where the other is.
             let stranger = try await two.bob.hexlist("send", "--to", "ada", "--wait", "queued", "https://example.org/1")
             #expect(stranger.status == 0 && stranger.out.contains("ada (stranger)"), "\(stranger)")
         }
@@ -75,7 +75,7 @@ struct SendReasonTests {
             #expect(try await two.bob.hexlist("peer", "untrust", "ada").status == 0)
             // The session ended with the trust. The next one is dialled.
             let sent = try await two.send(["--to", "local", "--description", "held one", "https://example.org/"])
-            #expect(sent.status == 3 && sent.out.contains("delivered, and kept out of the inbox there"), "\(sent)")
+            #expect(sent.status == 3 && sent.out.contains("delivered; waiting for approval there"), "\(sent)")
             #expect(sent.err.contains("`hexlist pair` there, `hexlist pair local` here"), "\(sent)")
             // The sender is notified of the receipt before the commit.
             try await Patience.until(or: "it is listed") { try await two.ada.hexlist("outbox").out.isEmpty }
@@ -105,10 +105,10 @@ struct SendReasonTests {
             let command = [Checkout.hexlist, "send", "--to", "local", "--timeout", "5s", "https://example.org/"]
             let sent = try await TerminalCommand.run(
                 command, environment: two.ada.environment,
-                steps: [.init(wait: "Waiting for local: on its way, not confirmed yet.", type: "")])
+                steps: [.init(wait: "Waiting for local: sent, not confirmed yet.", type: "")])
             #expect(sent.status == 3, "\(sent)")
-            #expect(sent.out.contains("Ctrl-C ends the waiting; it stays in the outbox and goes on."), "\(sent)")
-            // Without a terminal on standard error nothing is shown.
+            #expect(sent.out.contains("Ctrl-C stops waiting; it stays in the outbox."), "\(sent)")
+            // If standard error is no terminal, nothing is noted.
             let quiet = try await Command.run(command.replacing(["5s"], with: ["2s"]), environment: two.ada.environment)
             #expect(quiet.status == 3 && !quiet.err.contains("Waiting for"), "\(quiet)")
         }
@@ -124,7 +124,7 @@ struct SendReasonTests {
                     let sent = try await two.send(["--to", "local", "https://example.org/"])
                     #expect(sent.status == 3, "\(sent)")
                     #expect(
-                        sent.err.contains("local is another key than local \(uuid.prefix(8)) (stranger), which is here under that name"),
+                        sent.err.contains("local now has a different key (local \(uuid.prefix(8)) (stranger))"),
                         "\(sent)")
                     // The trusted one before the stranger.
                     let lines = try await two.ada.hexlist("peers").out.split(separator: "\n").dropFirst()
@@ -146,11 +146,11 @@ struct SendReasonTests {
             }
             try FileManager.default.createDirectory(atPath: "\(runtime)/systemd", withIntermediateDirectories: true)
             try FileManager.default.createDirectory(atPath: "\(home)/.config/systemd/user", withIntermediateDirectories: true)
-            #expect(try await hint().contains("Start the daemon with `hexlistd`."))
+            #expect(try await hint().contains("Start it with `hexlistd`."))
             for file in ["\(runtime)/systemd/private", "\(home)/.config/systemd/user/hexlistd.service"] {
                 #expect(FileManager.default.createFile(atPath: file, contents: nil))
             }
-            #expect(try await hint().contains("Start the daemon with `systemctl --user start hexlistd`."))
+            #expect(try await hint().contains("Start it with `systemctl --user start hexlistd`."))
         }
     }
 }

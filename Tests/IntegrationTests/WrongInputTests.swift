@@ -91,7 +91,7 @@ struct WrongInput {
             try await local.running {
                 for (arguments, status, words) in [
                     (["inbx"], 2, "Did you mean `hexlist inbox`?"), (["inbox", "--unraed"], 2, "Did you mean `--unread`?"),
-                    (["nonsense"], 2, "`hexlist --help` says more."), (["doctor", "a", "--peer", "b"], 2, "Name one peer"),
+                    (["nonsense"], 2, "More: `hexlist --help`."), (["doctor", "a", "--peer", "b"], 2, "Give one peer"),
                 ] as [([String], Int32, String)] {
                     let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)
                     #expect(output.status == status && output.err.contains(words) && isShort(output.err), "\(output)")

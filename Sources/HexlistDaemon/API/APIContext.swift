@@ -98,7 +98,7 @@ struct APIContext: Sendable {
         if let conflict { return IdentityJSON(state: .conflict, message: conflict) }
         guard keeper.isForeign else { return IdentityJSON(state: .own) }
         let message =
-            "This state folder was last used on another machine. If that one goes on running with it, run `hexlist id rotate` "
+            "This state folder was last used on another machine. If that machine still uses it, run `hexlist id rotate` "
             + "here; otherwise `hexlist id keep`."
         return IdentityJSON(state: .foreign, message: message)
     }

@@ -91,7 +91,7 @@ struct ReplyMiddleware: RouterMiddleware {
     static func fault(_ error: any Error, at path: String, _ logger: Logger) -> HexlistError {
         if let error = error as? HexlistError { return error }
         logger.error("request failed", metadata: ["request.path": "\(path)", "error": "\(error)"])
-        return HexlistError(.internal, "hexlistd failed on this request.", hint: "Its log says more.")
+        return HexlistError(.internal, "hexlistd failed on this request.", hint: "See its log.")
     }
 
     private func unknown(_ request: Request) -> Response {

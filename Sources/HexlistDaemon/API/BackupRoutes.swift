@@ -31,7 +31,7 @@ struct BackupRoutes: Sendable {
         let node = api.node
         let path = StateFolder.backupPath(api.stateFolder)
         guard let turn = api.backups.begin() else {
-            throw HexlistError(.alreadyRunning, "A backup is being made already.", hint: "Try again when it is done.")
+            throw HexlistError(.alreadyRunning, "Another backup is still running.", hint: "Try again when it is done.")
         }
         defer { api.backups.end(turn) }
         StateFolder.removeBackup(api.stateFolder)

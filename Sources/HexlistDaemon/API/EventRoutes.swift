@@ -42,8 +42,8 @@ struct EventRoutes: Sendable {
         }
         guard since ?? oldest >= oldest - 1 else {
             throw HexlistError(
-                .gone, "Events up to \(oldest - 1) are kept no longer; \((since ?? 0) + 1) to \(oldest - 1) are lost.",
-                hint: "Go on with --since \(oldest - 1).")
+                .gone, "Events up to \(oldest - 1) were deleted; \((since ?? 0) + 1) to \(oldest - 1) are missing.",
+                hint: "Continue with --since \(oldest - 1).")
         }
         return (max(since ?? oldest - 1, newest ?? 0), last.map { min(max(1, $0), LocalAPI.pageLimit) })
     }
@@ -59,7 +59,7 @@ struct EventRoutes: Sendable {
                 let nearest = NearestName.likely(name, among: known).map { "Did you mean `\($0)`?" }
                 throw HexlistError(
                     .badRequest, "There is no event `\(TerminalText.clean(name, columns: 40))`.",
-                    hint: nearest ?? "There are \(known.joined(separator: ", ")).")
+                    hint: nearest ?? "Events are \(known.joined(separator: ", ")).")
             }
             types += found
         }

@@ -31,7 +31,7 @@ struct MemberHints {
         var hints: [String] = []
         for name in object.names.prefix(Self.mostTold) where name.utf8.count <= 40 && told.count < Self.mostTold {
             guard let meant = NearestName.likely(name, among: known), told.insert("\(owner) \(name)").inserted else { continue }
-            hints.append("`\(name)` is no member of \(owner) that Hexlist knows and is sent as it is. Did you mean `\(meant)`?")
+            hints.append("Unknown member `\(name)` of \(owner); it is sent unchanged. Did you mean `\(meant)`?")
         }
         return hints
     }

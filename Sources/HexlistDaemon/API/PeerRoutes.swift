@@ -17,10 +17,10 @@ struct PeerRoutes: Sendable {
         router.patch("/v1/peers/:peer", use: patch)
         router.post("/v1/peers/:peer/trust", use: trust)
         router.post("/v1/peers/:peer/untrust") { request, context in
-            try await change(request, context, from: .trusted, hint: "`hexlist peer unblock` makes a blocked peer a stranger.")
+            try await change(request, context, from: .trusted, hint: "To unblock it: `hexlist peer unblock`.")
         }
         router.post("/v1/peers/:peer/unblock") { request, context in
-            try await change(request, context, from: .blocked, hint: "`hexlist peer untrust` makes a trusted peer a stranger.")
+            try await change(request, context, from: .blocked, hint: "To stop trusting it: `hexlist peer untrust`.")
         }
         router.post("/v1/peers/:peer/block") { request, context in
             _ = try APIQuery(request)
@@ -56,12 +56,12 @@ struct PeerRoutes: Sendable {
         let peer = try await peer(context)
         guard try PeerID(APIInput.text(context, "peer")) != nil || wanted?.fingerprint != nil else {
             throw HexlistError(
-                .badRequest, "To trust a peer, name its whole UUID, or its fingerprint in the body.", hint: "`hexlist peers` lists them.")
+                .badRequest, "To trust a peer, give its whole UUID, or its fingerprint in the body.", hint: "`hexlist peers` lists UUIDs.")
         }
         if let expected = wanted?.fingerprint, Fingerprint(expected) != peer.fingerprint {
             throw HexlistError(
-                .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",
-                hint: "Look at it again: `hexlist peer show`.")
+                .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the given one.",
+                hint: "Check it again: `hexlist peer show`.")
         }
         return APIReply.json(try await api.node.peers.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))
     }

@@ -50,7 +50,7 @@ struct RosterReader {
         do {
             peer = try RosterPeer(jsonBytes: line)
         } catch {
-            throw Fault(message: "It is no peer of a roster: \(error.description).")
+            throw Fault(message: "Not a peer: \(error.description).")
         }
         guard peer.fingerprint.utf8.count == 64, let fingerprint = Fingerprint(peer.fingerprint) else {
             throw Fault(message: "Its fingerprint is not 64 hexadecimal digits.")
@@ -60,7 +60,7 @@ struct RosterReader {
             throw Fault(code: "wrongKey", message: message)
         }
         guard let trust = Trust(rawValue: peer.trust) else {
-            throw Fault(message: "Its trust is `\(TerminalText.clean(peer.trust, columns: 40))`, and not trusted, blocked or stranger.")
+            throw Fault(message: "Unknown trust `\(TerminalText.clean(peer.trust, columns: 40))`: use trusted, blocked or stranger.")
         }
         if let alias = peer.alias, let fault = PeerAlias.textFault(alias) { throw Fault(message: fault) }
         return RosterEntry(
@@ -81,7 +81,7 @@ struct RosterReader {
         var places: [RosterAddress] = []
         for text in texts {
             guard text.utf8.count <= 300, !text.utf8.contains(UInt8(ascii: "%")), let place = SettingKey.staticPeer(text) else {
-                throw Fault(message: "`\(TerminalText.clean(text, columns: 60))` is no `host:port` that another machine could reach.")
+                throw Fault(message: "`\(TerminalText.clean(text, columns: 60))` is not a `host:port` that another machine can reach.")
             }
             let found = RosterAddress(host: place.host, port: place.port)
             if !places.contains(found) { places.append(found) }

@@ -39,10 +39,10 @@ struct RosterRoutes: Sendable {
             case .unchanged: reply.unchanged += 1
             case .own: reply.own += 1
             case .anotherKey:
-                let message = "Another key with the UUID \(entry.peer) is known here."
+                let message = "Another peer already has the UUID \(entry.peer)."
                 reply.refused.append(BulkRefusal(line: line, code: "wrongKey", message: message))
             case .aliasTaken(let owner):
-                let message = "Its alias is that of peer \(owner) here."
+                let message = "Its alias is already used for peer \(owner)."
                 reply.refused.append(BulkRefusal(line: line, code: "aliasTaken", message: message))
             case .tooManyGroups:
                 let message = "There are at most \(PeerGroup.limit) groups, and \(PeerGroup.memberLimit) peers in one."

@@ -90,13 +90,13 @@ struct SendRoutes: Sendable {
 
     func targets(named names: [String], all: Bool) async throws -> [PeerID] {
         guard all else {
-            guard !names.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with `to`.") }
+            guard !names.isEmpty else { throw HexlistError(.badRequest, "No recipient.", hint: "Give one with `to`.") }
             return try await api.node.groups.recipients(named: names)
         }
         guard names.isEmpty else { throw HexlistError(.badRequest, "`to` and `toAll` do not go together.") }
         let trusted = try await api.node.peers.all().filter { $0.state != .ghost && $0.trust == .trusted }.compactMap(\.uuid)
         guard !trusted.isEmpty else {
-            throw HexlistError(.notFound, "No peer is trusted, so there is nobody to send to.", hint: "`hexlist peer trust` changes that.")
+            throw HexlistError(.notFound, "There is no trusted peer to send to.", hint: "To pair with a peer: `hexlist pair`.")
         }
         return trusted
     }
@@ -127,9 +127,7 @@ struct SendRoutes: Sendable {
             guard let cursor = Int64(after ?? "0"), cursor >= 0 else {
                 throw HexlistError(.badRequest, "`after` takes what the reply before gave as `next`.")
             }
-            guard let peer = try await api.node.peers.resolve(text).uuid else {
-                throw HexlistError(.notFound, "That is no peer with a key.")
-            }
+            guard let peer = try await api.node.peers.resolve(text).uuid else { throw HexlistError(.notFound, "This peer has no UUID.") }
             return .peer(peer, after: cursor)
         }
     }

@@ -42,7 +42,7 @@ public struct HexPreparer: Sendable {
         guard count + ProtocolLimits.wrapperBytes <= ProtocolLimits.largestFrameBytes else {
             hexes.bodies.removeLast(count)
             throw HexlistError(
-                .badRequest, "The hex is \(count) bytes long; no peer takes more than 16 MiB.", hint: "Send its links in several hexes.")
+                .badRequest, "The hex has \(count) bytes; the limit is 16 MiB.", hint: "Split its links into several hexes.")
         }
         add(hex, key: key, line: line, at: now, to: &hexes)
     }

@@ -61,8 +61,10 @@ extension Outbox {
         let isQueued = try await retry(.ids([id])).changed > 0
         let row = try await self.row(id)
         guard isQueued else {
+            let isDelivered = row.state == .stored || row.state == .held
             throw HexlistError(
-                .badRequest, "Row \(id) is \(row.state.rawValue); there is nothing left of it to send.", hint: "Send the hex again.")
+                .badRequest, isDelivered ? "Already delivered." : "\(id) is \(row.state.rawValue) and can no longer be sent.",
+                hint: isDelivered ? nil : "Send the hex again.")
         }
         return row
     }

@@ -31,7 +31,7 @@ extension Outbox {
             }
             if let error = taken.report.full { throw error }
         } catch var error as HexlistError where tracked.counts.accepted > 0 {
-            error.message += " The hex may have arrived all the same."
+            error.message += " The hex may have arrived anyway."
             throw error
         }
         let rows = try taken.outcomes()
@@ -52,7 +52,7 @@ extension Outbox {
     func checkTakesRows() throws(HexlistError) {
         guard !deliveries.isDraining, !isStopping else {
             throw HexlistError(
-                .daemonUnreachable, "hexlistd is stopping, or is taking another identity.", hint: "Send again what was not accepted.")
+                .daemonUnreachable, "hexlistd is stopping or changing its identity.", hint: "Send the rest again.")
         }
     }
 
@@ -109,7 +109,7 @@ extension Outbox {
         switch request.content {
         case .forward(let hexID):
             guard let hex = try await store.read({ try $0.hex(hexID) }) else {
-                throw HexlistError(.notFound, "There is no hex \(hexID).", hint: "`hexlist inbox` lists those there are.")
+                throw HexlistError(.notFound, "There is no hex \(hexID).", hint: "`hexlist inbox` lists your hexes.")
             }
             // A hex made here names no sender until it is sent.
             if hex.summary.location == .mine, hex.content.senderUUID.isEmpty, hex.content.senderName.isEmpty {

@@ -27,7 +27,7 @@ extension HexStore {
             let present = try writer.present(ids, for: change)
             if let place = change.place, let other = ids.first(where: { present[$0] != place }) {
                 throw HexlistError(
-                    .badRequest, "Hex \(other) is not \(place.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
+                    .badRequest, "Hex \(other) is not \(place.rawValue).", hint: "Waiting for approval: `hexlist inbox --held`.")
             }
             return try writer.apply(change, to: ids, at: now)
         }
@@ -67,7 +67,7 @@ extension HexlistError {
     }
 
     public static func noHex(_ id: Int64) -> HexlistError {
-        HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list those there are.")
+        HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list hexes.")
     }
 }
 
@@ -144,7 +144,7 @@ extension StoreReader {
         guard let inner = ids.first(where: { present[$0] == .some(nil) }) else { return present }
         guard let top = try summary(ofTop: inner) else { throw HexlistError.noHex(inner) }
         guard change == .delete, top.location == .mine else {
-            throw HexlistError(.badRequest, "Hex \(inner) is inside hex \(top.id).", hint: "Name hex \(top.id).")
+            throw HexlistError(.badRequest, "Hex \(inner) is inside hex \(top.id).", hint: "Use hex \(top.id).")
         }
         return present
     }

@@ -236,11 +236,11 @@ extension StoreWriter {
 
     private func mineRow(_ id: Int64) throws -> MineRow {
         guard let top = try summary(ofTop: id) else {
-            throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists those there are.")
+            throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists your hexes.")
         }
         guard top.location == .mine else {
             throw HexlistError(
-                .badRequest, "Hex \(id) is not in My Hexlist (\(top.location.rawValue)).", hint: "`hexlist save \(id)` copies it there.")
+                .badRequest, "Hex \(id) is not in My Hexlist (\(top.location.rawValue)).", hint: "To copy it there: `hexlist save \(id)`.")
         }
         let row = try first("SELECT parent, hexesInside + 1, linksInside + linkCount FROM hex WHERE id = ?", id) {
             MineRow(parent: $0.optionalInt64(0), hexes: $0.int64(1), links: $0.int64(2))
@@ -334,7 +334,7 @@ extension HexContent {
         var link: LinkContent
         if let from = edit.from {
             guard old.indices.contains(from) else {
-                throw HexlistError(.badRequest, "There is no link \(from + 1); the hex has \(old.count).")
+                throw HexlistError(.badRequest, "There is no link \(from + 1): the hex has \(old.count).")
             }
             link = old[from]
         } else {

@@ -83,7 +83,7 @@ extension HexStore {
 
 extension HexlistError {
     public static func noOutboxRow(_ id: Int64) -> HexlistError {
-        HexlistError(.notFound, "There is no outbox row \(id).", hint: "`hexlist outbox list` lists those there are.")
+        HexlistError(.notFound, "There is no outbox entry \(id).", hint: "`hexlist outbox --all` lists them.")
     }
 }
 
@@ -217,7 +217,7 @@ extension StoreWriter {
 
     private static func keyConflict(_ row: Int64) -> HexlistError {
         HexlistError(
-            .keyConflict, "The same key was used before for other content (outbox \(row)).",
+            .keyConflict, "This key was already used for another hex (outbox \(row)).",
             hint: "Use another key, or send the same content.")
     }
 
@@ -225,7 +225,7 @@ extension StoreWriter {
         HexlistError(
             .recentlyFailed,
             "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
-            hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
+            hint: "To retry it: `hexlist outbox retry \(row.id)`. To send it anew: --force.")
     }
 
     /// The error of an outbox without room for more bytes of bodies and more rows; `nil` if there is room.

@@ -37,8 +37,8 @@ extension StoreWriter {
         if let key = alias.flatMap({ NameKey($0) }), let owner = try aliases().owner(of: key), owner != peer {
             let label = try self.peer(owner)?.label.text(.whole) ?? "\(owner)"
             throw HexlistError(
-                .badRequest, "The alias is that of \(label).",
-                hint: "Choose another one, or give that peer another first: `hexlist peer rename \(owner.shortID) ALIAS`.")
+                .badRequest, "\(label) already has this alias.",
+                hint: "Choose another one, or first rename that peer: `hexlist peer rename \(owner.shortID) ALIAS`.")
         }
         try change {
             let row = try peerRow(making: peer)

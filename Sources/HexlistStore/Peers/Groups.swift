@@ -104,7 +104,7 @@ extension StoreWriter {
     fileprivate func makeGroup(_ name: String) throws -> Int64 {
         guard try first("SELECT count(*) FROM peerGroup", read: { $0.int(0) }) ?? 0 < PeerGroup.limit else {
             throw HexlistError(
-                .badRequest, "There are \(PeerGroup.limit) groups, and no more can be.", hint: "`hexlist group rm` deletes one.")
+                .badRequest, "There are already \(PeerGroup.limit) groups.", hint: "To delete one: `hexlist group rm`.")
         }
         try run("INSERT INTO peerGroup (name) VALUES (?)", name)
         return db.lastInsertedRowID
@@ -126,7 +126,7 @@ extension StoreWriter {
                 guard count == 1 else {
                     let label = try self.peer(peer)?.label.text(.named) ?? peer.shortID
                     throw HexlistError(
-                        .notFound, "\(label) is not in \(GroupName.marked(group.name)).", hint: "`hexlist group` lists who is.")
+                        .notFound, "\(label) is not in \(GroupName.marked(group.name)).", hint: "Members: `hexlist group`.")
                 }
             }
             changed(.peers)

@@ -4,23 +4,24 @@ import HexlistJSON
 import HexlistModel
 import Synchronization
 
-/// The host of the browser's extension: answers its messages by the local API, and tells it what happens, until standard input ends.
+/// The native messaging host of the browser extension: answers its requests with the local API and sends it events, until standard input
+/// ends.
 final class BrowserHost: Sendable {
-    /// The seconds a send waits for its peers before what is left is told as queued.
-    private static let patience = 3.0
-    /// The most requests answered at a time; further messages wait in the pipe.
-    private static let atOnce = 8
-    /// The most rows of the outbox whose end is told: those of the latest sends.
-    private static let followed = 1_000
-    /// The time between two looks at the count of unread hexes, however many arrive.
-    private static let pause = Duration.milliseconds(200)
-    /// The time after which a daemon that went away is looked for again, doubled each time up to the second.
-    private static let first = Duration.seconds(1)
-    private static let longest = Duration.seconds(30)
+    /// Seconds a send waits for receipts before its rows are reported as queued.
+    private static let sendTimeout = 3.0
+    /// Maximum number of concurrent requests; further messages wait in the pipe.
+    private static let requestLimit = 8
+    /// Maximum number of outbox rows followed to their end; the oldest are dropped.
+    private static let followedLimit = 1_000
+    /// Minimum time between two queries of the unread count; coalesces bursts.
+    private static let unreadDelay = Duration.milliseconds(200)
+    /// Delay before reconnecting to the daemon; doubled each time, up to `longestRetryDelay`.
+    private static let retryDelay = Duration.seconds(1)
+    private static let longestRetryDelay = Duration.seconds(30)
 
     private struct State {
         var unread: Int?
-        /// Rows that waited when they were told, the oldest first.
+        /// Rows reported as waiting, oldest first.
         var rows: [Int64] = []
         var isAway = false
     }
@@ -29,15 +30,16 @@ final class BrowserHost: Sendable {
     private let input = NativeInput()
     private let output = NativeOutput()
     private let state = Mutex(State())
-    private let looks: AsyncStream<Void>
-    private let look: AsyncStream<Void>.Continuation
+    /// Signals that the unread count may have changed.
+    private let unreadChanges: AsyncStream<Void>
+    private let unreadChanged: AsyncStream<Void>.Continuation
 
     init(_ client: HexlistClient) {
         self.client = client
-        (looks, look) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        (unreadChanges, unreadChanged) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// - Throws: `HexlistError` where the input is no messages, after the extension was told.
+    /// - Throws: `HexlistError` if the input is not a message stream; the extension also gets the error.
     func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.followPeers() }
@@ -45,7 +47,7 @@ final class BrowserHost: Sendable {
             group.addTask { await self.countUnread() }
             group.addTask {
                 do { try await self.answerAll() } catch let error as HexlistError {
-                    self.tell(.error(id: nil, error))
+                    self.send(.error(id: nil, error))
                     throw error
                 }
                 throw CancellationError()  // the end of the input ends the rest
@@ -55,7 +57,7 @@ final class BrowserHost: Sendable {
         }
     }
 
-    private func tell(_ message: BrowserMessage) { output.send(message.bytes) }
+    private func send(_ message: BrowserMessage) { output.send(message.bytes) }
 
     // MARK: Requests
 
@@ -64,7 +66,7 @@ final class BrowserHost: Sendable {
             defer { group.cancelAll() }
             var running = 0
             while let message = try await input.next() {
-                if running == Self.atOnce {
+                if running == Self.requestLimit {
                     try await group.next()
                     running -= 1
                 }
@@ -79,17 +81,17 @@ final class BrowserHost: Sendable {
         do throws(JSONFault) {
             request = try BrowserRequest(message)
         } catch {
-            return tell(.error(id: BrowserRequest.id(of: message), HexlistError(.badRequest, "The message cannot be read: \(error).")))
+            return send(.error(id: BrowserRequest.id(of: message), HexlistError(.badRequest, "The message cannot be read: \(error).")))
         }
         do {
-            tell(.reply(id: request.id, try await reply(request.operation)))
+            send(.reply(id: request.id, try await reply(request.operation)))
         } catch let error as HexlistError {
-            tell(.error(id: request.id, error))
+            send(.error(id: request.id, error))
         } catch {
-            tell(.error(id: request.id, HexlistError(.internal, "The request was given up.")))
+            send(.error(id: request.id, HexlistError(.internal, "The request was cancelled.")))
         }
-        // What became of rows between their reply and now was told to nobody.
-        if case .send = request.operation { await tellRows(onlyChanged: true) }
+        // Rows that ended between the reply and now.
+        if case .send = request.operation { await sendRows(onlyEnded: true) }
     }
 
     private func reply(_ operation: BrowserOperation) async throws -> any JSONEncodable {
@@ -99,7 +101,8 @@ final class BrowserHost: Sendable {
             return BrowserPage.of(all, after: index)
         case .send(let send):
             let outcomes = try await client.send(
-                HexlistClient.Send(content: .hex(send.hex.jsonBytes), peers: send.to, timeout: Self.patience, key: "browser:\(send.key)"))
+                HexlistClient.Send(content: .hex(send.hex.jsonBytes), peers: send.to, timeout: Self.sendTimeout, key: "browser:\(send.key)")
+            )
             return followed(outcomes.map { BrowserRow($0) })
         case .rows(let ids): return followed(try await rows(ids))
         case .inbox(let unread, let cursor, let limit):
@@ -116,7 +119,7 @@ final class BrowserHost: Sendable {
             return page
         case .mark(let ids, let unread):
             let changed = try await client.setUnread(unread, .ids(ids))
-            look.yield()
+            unreadChanged.yield()
             return changed
         case .unread:
             let status = try await client.status()
@@ -136,51 +139,51 @@ final class BrowserHost: Sendable {
         return rows
     }
 
-    // MARK: What happens
+    // MARK: Events
 
-    /// Remembers rows that wait, so that their end is told.
+    /// Starts following the waiting rows, to report their end.
     private func followed(_ rows: [BrowserRow]) -> BrowserRows {
         state.withLock { state in
             for row in rows where row.waits && !state.rows.contains(row.row) { state.rows.append(row.row) }
-            state.rows.removeFirst(max(0, state.rows.count - Self.followed))
+            state.rows.removeFirst(max(0, state.rows.count - Self.followedLimit))
         }
         return BrowserRows(rows: rows)
     }
 
-    /// Tells how the rows that are followed stand.
-    private func tellRows(onlyChanged: Bool = false) async {
-        for row in (try? await rows(state.withLock(\.rows))) ?? [] where !onlyChanged || !row.waits { tell(row) }
+    /// Sends the state of the followed rows.
+    private func sendRows(onlyEnded: Bool = false) async {
+        for row in (try? await rows(state.withLock(\.rows))) ?? [] where !onlyEnded || !row.waits { send(row) }
     }
 
-    private func tell(_ row: BrowserRow) {
+    private func send(_ row: BrowserRow) {
         if !row.waits { state.withLock { $0.rows.removeAll { $0 == row.row } } }
-        tell(.event("row", row))
+        send(.event("row", row))
     }
 
     private func followEvents() async {
-        await untilTheEnd {
+        await repeatedly {
             try await self.client.followEvents(.last(0), types: ["hex"]) { event in
-                if event.type == "hex.received" { self.look.yield() }
+                if event.type == "hex.received" { self.unreadChanged.yield() }
                 if let id = event.outboxID, self.state.withLock({ $0.rows.contains(id) }), let row = try await self.rows([id]).first {
-                    self.tell(row)
+                    self.send(row)
                 }
                 return true
             }
         }
     }
 
-    /// The list of peers changes with their counts of unread hexes too, so it also says when a hex was read elsewhere.
+    /// Follows the list of peers. It also changes with the unread counts of peers, for instance when a hex is read elsewhere.
     private func followPeers() async {
-        await untilTheEnd {
+        await repeatedly {
             try await self.client.watchPeers(all: true) { _ in
                 if self.state.withLock({ state in
                     defer { state.isAway = false }
                     return state.isAway
                 }) {
-                    await self.tellRows()
+                    await self.sendRows()
                 }
-                self.look.yield()
-                self.tell(.event("recipients", true))
+                self.unreadChanged.yield()
+                self.send(.event("recipients", true))
                 return true
             }
         } lost: { error in
@@ -188,31 +191,31 @@ final class BrowserHost: Sendable {
                 defer { (state.isAway, state.unread) = (true, nil) }
                 return !state.isAway
             }
-            if isNew { self.tell(.event("daemon", BrowserFault(error: error))) }
+            if isNew { self.send(.event("daemon", BrowserFault(error: error))) }
         }
     }
 
-    /// Runs what follows the daemon, and again after it went away: there is no other word of its return than that it answers.
-    private func untilTheEnd(_ body: () async throws -> Void, lost: (HexlistError) -> Void = { _ in }) async {
-        var pause = Self.first
+    /// Runs `body` again whenever the daemon closes its stream, with back-off: nothing else signals the return of the daemon.
+    private func repeatedly(_ body: () async throws -> Void, lost: (HexlistError) -> Void = { _ in }) async {
+        var delay = Self.retryDelay
         while !Task.isCancelled {
             let start = ContinuousClock.now
             do { try await body() } catch { if !Task.isCancelled, let error = error as? HexlistError { lost(error) } }
-            if ContinuousClock.now - start > Self.longest { pause = Self.first }
-            try? await Task.sleep(for: pause)
-            pause = min(pause * 2, Self.longest)
+            if ContinuousClock.now - start > Self.longestRetryDelay { delay = Self.retryDelay }
+            try? await Task.sleep(for: delay)
+            delay = min(delay * 2, Self.longestRetryDelay)
         }
     }
 
     private func countUnread() async {
-        for await _ in looks {
+        for await _ in unreadChanges {
             guard let status = try? await client.status() else { continue }
             let isNew = state.withLock { state in
                 defer { state.unread = status.unread }
                 return state.unread != status.unread
             }
-            if isNew { tell(.event("unread", status.unread)) }
-            try? await Task.sleep(for: Self.pause)
+            if isNew { send(.event("unread", status.unread)) }
+            try? await Task.sleep(for: Self.unreadDelay)
         }
     }
 }

@@ -1,31 +1,31 @@
 import HexlistAPI
 import HexlistJSON
 
-/// The ids of the extension in `Browser/`, by which browsers and the host know it.
+/// The ids of the extension in `Browser/`.
 enum BrowserExtension {
     /// The first 32 hexadecimal digits of the SHA-256 of the manifest's `key`, as letters from a to p.
     static let chromium = "pamclaachjdhfkjccgmdmcncljffaodl"
     /// `browser_specific_settings.gecko.id`.
     static let firefox = "hexlist@hexlist.example.org"
-    /// The name by which the extension asks for the host.
+    /// The name of the native messaging host.
     static let host = "hexlist"
 
     static let origin = "chrome-extension://\(chromium)/"
 
-    /// Whether a browser says that it runs this program for the extension.
-    /// - Parameter arguments: of Chromium the origin, of Firefox the path of the manifest and the id.
+    /// Whether the arguments are those of a browser that starts this program for the extension.
+    /// - Parameter arguments: from Chromium the origin, from Firefox the path of the manifest and the id.
     static func isCaller(_ arguments: [String]) -> Bool {
         arguments.first == origin || arguments.count == 2 && arguments[1] == firefox
     }
 }
 
-/// A browser, and where it looks for hosts of a user.
+/// A browser, and its folder of native messaging manifests.
 enum Browser: String, CaseIterable {
     case chromium, chrome, brave, edge, vivaldi, firefox, librewolf
 
     var isFirefox: Bool { self == .firefox || self == .librewolf }
 
-    /// The folder of the browser's own.
+    /// The profile folder of the browser.
     func folder(_ paths: HexlistPaths, home: String) -> String {
         switch self {
         case .chromium: HexlistPaths.join(paths.configurationHome, "chromium")
@@ -43,7 +43,7 @@ enum Browser: String, CaseIterable {
     }
 }
 
-/// The host manifest of a browser: the program it may run, and for which extension. Each kind refuses what the other one has.
+/// A native messaging manifest: the program, and the extension that may run it. Chromium and Firefox refuse the members of the other.
 struct BrowserManifest: JSONEncodable {
     var path: String
     var isFirefox: Bool

@@ -2,15 +2,15 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// A message to the extension: the answer to a request, or what happened meanwhile.
+/// A message to the extension: a reply, an error or an event.
 enum BrowserMessage {
     case reply(id: Int64, any JSONEncodable)
-    /// Without `id` where the request had none that could be read.
+    /// Without `id` if the request has no readable one.
     case error(id: Int64?, HexlistError)
-    /// `unread`, `row`, `recipients` or `daemon`, with its value under that name.
+    /// `unread`, `row`, `recipients` or `daemon`, with its value in a member of that name.
     case event(String, any JSONEncodable)
 
-    /// The JSON, which is never longer than `NativeMessageDecoder.replyBytes`.
+    /// The JSON, at most `NativeMessageDecoder.replyBytes` long.
     var bytes: [UInt8] {
         var json = JSONWriter()
         json.object { json in
@@ -31,7 +31,7 @@ enum BrowserMessage {
     }
 }
 
-/// `{"code","message","hint"?}`, as the local API has it. Texts are clean and cut.
+/// `{"code","message","hint"?}`, as in the local API. Texts are cleaned and cut.
 struct BrowserFault: JSONEncodable {
     let error: HexlistError
 
@@ -44,9 +44,9 @@ struct BrowserFault: JSONEncodable {
     }
 }
 
-/// `{"items":[…],"next":…}`, the members of `head` before them.
+/// `{"items":[…],"next":…}` after the members of `head`.
 struct BrowserPage: JSONEncodable {
-    /// The most bytes of the items, unless one alone has more.
+    /// Maximum bytes of the items, unless a single one is larger.
     static let bytes = 384 << 10
 
     var head: [(String, any JSONEncodable)] = []
@@ -74,7 +74,7 @@ struct BrowserPage: JSONEncodable {
         }
     }
 
-    /// A page of a list that is known as a whole, from an index on.
+    /// A page of a complete list, starting at an index.
     static func of(_ list: some RandomAccessCollection<some JSONEncodable>, after index: Int) -> BrowserPage {
         var page = BrowserPage()
         for (number, item) in list.dropFirst(index).enumerated() {
@@ -87,9 +87,9 @@ struct BrowserPage: JSONEncodable {
     }
 }
 
-/// A peer or a group that can be sent to. Texts are clean and cut.
+/// A possible recipient: a peer or a group. Texts are cleaned and cut.
 struct BrowserRecipient: JSONEncodable {
-    /// The recipient as `send` takes it: a UUID, or `@` and a name.
+    /// The recipient as `send` accepts it: a UUID, or `@` and a name.
     var to: String
     var label: String
     var isTrusted: Bool
@@ -97,8 +97,7 @@ struct BrowserRecipient: JSONEncodable {
     /// The members of a group; `nil` for a peer.
     var members: Int?
 
-    /// Groups first, then peers that are here and trusted, then the rest, each by its label. Ghosts and blocked peers are left out, and
-    /// strangers that are away.
+    /// Groups, then online trusted peers, then the rest, each sorted by label; without ghosts, blocked peers and offline strangers.
     static func all(_ peers: [PeerView], _ groups: [GroupView]) -> [BrowserRecipient] {
         let here = Set(peers.filter { $0.state == .verified }.compactMap(\.uuid))
         let groups = groups.map { group in
@@ -132,13 +131,13 @@ struct BrowserRecipient: JSONEncodable {
     }
 }
 
-/// A row of the outbox: how a hex for one peer stands.
+/// The state of one outbox row.
 struct BrowserRow: JSONEncodable, Equatable {
     var row: Int64
     var peer: String
     var label: String
     var state: OutboxState
-    /// The reason for the state, for people. Clean.
+    /// The reason for the state, cleaned.
     var why: String
 
     init(_ send: SendOutcome) {
@@ -154,11 +153,11 @@ struct BrowserRow: JSONEncodable, Equatable {
         self.peer = peer.description
         self.label = label.text()
         self.state = state
-        // 100 rows fit in a reply, whatever peers said: a character is cut to 16 bytes.
+        // 100 rows fit in a reply, because a character is cut to 16 bytes.
         self.why = TerminalText.clean(why, columns: 200)
     }
 
-    /// Whether its state can still change by itself.
+    /// Whether the state can still change without the user.
     var waits: Bool { state == .queued || state == .sending }
 
     func write(to json: inout JSONWriter) {
@@ -172,7 +171,7 @@ struct BrowserRow: JSONEncodable, Equatable {
     }
 }
 
-/// A hex of a list.
+/// A hex in a list.
 struct BrowserHexRow: JSONEncodable {
     let hex: HexJSON
 
@@ -192,10 +191,9 @@ struct BrowserHexRow: JSONEncodable {
     }
 }
 
-/// What is in a hex, in its order: its links, then each hex inside it with what is in that. Texts are clean and cut; a link that can be
-/// opened is whole.
+/// An entry of a hex: its links, then each hex inside it, recursively. Texts are cleaned and cut, except URLs that can be opened.
 enum BrowserItem: JSONEncodable {
-    /// The title of a hex inside, at its level: 1 for one directly inside.
+    /// The title of a hex inside; level 1 is directly inside.
     case hex(level: Int, title: String)
     /// A link of the hex at this level.
     case link(level: Int, LinkJSON)
@@ -208,7 +206,7 @@ enum BrowserItem: JSONEncodable {
         return items
     }
 
-    /// Calls itself as deep as hexes go, `ProtocolLimits.levels`.
+    /// Recursive, at most `ProtocolLimits.levels` deep.
     private static func add(_ hexes: [ChildJSON], level: Int, to items: inout [BrowserItem]) {
         for hex in hexes {
             items.append(.hex(level: level, title: hex.description.isEmpty ? hex.subject ?? "" : hex.description))
@@ -230,7 +228,7 @@ enum BrowserItem: JSONEncodable {
                     $0.member("title", TerminalText.clean(link.linkDescription, columns: Self.titleColumns))
                 }
                 $0.member("opens", link.opens)
-                if link.opens == nil { $0.member("notOpened", link.notOpened ?? "the daemon does not say where it leads") }
+                if link.opens == nil { $0.member("notOpened", link.notOpened ?? "the daemon does not know where it leads") }
             }
         }
     }

@@ -2,22 +2,22 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// A request of the extension. It reads, marks and sends; trust, pairing, files and settings are none of its business.
+/// An operation of the extension: reading, marking and sending only. Trust, pairing, files and settings are out of reach.
 enum BrowserOperation: Equatable {
-    /// The groups and peers that can be sent to, from an index on.
+    /// Possible recipients, starting at an index.
     case recipients(after: Int)
     case send(BrowserSend)
-    /// How rows of the outbox stand.
+    /// The state of outbox rows.
     case rows([Int64])
     case inbox(unread: Bool, after: String?, limit: Int)
-    /// One hex of the inbox, from an index on of what is in it.
+    /// The entries of one hex of the inbox, starting at an index.
     case hex(Int64, after: Int)
     case mark([Int64], unread: Bool)
     case unread
 
-    /// The most ids of one message.
+    /// Maximum number of ids in one message.
     static let ids = 1_000
-    /// The most hexes of a page of the inbox: each is told in 4 KiB at most.
+    /// Maximum number of hexes in a page of the inbox; each takes at most 4 KiB.
     static let page = 100
 }
 
@@ -26,13 +26,13 @@ struct BrowserRequest: Equatable {
     var id: Int64
     var operation: BrowserOperation
 
-    /// The `id` of a message, to answer one that is wrong otherwise.
+    /// The `id` of a message that is otherwise invalid, for the error reply.
     static func id(of message: [UInt8]) -> Int64? {
         guard let value = try? JSONValue(parsing: message), let object = try? JSONObject(value) else { return nil }
         return object["id"]?.integer
     }
 
-    /// - Throws: `JSONFault` for what is no request; unknown members are a mistake.
+    /// - Throws: `JSONFault` for an invalid request, also for unknown members.
     init(_ message: [UInt8]) throws(JSONFault) {
         let value = try JSONValue(parsing: message)
         let object = try JSONObject(value)
@@ -66,7 +66,7 @@ struct BrowserRequest: Equatable {
         case "unread":
             try only()
             operation = .unread
-        default: throw JSONFault("`operation`: there is no such one")
+        default: throw JSONFault("`operation`: unknown")
         }
     }
 
@@ -86,15 +86,15 @@ struct BrowserRequest: Equatable {
     }
 }
 
-/// A hex to send, and to whom.
+/// A hex and its recipients.
 struct BrowserSend: Equatable {
     /// PEERs and `@GROUP`s.
     var to: [String]
     var hex: BrowserHex
-    /// The same key sends the same hex once, however often a worker that was stopped asks for it.
+    /// The idempotency key: a restarted worker that repeats the request does not send twice.
     var key: String
 
-    /// The most recipients of one message.
+    /// Maximum number of recipients in one message.
     private static let recipients = 100
 
     init(_ object: JSONObject) throws(JSONFault) {
@@ -109,7 +109,7 @@ struct BrowserSend: Equatable {
     }
 }
 
-/// A hex as the extension makes it: texts, links, and hexes inside it. Nothing else of a HexJM can be said.
+/// A hex made by the extension: only description, links and hexes inside.
 struct BrowserHex: Equatable {
     struct Link: JSONDecodable, Equatable {
         var url: String
@@ -127,7 +127,7 @@ struct BrowserHex: Equatable {
     var links: [Link]
     var hexes: [BrowserHex]
 
-    /// - Parameter level: that of the hex, from 1.
+    /// - Parameter level: the level of the hex, from 1.
     init(_ json: JSONValue, level: Int) throws(JSONFault) {
         guard level <= ProtocolLimits.levels else { throw JSONFault("`hexes`: \(ProtocolLimits.levels) levels at most are taken") }
         let object = try JSONObject(json, allowing: ["description", "links", "hexes"])
@@ -138,7 +138,7 @@ struct BrowserHex: Equatable {
         for hex in inside { hexes.append(try BrowserHex(hex, level: level + 1)) }
     }
 
-    /// Links with those of the hexes inside.
+    /// The number of links at all levels.
     var linkCount: Int { hexes.reduce(links.count) { $0 + $1.linkCount } }
 }
 

@@ -5,19 +5,19 @@ import HexlistModel
 import HexlistSystem
 import Synchronization
 
-/// Messages of a browser to a program that it started, and back (Docs/API.md, "Messages of the browser"):
+/// Framing of native messages between a browser and a program that it started (Docs/API.md, "Messages of the browser"):
 ///
 ///     | length: UInt32 in the machine's byte order, 4 bytes | body: 1...maximumBytes bytes of JSON |
 struct NativeMessageDecoder {
-    /// The most bytes of a message: that of a hex the local API takes.
+    /// Maximum bytes of a message, as for a hex in the local API.
     static let maximumBytes = 1 << 20
-    /// The most bytes of a message to the browser; browsers take 1 MiB.
+    /// Maximum bytes of a message to the browser; browsers accept 1 MiB.
     static let replyBytes = 512 << 10
 
     private var pending: [UInt8] = []
 
-    /// - Returns: the messages that are whole now.
-    /// - Throws: `HexlistError` for a length that no message has. What follows cannot be told apart any more.
+    /// - Returns: the complete messages.
+    /// - Throws: `HexlistError` for an invalid length. The stream cannot be resynchronised.
     mutating func feed(_ bytes: some Sequence<UInt8>) throws(HexlistError) -> [[UInt8]] {
         pending += bytes
         var messages: [[UInt8]] = []
@@ -26,7 +26,7 @@ struct NativeMessageDecoder {
             let length = pending.withUnsafeBytes { Int($0.loadUnaligned(fromByteOffset: start, as: UInt32.self)) }
             guard (1...Self.maximumBytes).contains(length) else {
                 throw HexlistError(
-                    .tooLarge, "A message has \(length) bytes; 1 to \(Self.maximumBytes) are taken.",
+                    .tooLarge, "A message has \(length) bytes; the limit is \(Self.maximumBytes).",
                     hint: "Send fewer links at once.")
             }
             guard pending.count - start >= 4 + length else { break }
@@ -37,7 +37,7 @@ struct NativeMessageDecoder {
         return messages
     }
 
-    /// - Throws: `HexlistError` where the input ends inside a message.
+    /// - Throws: `HexlistError` if the input ends inside a message.
     func finish() throws(HexlistError) {
         guard pending.isEmpty else { throw HexlistError(.badRequest, "The input ended in the middle of a message.") }
     }
@@ -45,7 +45,7 @@ struct NativeMessageDecoder {
     static func framed(_ body: [UInt8]) -> [UInt8] { withUnsafeBytes(of: UInt32(body.count)) { Array($0) } + body }
 }
 
-/// The messages of the browser on standard input, read on a thread of their own: a read lasts until the browser says something.
+/// Reads messages from standard input on a thread of its own, because a read blocks until the next message.
 final class NativeInput: Sendable {
     private struct State {
         var decoder = NativeMessageDecoder()
@@ -75,11 +75,11 @@ final class NativeInput: Sendable {
     }
 }
 
-/// Standard output, message by message. A browser that is gone is known by the end of standard input.
+/// Writes messages to standard output. Errors are ignored: the end of standard input shows that the browser is gone.
 final class NativeOutput: Sendable {
-    private let turn = Mutex(())
+    private let lock = Mutex(())
 
     func send(_ body: [UInt8]) {
-        turn.withLock { _ in try? BlockingWrite.write(NativeMessageDecoder.framed(body), to: STDOUT_FILENO) }
+        lock.withLock { _ in try? BlockingWrite.write(NativeMessageDecoder.framed(body), to: STDOUT_FILENO) }
     }
 }

@@ -7,21 +7,21 @@ import HexlistWire
 import NIOCore
 import Synchronization
 
-/// The lines of a bulk send from a file, a pipe or a terminal. Read on demand, on a thread of their own, because a read of a pipe blocks
-/// for as long as its writer likes. When stopped, ends at the end of a line.
+/// The lines of a bulk send from a file, a pipe or a terminal. Reads on demand on a thread of its own, because a pipe can block. When
+/// stopped, it ends at the end of a line.
 final class BulkInput: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
 
-    /// The most bytes of one read.
+    /// Maximum bytes of one read.
     private static let pieceBytes = 64 << 10
 
     /// How far the input has been read.
     struct Position: Sendable {
-        /// The number of lines handed out.
+        /// Lines delivered so far.
         var lines = 0
-        /// The number of bytes handed out.
+        /// Bytes delivered so far.
         var bytes: Int64 = 0
-        /// The bytes of the whole input if it is a file.
+        /// The total bytes if the input is a file.
         var size: Int64?
         var isAtEnd = false
         /// `nil` before the first read.
@@ -32,7 +32,7 @@ final class BulkInput: AsyncSequence, Sendable {
         var position = Position()
         var isStopped = false
         var failure: HexlistError?
-        /// The caller that waits for the thread.
+        /// The caller waiting for the thread.
         var waiting: CheckedContinuation<Void, Never>?
     }
 
@@ -40,7 +40,7 @@ final class BulkInput: AsyncSequence, Sendable {
     private let path: String
     private let thread = DispatchQueue(label: "input")
     private let state = Mutex(State())
-    /// The descriptor and what was read of it; used by the thread only.
+    /// The descriptor and its buffered lines; used only on the thread.
     private let source = Mutex(Source())
 
     private struct Source {
@@ -59,7 +59,7 @@ final class BulkInput: AsyncSequence, Sendable {
     /// The error that ended the input before its end; `nil` if there was none.
     var failure: HexlistError? { state.withLock(\.failure) }
 
-    /// Opens the input. A named pipe opens only when somebody writes into it.
+    /// Opens the input. A named pipe blocks until it has a writer.
     /// - Throws: `HexlistError`
     func open() async throws {
         try await onThread { [self] in
@@ -69,9 +69,9 @@ final class BulkInput: AsyncSequence, Sendable {
             var status = stat()
             guard fstat(descriptor, &status) == 0 else { throw InputFile.unreadable(path) }
             switch status.st_mode & S_IFMT {
-            case S_IFDIR: throw HexlistError(.badRequest, "\(name) is a folder.", hint: "Name a file with one hex a line, as JSON.")
+            case S_IFDIR: throw HexlistError(.badRequest, "\(name) is a folder.", hint: "Give a file with one hex per line (JSON).")
             case S_IFREG:
-                // What was read of standard input before is not sent.
+                // Standard input may start in the middle of the file.
                 let left = Int64(status.st_size) - Int64(lseek(descriptor, 0, SEEK_CUR))
                 state.withLock { $0.position.size = Swift.max(0, left) }
             default: break
@@ -79,7 +79,7 @@ final class BulkInput: AsyncSequence, Sendable {
         }
     }
 
-    /// Ends the input: nothing more is handed out, and a caller that waits is released.
+    /// Ends the input and releases a waiting caller.
     func stop() {
         let waiting = state.withLock { state in
             state.isStopped = true
@@ -115,7 +115,7 @@ final class BulkInput: AsyncSequence, Sendable {
         }
     }
 
-    /// Runs `body` on the thread and waits for it, or until the input is stopped.
+    /// Runs `body` on the thread and waits for its end, or until the input is stopped.
     /// - Returns: `nil` if the input was stopped meanwhile.
     @discardableResult
     private func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result?) async throws -> Result? {
@@ -152,7 +152,7 @@ final class BulkInput: AsyncSequence, Sendable {
         state.withLock { $0.position.firstLine = firstLine }
     }
 
-    /// Reads the next whole lines.
+    /// Reads the next complete lines.
     private func read() throws -> ByteBuffer? {
         try source.withLock { source in
             while true {
@@ -177,9 +177,9 @@ final class BulkInput: AsyncSequence, Sendable {
 // MARK: Checks before sending
 
 extension BulkInput {
-    /// Reads the whole input and returns to its beginning. Input that cannot be read twice is kept in a file without a name.
-    /// - Parameter onRefused: called on another thread with each line that the daemon would refuse.
-    /// - Returns: the number of lines, without blank ones.
+    /// Validates the whole input and rewinds it. Input that cannot be rewound is spooled to an unlinked file.
+    /// - Parameter onRefused: called on another thread for each line that the daemon would refuse.
+    /// - Returns: the number of lines that are not blank.
     func check(allowsEmpty: Bool, onRefused: @escaping @Sendable (BulkRefusal) -> Void) async throws -> Int {
         let lines = try await onThread { [self] in
             try source.withLock { source in
@@ -233,7 +233,7 @@ extension BulkInput {
 
     private static func unspooled(_ error: SystemError) -> HexlistError {
         HexlistError(
-            .badRequest, "Standard input cannot be kept in \(TerminalText.clean(Environment.temporaryFolder)) (\(error)).",
-            hint: "Set TMPDIR to a folder with room for it, or give --strict a file.")
+            .badRequest, "Cannot buffer standard input in \(TerminalText.clean(Environment.temporaryFolder)) (\(error)).",
+            hint: "Set TMPDIR to a folder with enough space, or give a file.")
     }
 }

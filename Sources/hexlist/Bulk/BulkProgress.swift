@@ -1,8 +1,8 @@
 import HexlistAPI
 
-/// The line that shows the progress of a bulk send: how many, how fast, and the remaining time if it can be estimated.
+/// The progress line of a bulk send: count, rate, and estimated remaining time.
 struct BulkProgress {
-    /// The number of updates from which the rate is computed: about 10 s at two a second.
+    /// Number of updates for the rate: about 10 s at two updates per second.
     private static let samples = 20
 
     private let wait: SendWait
@@ -18,7 +18,7 @@ struct BulkProgress {
         if recent.count > Self.samples { recent.removeFirst() }
     }
 
-    /// The number of rows that have reached the state waited for.
+    /// The number of rows that have reached the awaited state.
     private var done: Int {
         switch wait {
         case .queued: summary.accepted
@@ -32,13 +32,13 @@ struct BulkProgress {
         return Double(max(0, last.done - first.done)) / (last.seconds - first.seconds)
     }
 
-    /// The estimated number of rows in all; `nil` if the input has not ended and its length is unknown.
+    /// The estimated total number of rows; `nil` if the length of the input is unknown.
     func total(_ position: BulkInput.Position) -> Int? {
         if summary.ended { return summary.accepted }
         guard let size = position.size ?? (position.isAtEnd ? position.bytes : nil), position.bytes > 0 else { return nil }
         let valid = summary.lines - summary.invalid
         guard valid > 0, summary.lines > 0 else { return nil }
-        // Lines are estimated from those handed out so far, and the same share of them is assumed valid.
+        // Extrapolates from the lines delivered so far, with the same share of valid ones.
         let lines = Double(position.lines) * Double(max(size, position.bytes)) / Double(position.bytes)
         let rowsPerLine = max(1, (Double(summary.accepted) / Double(valid)).rounded(.up))
         return Int(lines * Double(valid) / Double(summary.lines) * rowsPerLine)

@@ -5,25 +5,25 @@ import HexlistModel
 import Synchronization
 import UnixSignals
 
-/// `hexlist send --bulk`, from the first line read to the exit status.
+/// Runs `hexlist send --bulk`.
 struct BulkSendJob: Sendable {
-    /// The time that a send waits after Ctrl-C for the daemon to report what was sent.
-    private static let lastWord = Duration.seconds(2)
+    /// Time to wait after Ctrl-C for the final report of the daemon.
+    private static let finalReportTimeout = Duration.seconds(2)
 
     let send: HexlistClient.BulkSend
     let path: String
     let isStrict: Bool
     let json: Bool
 
-    private enum End: Sendable {
-        case summary
-        /// Stopped by the user; the outcome of what was accepted is known.
+    private enum FinishReason: Sendable {
+        case complete
+        /// Stopped by the user; the outcome of all accepted hexes is known.
         case stopped
+        /// Stopped by the user; the daemon sent no final report in time.
+        case unreported
         case failed(any Error)
-        /// The daemon reported nothing more after Ctrl-C.
-        case silence
         case refused(ExitStatus)
-        /// The task has ended, but not the send.
+        /// A helper task ended; the send continues.
         case none
     }
 
@@ -32,7 +32,7 @@ struct BulkSendJob: Sendable {
         let report = BulkReport(json: json, wait: send.wait, to: send.peers)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let (stops, stop) = AsyncStream.makeStream(of: Void.self)
-        let end = await withTaskGroup(of: End.self) { group in
+        let end = await withTaskGroup(of: FinishReason.self) { group in
             group.addTask { await transfer(client, input, report) }
             group.addTask {
                 var count = 0
@@ -47,8 +47,8 @@ struct BulkSendJob: Sendable {
             group.addTask {
                 for await _ in stops {
                     do {
-                        try await Task.sleep(for: Self.lastWord)
-                        return .silence
+                        try await Task.sleep(for: Self.finalReportTimeout)
+                        return .unreported
                     } catch {
                         return .none
                     }
@@ -68,23 +68,23 @@ struct BulkSendJob: Sendable {
         return try finish(end, input, report)
     }
 
-    private func finish(_ end: End, _ input: BulkInput, _ report: BulkReport) throws -> ExitStatus {
+    private func finish(_ end: FinishReason, _ input: BulkInput, _ report: BulkReport) throws -> ExitStatus {
         switch end {
         case .refused(let status): return status
         case .failed(let error):
             report.broke()
             throw error
         case .stopped: return try report.interrupted(isKnown: true, isWhole: input.position.isAtEnd)
-        case .silence, .none: return try report.interrupted(isKnown: false, isWhole: input.position.isAtEnd)
-        case .summary:
+        case .unreported, .none: return try report.interrupted(isKnown: false, isWhole: input.position.isAtEnd)
+        case .complete:
             let status = try report.end(hint: input.position.firstLine?.bulkHint)
             guard let failure = input.failure else { return status }
-            StandardError.complain(failure)
+            StandardError.report(failure)
             return .combined([status, .failed])
         }
     }
 
-    private func transfer(_ client: HexlistClient, _ input: BulkInput, _ report: BulkReport) async -> End {
+    private func transfer(_ client: HexlistClient, _ input: BulkInput, _ report: BulkReport) async -> FinishReason {
         do {
             try await input.open()
             if isStrict, let status = try await check(input, report) { return .refused(status) }
@@ -95,7 +95,7 @@ struct BulkSendJob: Sendable {
                 if case .progress(let progress) = line, progress.ended, input.isStopped { isStopped = true }
                 return !isStopped
             }
-            return isStopped ? .stopped : .summary
+            return isStopped ? .stopped : .complete
         } catch {
             return .failed(error)
         }
@@ -106,7 +106,7 @@ struct BulkSendJob: Sendable {
         let invalid = Mutex(0)
         let lines = try await input.check(allowsEmpty: send.allowsEmpty) { refusal in
             invalid.withLock { $0 += 1 }
-            report.tellRefused(refusal)
+            report.reportRefused(refusal)
         }
         let count = invalid.withLock { $0 }
         guard count > 0, !input.isStopped else { return nil }

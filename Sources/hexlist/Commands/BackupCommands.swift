@@ -8,21 +8,21 @@ import HexlistSystem
 
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Write the whole store and the identity into one file.",
+        commandName: "backup", abstract: "Write inbox, My Hexlist, outbox, peers and identity to one file.",
         discussion: """
-            The daemon makes it, as of one moment, and goes on receiving meanwhile. It contains this machine's private key: keep it where \
-            nobody else can read it. `hexlist restore` takes it.
+            The daemon makes a consistent snapshot and keeps running. It contains the private key of this machine: keep it where nobody \
+            else can read it. To restore: `hexlist restore`.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Replace a file that is there.")
+    @Flag(help: "Overwrite an existing file.")
     var force = false
 
-    @Argument(help: ArgumentHelp("The file to write; it gets mode 0600.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file to write, with mode 0600.", valueName: "file"))
     var file: String
 
-    private struct Done: Encodable, JSONEncodable {
+    private struct ResultJSON: Encodable, JSONEncodable {
         var file: String
         var bytes: Int64
     }
@@ -30,13 +30,13 @@ struct BackupCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         guard force || access(file, F_OK) != 0 else {
-            throw HexlistError(.badRequest, "\(file) is there already.", hint: "Name another file, or replace it with --force.")
+            throw HexlistError(.badRequest, "\(file) already exists.", hint: "Choose another name, or overwrite it with --force.")
         }
         let progress = ProgressLine()
-        let target = try NewFile(path: file)
+        let target = try AtomicFile(path: file)
         let bytes: Int64
         do {
-            bytes = try await progress.during("hexlistd copies its store …") {
+            bytes = try await progress.during("copying …") {
                 try await common.withClient { client in
                     var written: Int64 = 0
                     try await client.backup { piece, total in
@@ -53,9 +53,9 @@ struct BackupCommand: AsyncParsableCommand {
             throw error
         }
         if output.json {
-            try output.object(Done(file: file, bytes: bytes))
+            try output.object(ResultJSON(file: file, bytes: bytes))
         } else {
-            try output.wrapped("\(file), \(ByteCountText.of(bytes)), has the store and the identity of this machine.")
+            try output.wrapped("\(file), \(ByteCountText.of(bytes)), is a backup of this machine and its identity.")
             try output.wrapped("It contains the private key: keep it where nobody else can read it.")
         }
         try output.flush()
@@ -64,11 +64,11 @@ struct BackupCommand: AsyncParsableCommand {
 
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Put a backup back on a machine whose daemon is stopped.",
+        commandName: "restore", abstract: "Restore a backup on a machine whose daemon is stopped.",
         discussion: """
-            This machine then is the one the backup is of: its identity, inbox, My Hexlist, peers and outbox. What is here is not deleted \
-            but moved into a folder beside it. Two machines may not run one identity: where the other one goes on, run `hexlist id \
-            rotate` on one of the two.
+            This machine takes over the identity, inbox, My Hexlist, peers and outbox of the backup. Existing data is not deleted but \
+            moved to a folder next to it. Two machines cannot share an identity: if the other machine continues to run, run `hexlist id \
+            rotate` on one of them.
             """)
 
     @Option(name: .long, help: ArgumentHelp("The daemon's state folder.", valueName: "path"))
@@ -77,7 +77,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @Flag(help: "Do not ask.")
     var yes = false
 
-    @Argument(help: ArgumentHelp("What `hexlist backup` wrote.", valueName: "file"))
+    @Argument(help: ArgumentHelp("A file from `hexlist backup`.", valueName: "file"))
     var file: String
 
     func run() async throws {
@@ -86,17 +86,20 @@ struct RestoreCommand: AsyncParsableCommand {
         }
         guard let daemon = InstalledDaemon.path() else {
             throw HexlistError(
-                .internal, "hexlistd, which restores, is neither beside hexlist nor where the system has its programs.",
+                .internal, "Cannot find hexlistd, which restores backups.",
                 hint: "Run `hexlistd --restore FILE` where it is installed.")
         }
         if !yes {
             guard isatty(STDIN_FILENO) == 1 else {
-                throw HexlistError(.badRequest, "There is no terminal to ask on.", hint: "--yes restores without asking.")
+                throw HexlistError(
+                    .badRequest, "This replaces the data of this machine, and there is no terminal to confirm it.",
+                    hint: "To do it without a question: --yes.")
             }
             let folder = HexlistPaths(environment: Environment.variables, stateFolder: stateDir).stateFolder
-            StandardError.note("This machine becomes the one the backup is of. What is in \(folder) is moved aside.")
+            StandardError.note("This machine takes over the identity and data of the backup. \(folder) is moved aside.")
             StandardError.note(
-                "Two machines may not run one identity: if the other one still runs, stop it for good, or rotate one of the two.")
+                "Two machines cannot share an identity: if the other one still runs, stop it for good, or run `hexlist id rotate` on one of them."
+            )
             try Terminal.confirm("Restore \(file)? [y/N]")
         }
         let program = Program(daemon, ["--restore", file] + (stateDir.map { ["--state-dir", $0] } ?? []))
@@ -107,25 +110,25 @@ struct RestoreCommand: AsyncParsableCommand {
             throw HexlistError(.internal, "\(daemon) cannot be started (\(error.description)).")
         }
         guard end != .exited(0) else { return }
-        throw Ending(status: end == .exited(Int(ExitStatus.usage.rawValue)) ? .usage : .failed)
+        throw SilentExit(status: end == .exited(Int(ExitStatus.usage.rawValue)) ? .usage : .failed)
     }
 }
 
-/// A file that is whole under its name or not there, with mode 0600. It has no name until it is whole, so that whatever ends the process
-/// leaves nothing; on a file system without such files it has another name beside it.
-final class NewFile {
+/// Writes a file that appears under its name only when complete, with mode 0600. Until then it has no name (O_TMPFILE), so that a crash
+/// leaves nothing; on file systems without O_TMPFILE it has a temporary name.
+final class AtomicFile {
     private let path: String
     private let making: String
     private let descriptor: CInt
     private var isNamed: Bool
 
-    /// Linux's O_TMPFILE, which Glibc's module leaves out.
+    /// O_TMPFILE, which the Glibc module does not export.
     private static let unnamed = O_DIRECTORY | 0o20_000_000
 
     init(path: String) throws {
         self.path = path
         making = "\(path).\(getpid()).part"
-        // A file without a name can only be given one through /proc.
+        // Naming an unnamed file needs /proc.
         let canBeNamed = access("/proc/self/fd", X_OK) == 0
         let unnamed = canBeNamed ? open(HexlistPaths.folder(of: path), Self.unnamed | O_WRONLY | O_CLOEXEC, 0o600) : -1
         isNamed = unnamed < 0
@@ -142,7 +145,7 @@ final class NewFile {
     func finish() throws {
         guard fsync(descriptor) == 0 || errno == EINVAL else { throw Self.fault(path) }
         if !isNamed {
-            // A link takes no other file's place, as a rename does.
+            // linkat cannot replace an existing file; the rename below can.
             guard linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, making, AT_SYMLINK_FOLLOW) == 0 else { throw Self.fault(path) }
             isNamed = true
         }
@@ -153,6 +156,6 @@ final class NewFile {
 
     private static func fault(_ path: String, _ error: SystemError = .last) -> HexlistError {
         HexlistError(
-            .internal, "\(path) cannot be written (\(error)).", hint: "Is there such a folder, and room in it?")
+            .internal, "\(path) cannot be written (\(error)).", hint: "Check that the folder exists and the disk is not full.")
     }
 }

@@ -4,41 +4,41 @@ import HexlistClient
 import HexlistJSON
 import HexlistModel
 
-/// `hexlist browser`: what the extension in `Browser/` talks to.
+/// `hexlist browser`: the native messaging host of the extension in `Browser/`.
 struct BrowserCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "browser", abstract: "Connect the browser's extension with the daemon.",
+        commandName: "browser", abstract: "Connect the browser extension to the daemon.",
         discussion: """
             hexlist browser --install --chromium --firefox
 
-            The extension sends tabs, links and bookmarks, and shows what came. Browsers run this command for it, which they find by a \
-            file that --install writes for you; a package has it for everybody. Without the name of a browser, each that is there gets \
-            one. No other extension may use it.
+            The extension sends tabs, links and bookmarks, and shows what arrived. Browsers start this command for it; they find it by a \
+            file that --install writes for you. A package installs that file for everybody. Without the name of a browser, every \
+            installed browser gets one. Other extensions cannot use it.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Tell browsers of this program.")
+    @Flag(help: "Register this program with browsers.")
     var install = false
 
-    @Flag(help: "Take back what --install wrote.")
+    @Flag(help: "Undo --install.")
     var remove = false
 
     @Flag
     var browsers: [Browser] = []
 
-    /// The program of a manifest that Packaging/files puts into the folders of the system.
+    /// The program path for a manifest that Packaging/files installs system-wide.
     @Option(help: ArgumentHelp(valueName: "program", visibility: .hidden))
     var manifest: String?
 
-    /// The arguments by which a browser says which extension asks for the host.
+    /// Arguments of the browser that identify the extension.
     @Argument(help: ArgumentHelp(visibility: .hidden))
     var callers: [String] = []
 
     func validate() throws {
-        if install && remove { throw ValidationError("--install and --remove do not go together.") }
+        if install && remove { throw ValidationError("Give --install or --remove, not both.") }
         if !browsers.isEmpty, !install, !remove, manifest == nil {
-            throw ValidationError("--\(browsers[0].rawValue) goes with --install or --remove.")
+            throw ValidationError("--\(browsers[0].rawValue) needs --install or --remove.")
         }
         if install || remove, let word = callers.first { throw ValidationError("Unexpected argument '\(word)'") }
     }
@@ -55,8 +55,8 @@ struct BrowserCommand: AsyncParsableCommand {
             throw HexlistError(
                 callers.isEmpty ? .badRequest : .forbidden,
                 callers.isEmpty
-                    ? "A browser runs this command, for the extension." : "Only the extension of Hexlist may use this program.",
-                hint: "`hexlist browser --install` tells browsers of it.")
+                    ? "Only a browser runs this command, for its extension." : "Only the Hexlist extension may use this program.",
+                hint: "To register it with browsers: `hexlist browser --install`.")
         }
         try await common.withClient { try await BrowserHost($0).run() }
     }

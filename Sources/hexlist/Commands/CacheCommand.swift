@@ -5,17 +5,17 @@ import HexlistModel
 
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cache", abstract: "See, clear and keep the files that were fetched into the cache.",
+        commandName: "cache", abstract: "Manage the cache of fetched files.",
         discussion: """
-            `hexlist fetch HEX --cache` and `hexlist open` put files into the cache. It holds `files.cacheBytes` (1 GiB); the least recently \
-            used files go first, and what was not used for `files.cacheDays` (30). A file that is open stays. What is kept stays until its hex is \
-            deleted, and counts for nothing.
+            `hexlist fetch HEX --cache` and `hexlist open` put files into the cache. It holds up to `files.cacheBytes` (1 GiB): the \
+            least recently used files are removed first, as are files unused for `files.cacheDays` (30). Files open in a program stay. A \
+            kept file stays until its hex is deleted and does not count towards the limit.
             """,
         subcommands: [CacheListCommand.self, CacheClearCommand.self, CacheKeepCommand.self], defaultSubcommand: CacheListCommand.self)
 }
 
 struct CacheListCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the files in the cache, and those that are kept.")
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List cached and kept files.")
 
     @OptionGroup var common: CommonOptions
 
@@ -42,7 +42,7 @@ struct CacheListCommand: AsyncParsableCommand {
                 try output.flush()
             } while cursor != nil && left > 0
             if !output.json { StandardError.note(Self.sum(try await client.cacheSummary())) }
-            if cursor != nil { StandardError.note("There are more: --limit 0 lists all.") }
+            if cursor != nil { StandardError.note("There are more; list all with --limit 0.") }
         }
     }
 
@@ -54,13 +54,13 @@ struct CacheListCommand: AsyncParsableCommand {
         ]
     }
 
-    /// `3 files, 12 MiB of 1.0 GiB; 1 kept besides, 2.0 MiB`
+    /// `3 files, 12 MiB of 1.0 GiB; 1 kept, 2.0 MiB`
     static func sum(_ sum: CacheSummary) -> String {
         var text = "\(HumanText.count(sum.files, "file", "files")), \(ByteCountText.of(sum.bytes)) of \(ByteCountText.of(sum.most))"
-        if sum.coming > 0 { text += "; \(ByteCountText.of(sum.coming)) on the way" }
-        if sum.kept > 0 { text += "; \(sum.kept) kept besides, \(ByteCountText.of(sum.keptBytes))" }
+        if sum.coming > 0 { text += "; \(ByteCountText.of(sum.coming)) being downloaded" }
+        if sum.kept > 0 { text += "; \(sum.kept) kept, \(ByteCountText.of(sum.keptBytes))" }
         if let copies = sum.copies, let bytes = sum.copyBytes {
-            text += "; \(HumanText.count(copies, "copy", "copies")) of own files on offer, \(ByteCountText.of(bytes))"
+            text += "; \(HumanText.count(copies, "copy", "copies")) of your offered files, \(ByteCountText.of(bytes))"
         }
         return text
     }
@@ -68,11 +68,11 @@ struct CacheListCommand: AsyncParsableCommand {
 
 struct CacheClearCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Delete the files in the cache that nobody has open. What is kept stays.")
+        commandName: "clear", abstract: "Delete cached files that no program has open. Kept files stay.")
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only what was not used for so long, as 7d.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Only files unused for this long, such as 7d.", valueName: "duration"))
     var older: Seconds?
 
     func run() async throws {
@@ -87,7 +87,7 @@ struct CacheClearCommand: AsyncParsableCommand {
             try output.flush()
             if cleared.inUse > 0 {
                 StandardError.note(
-                    "\(HumanText.count(cleared.inUse, "file is", "files are")) open in a program, and \(cleared.inUse == 1 ? "stays" : "stay")."
+                    "\(HumanText.count(cleared.inUse, "file is", "files are")) still open in a program and not deleted."
                 )
             }
         }
@@ -96,15 +96,15 @@ struct CacheClearCommand: AsyncParsableCommand {
 
 struct CacheKeepCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keep", abstract: "Keep files of the cache until their hexes are deleted.")
+        commandName: "keep", abstract: "Keep cached files until their hexes are deleted.")
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("The name of a file, as `hexlist cache` prints it, or its path.", valueName: "file"), completion: .file())
+    @Argument(help: ArgumentHelp("The name or path of a file; `hexlist cache` lists them.", valueName: "file"), completion: .file())
     var files: [String] = []
 
     func validate() throws {
-        guard !files.isEmpty else { throw ValidationError("Name at least one file; `hexlist cache` lists them.") }
+        guard !files.isEmpty else { throw ValidationError("Which file? `hexlist cache` lists them.") }
     }
 
     func run() async throws {

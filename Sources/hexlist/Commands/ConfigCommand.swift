@@ -7,17 +7,17 @@ import HexlistSystem
 
 struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Show the configuration that counts and where each value comes from, or check a file.",
+        commandName: "config", abstract: "Show the configuration in effect, or check a file.",
         discussion: """
-            A value is a default, or it comes from the file, from a variable of hexlistd's environment or from its command line; the command \
-            line goes before the environment, and that before the file. What waits for a restart says what that will make of it.
+            The command line of hexlistd overrides its environment, which overrides the file, which overrides the defaults. For values \
+            that need a restart, the new value is shown too.
 
-            --check reads FILE as hexlistd would and needs no running daemon. Exit code 2 for a mistake in it.
+            --check reads FILE as hexlistd would and needs no running daemon. Exit code 2 if the file has an error.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Check this file, and change nothing.", valueName: "file"))
+    @Option(help: ArgumentHelp("Check this file without using it.", valueName: "file"))
     var check: String?
 
     func run() async throws {
@@ -39,9 +39,9 @@ struct ConfigCommand: AsyncParsableCommand {
         }
         try output.flush()
         guard !output.json else { return }
-        StandardError.note("The file is \(inForce.file).")
+        StandardError.note("File: \(inForce.file)")
         if let fault = inForce.fault {
-            StandardError.note("What it says now does not count: \(fault)")
+            StandardError.note("The file has an error, so the previous configuration stays: \(fault)")
             if let hint = inForce.hint { StandardError.note(hint) }
         }
     }
@@ -50,22 +50,23 @@ struct ConfigCommand: AsyncParsableCommand {
         guard let program = InstalledDaemon.path(), let answer = await Program(program, ["--check", "--config", file]).answer()
         else {
             throw HexlistError(
-                .internal, "hexlistd, which reads the file, is neither beside hexlist nor where the system has its programs.",
+                .internal, "Cannot find hexlistd, which checks the file.",
                 hint: "Run `hexlistd --check --config \(ShellText.quoted(TerminalText.clean(file, columns: 200)))` where it is installed.")
         }
         let lines = answer.text.split(separator: "\n").map(String.init)
-        let told = lines.map { $0.hasPrefix("hexlistd: ") ? String($0.dropFirst("hexlistd: ".count)) : $0 }
+        let messages = lines.map { $0.hasPrefix("hexlistd: ") ? String($0.dropFirst("hexlistd: ".count)) : $0 }
         if output.json {
-            try output.object(Checked(file: file, ok: answer.status == 0, message: told.joined(separator: " ")))
+            try output.object(Checked(file: file, ok: answer.status == 0, message: messages.joined(separator: " ")))
         } else if answer.status == 0 {
-            for line in told { try output.line(line) }
+            for line in messages { try output.line(line) }
         }
         try output.flush()
         guard answer.status != 0 else { return }
         if !output.json {
-            StandardError.complain(HexlistError(.configuration, told.first ?? "It cannot be used.", hint: told.dropFirst().first))
+            StandardError.report(
+                HexlistError(.configuration, messages.first ?? "The file cannot be used.", hint: messages.dropFirst().first))
         }
-        throw Ending(status: answer.status == Int(ExitStatus.usage.rawValue) ? .usage : .failed)
+        throw SilentExit(status: answer.status == Int(ExitStatus.usage.rawValue) ? .usage : .failed)
     }
 
     private struct Checked: Encodable, JSONEncodable {
@@ -76,7 +77,7 @@ struct ConfigCommand: AsyncParsableCommand {
 }
 
 enum SettingText {
-    /// The source of the value, and what a restart will change about it.
+    /// The source of a value, and its new value after a restart.
     static func source(_ item: SettingJSON) -> String {
         let source =
             switch item.source {

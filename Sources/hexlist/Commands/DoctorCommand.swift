@@ -6,28 +6,28 @@ import HexlistModel
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Check each step from this machine to its peers, and say what to do.",
+        commandName: "doctor", abstract: "Check every step from this machine to its peers, and suggest fixes.",
         discussion: """
-            Looks at the daemon, its store and identity, D-Bus, avahi-daemon, interfaces, multicast, the port and the firewall; with a PEER at \
-            that peer's announcement, addresses, TCP, TLS, Hello, trust, and whether a long frame gets through. Each step is ok, a warning or \
-            failed. Exit code 0 when none failed, else 1; 5 when the daemon is not running, 6 when there is no such peer.
+            Checks the daemon, its store and identity, D-Bus, avahi-daemon, network interfaces, multicast, port and firewall; with a \
+            PEER also the announcement, addresses, TCP, TLS, handshake and trust of that peer, and whether large frames get through. \
+            Each step is ok, a warning or failed. Exit codes: 0 none failed, 1 some failed, 5 daemon not running, 6 no such peer.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Look at this peer too.", valueName: "peer"), completion: .peers)
+    @Option(help: ArgumentHelp("Check this peer too.", valueName: "peer"), completion: .peers)
     var peer: String?
 
-    @Argument(help: ArgumentHelp("The same, shorter.", valueName: "peer"), completion: .peers)
+    @Argument(help: ArgumentHelp("The same as --peer.", valueName: "peer"), completion: .peers)
     var named: String?
 
     func validate() throws {
-        if peer != nil, named != nil { throw ValidationError("Name one peer: `hexlist doctor PEER`.") }
+        if peer != nil, named != nil { throw ValidationError("Give one peer: `hexlist doctor PEER`.") }
     }
 
     func run() async throws {
         let output = common.output
-        let asked = await askDaemon()
+        let asked = await daemonReport()
         let bus = "DBUS_SYSTEM_BUS_ADDRESS"
         let report = await LocalDoctor(variables: Environment.value(bus).map { [bus: $0] } ?? [:]).report(
             daemon: asked.daemon, steps: asked.steps, port: asked.port, usesMulticast: asked.usesMulticast)
@@ -39,19 +39,19 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         try output.flush()
         let status = DoctorText.status(report)
-        if status != .done { throw Ending(status: status) }
+        if status != .done { throw SilentExit(status: status) }
     }
 
-    private struct Asked {
+    private struct DaemonReport {
         var daemon: DoctorStep
         var port: Int?
         var usesMulticast = true
         var steps: [DoctorStep] = []
     }
 
-    /// Asks the daemon for its report, or for the reason why there is none. Under `sudo`, where root has no daemon, it asks that of the
-    /// user who ran it: root is only needed to read the firewall's rules.
-    private func askDaemon() async -> Asked {
+    /// Fetches the report of the daemon, or the error. Under `sudo` it contacts the daemon of the invoking user: root is only needed to
+    /// read the firewall rules.
+    private func daemonReport() async -> DaemonReport {
         let own = await ask { try await common.withClient($0) }
         guard own.daemon.code == HexlistError.Code.daemonUnreachable.rawValue, let invoker = Invoker.ofSudo() else { return own }
         return await ask(of: " to \(invoker.name)") { body in
@@ -59,24 +59,25 @@ struct DoctorCommand: AsyncParsableCommand {
         }
     }
 
-    private func ask(of user: String = "", _ withClient: ((HexlistClient) async throws -> Void) async throws -> Void) async -> Asked {
-        var asked = Asked(daemon: DoctorStep("daemon", .ok, ""))
+    private func ask(of user: String = "", _ withClient: ((HexlistClient) async throws -> Void) async throws -> Void) async -> DaemonReport
+    {
+        var report = DaemonReport(daemon: DoctorStep("daemon", .ok, ""))
         do {
             try await withClient { client in
                 let status = try await client.status()
-                asked.port = status.port
-                asked.usesMulticast = status.avahi.state.known != .off
-                asked.daemon.message =
+                report.port = status.port
+                report.usesMulticast = status.avahi.state.known != .off
+                report.daemon.message =
                     "hexlistd \(status.version) answers\(user), pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))."
-                asked.steps = try await client.doctor(peer: peer ?? named).steps
+                report.steps = try await client.doctor(peer: peer ?? named).steps
             }
         } catch let error as HexlistError {
-            asked.daemon = DoctorStep(
+            report.daemon = DoctorStep(
                 "daemon", .failed, error.message, advice: error.hint.map { [$0] } ?? [], code: error.code.rawValue)
         } catch {
-            asked.daemon = DoctorStep("daemon", .failed, "hexlistd cannot be asked: \(error)", code: HexlistError.Code.internal.rawValue)
+            report.daemon = DoctorStep("daemon", .failed, "hexlistd did not answer: \(error)", code: HexlistError.Code.internal.rawValue)
         }
-        return asked
+        return report
     }
 
     private func show(_ step: DoctorStep, _ output: Output) throws {
@@ -98,23 +99,23 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-/// What a report comes to.
+/// Layout and summary of a report.
 enum DoctorText {
-    /// The places of a step's texts: behind its name, below it on a terminal that is too narrow for that, in a pipe on one line.
+    /// Places the texts of a step: after its name, below it on a narrow terminal, or on one line in a pipe.
     struct Layout {
-        /// The columns of state and name.
+        /// Columns of state and name.
         private static let head = 24
-        /// The columns a message needs beside them.
-        private static let least = 32
+        /// Minimum columns for the message next to them.
+        private static let messageMinimum = 32
 
         /// `nil` for a pipe.
         private let width: Int?
 
         init(_ width: Int?) { self.width = width.map { max(20, $0) } }
 
-        private var isNarrow: Bool { width.map { $0 < Self.head + Self.least } ?? false }
+        private var isNarrow: Bool { width.map { $0 < Self.head + Self.messageMinimum } ?? false }
 
-        /// The rest of the line that begins with the state, and the lines below it.
+        /// The rest of the line after the state, and the lines below it.
         func message(_ step: DoctorStep) -> [String] {
             let text = TerminalText.clean(step.message, columns: 600)
             guard let width else { return ["  \(step.step.padding(to: 13))  \(text)"] }
@@ -124,7 +125,7 @@ enum DoctorText {
             return ["  \(step.step.padding(to: 13))  \(lines[0])"] + lines.dropFirst().map { indent + $0 }
         }
 
-        /// The arrow, the text behind it, and the lines below it.
+        /// The arrow, the text after it, and the lines below it.
         func advice(_ line: String) -> [String] {
             let text = TerminalText.clean(line, columns: 300)
             let arrow = String(repeating: " ", count: isNarrow ? 2 : 9) + "→ "
@@ -137,11 +138,11 @@ enum DoctorText {
     static func summary(_ report: DoctorReport) -> String {
         let failed = report.steps.count { $0.state == .failed }
         let warnings = report.steps.count { $0.state == .warning }
-        guard failed + warnings > 0 else { return "All is well." }
+        guard failed + warnings > 0 else { return "Everything is fine." }
         var parts: [String] = []
         if failed > 0 { parts.append("\(failed) failed") }
         if warnings > 0 { parts.append(HumanText.count(warnings, "warning", "warnings")) }
-        return parts.joined(separator: ", ") + ". What to do stands below each."
+        return parts.joined(separator: ", ") + ". See → for what to do."
     }
 
     static func status(_ report: DoctorReport) -> ExitStatus {

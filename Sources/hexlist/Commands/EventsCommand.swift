@@ -6,10 +6,10 @@ import HexlistModel
 
 struct EventsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "events", abstract: "Show what happened: the newest events, or those to come.",
+        commandName: "events", abstract: "Show recent events, or follow new ones.",
         discussion: """
-            Numbers have no gaps: a reader that remembers the last one it handled goes on with --since and misses nothing. Names are those \
-            of now.
+            Event numbers have no gaps: a reader that remembers the last number it handled continues with --since and misses nothing. \
+            Names are current names.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -17,26 +17,29 @@ struct EventsCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("All events after this number.", valueName: "n"))
     var since: Int64?
 
-    @Flag(help: "Go on with events as they happen: from now on, or after --since.")
+    @Flag(help: "Follow new events, or all after --since.")
     var follow = false
 
     @Option(
         name: .long,
-        help: ArgumentHelp("Only these: `hex.held`, or `hex` for all whose name begins so; may be repeated.", valueName: "event"))
+        help: ArgumentHelp(
+            "Only this type, such as `hex.held`, or `hex` for all types that begin with it; may be repeated.", valueName: "event"))
     var type: [String] = []
 
-    @Option(help: ArgumentHelp("How many of the newest (20; with --follow none), or after --since (all); 0 lists all.", valueName: "n"))
+    @Option(
+        help: ArgumentHelp(
+            "Maximum number: of the newest events (20; with --follow 0), or of those after --since (all). 0 lists all.", valueName: "n"))
     var limit: Int?
 
     func validate() throws {
-        if let since, since < 0 { throw ValidationError("--since takes a number from 0 up.") }
+        if let since, since < 0 { throw ValidationError("--since needs a number of at least 0.") }
         if let limit, !(0...Int(LocalAPI.lastEvents)).contains(limit) {
-            throw ValidationError("--limit takes a number up to \(LocalAPI.lastEvents).")
+            throw ValidationError("--limit needs a number up to \(LocalAPI.lastEvents).")
         }
-        if follow, since != nil, limit != nil { throw ValidationError("--limit goes with --since or --follow, not with both.") }
+        if follow, since != nil, limit != nil { throw ValidationError("--limit works with --since or with --follow, not with both.") }
     }
 
-    /// - Parameter newest: the number of newest events if no other start is given.
+    /// - Parameter newest: the number of newest events if no start is given.
     private func start(newest: Int) -> HexlistClient.EventStart {
         if let since { return .after(since) }
         return limit == 0 ? .oldest : .last(limit ?? newest)
@@ -75,8 +78,8 @@ struct EventsCommand: AsyncParsableCommand {
         }
         try output.flush()
         if output.json { return }
-        if listed == 0 { StandardError.note(type.isEmpty && since == nil ? "Nothing has happened yet." : "No such event is kept.") }
-        if since == nil, limit == nil, listed == newest { StandardError.note("These are the last \(newest): --limit 0 lists all.") }
+        if listed == 0 { StandardError.note(type.isEmpty && since == nil ? "No events yet." : "No such events.") }
+        if since == nil, limit == nil, listed == newest { StandardError.note("These are the last \(newest); list all with --limit 0.") }
     }
 
     private func show(_ event: EventJSON, _ output: Output) throws {
@@ -84,7 +87,7 @@ struct EventsCommand: AsyncParsableCommand {
     }
 }
 
-/// Events in words.
+/// Formats events.
 enum EventText {
     /// `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  “To read”`
     static func line(_ event: EventJSON) -> String {
@@ -97,13 +100,13 @@ enum EventText {
         return parts.joined(separator: "  ")
     }
 
-    /// Text of a peer on one line, in quotation marks that it cannot close, so that it does not look like another part of the event.
+    /// Text of a peer on one line, in quotation marks that it cannot close, so that it cannot imitate other parts of the event.
     private static func quoted(_ text: String) -> String {
         let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         return "“\(words.replacing("“", with: "'").replacing("”", with: "'"))”"
     }
 
-    /// A word unchanged, anything else as JSON, so that text of a peer does not look like further members.
+    /// A plain word unchanged, anything else as JSON, so that text of a peer cannot imitate members.
     private static func value(_ json: JSONValue) -> String {
         guard let text = json.string, !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-_.".utf8.contains($0) }) else {
             return json.text

@@ -7,7 +7,7 @@ import UnixSignals
 
 struct FetchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fetch", abstract: "Fetch the files that the links of a hex point to, or a file or folder of a service.",
+        commandName: "fetch", abstract: "Download the files of a hex, or a file or folder of a service.",
         discussion: """
             hexlist fetch 7 --to ~/Downloads
 
@@ -15,56 +15,53 @@ struct FetchCommand: AsyncParsableCommand {
 
             hexlist fetch dropbox:Photos/a.jpg
 
-            Without numbers all of a hex is fetched, the files of the hex itself into the folder that you name (also where a folder was sent \
-            alone), and each hex inside it into a folder of its name. A folder of a service becomes a \
-            folder of its name with all that is in it. What is there already, with the same name, size and time, is not fetched \
-            again. Nothing is overwritten: what is \
-            there keeps its name, and the new file gets a number. Each file is checked against its digest before it has its name; until \
-            then it is a hidden `.part` file.
+            Without numbers it downloads all files of the hex to the folder, and those of hexes inside it to subfolders. A folder of a \
+            service becomes a folder of the same name with everything inside. A file that is there with the same name, size and time is \
+            not downloaded again. Nothing is overwritten: if the name is taken, the new file gets a number. Until a file is complete and \
+            its checksum verified, it is a hidden `.part` file.
 
-            What is in the cache already is not fetched again, wherever it is to go.
+            Files in the cache are not downloaded again.
 
-            The peer of PEER:PATH is waited for as long as --timeout says where it is away. Nothing is known of the path before it is back, so \
-            nothing waits in the daemon: give the command again then.
+            If the peer of PEER:PATH is offline, the command waits up to --timeout. What the path contains is only known when the peer \
+            is back, so nothing is queued: run the command again then.
 
-            What is interrupted goes on by itself, also after a restart, and what waits for a peer goes on when it is back. Ctrl-C ends \
-            only the waiting.
+            Interrupted downloads resume, also after a restart and when a peer comes back. Ctrl-C only stops waiting.
 
-            Exit code 0: everything is here. 1: something failed. 3: something waits; the daemon goes on.
+            Exit codes: 0 everything downloaded. 1 something failed. 3 something waits; the daemon continues.
             """)
 
     @OptionGroup var common: CommonOptions
 
     @Option(
-        help: ArgumentHelp("The folder the files go to; the current one where you do not say.", valueName: "folder"), completion: .directory
+        help: ArgumentHelp("The target folder; by default the current one.", valueName: "folder"), completion: .directory
     )
     var to: String?
 
-    @Flag(help: "Put the files into the cache, from where `hexlist open` opens them; they go when room is needed, or after 30 days.")
+    @Flag(help: "Download to the cache, for `hexlist open`; removed when space is needed or after 30 days.")
     var cache = false
 
-    @Flag(help: "Keep the files where Hexlist keeps its own, until the hex is deleted.")
+    @Flag(help: "Keep the files inside Hexlist until the hex is deleted.")
     var keep = false
 
-    @Flag(help: "Start again at once what failed repeatedly.")
+    @Flag(help: "Retry at once what failed repeatedly.")
     var force = false
 
-    @Option(help: ArgumentHelp("How long to wait at most for a peer that is away, or for room on the disk.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Maximum wait for a peer that is offline, or for disk space.", valueName: "duration"))
     var timeout = Seconds(10)
 
     @Argument(
-        help: ArgumentHelp("The local id that `hexlist inbox` prints; or SERVICE:PATH, of `hexlist files`.", valueName: "hex"))
+        help: ArgumentHelp("A number from `hexlist inbox`, or SERVICE:PATH (see `hexlist files`).", valueName: "hex"))
     var source: FetchArgument
 
-    @Argument(help: ArgumentHelp("Which of its links, as `hexlist show` counts them.", valueName: "n"))
+    @Argument(help: ArgumentHelp("Numbers of links in `hexlist show`.", valueName: "n"))
     var numbers: [Int] = []
 
     func validate() throws {
         let named = [(to != nil, "--to"), (cache, "--cache"), (keep, "--keep")].filter(\.0).map(\.1)
-        if named.count > 1 { throw ValidationError("\(named[0]) and \(named[1]) do not go together: each says where the files go.") }
+        if named.count > 1 { throw ValidationError("Give \(named[0]) or \(named[1]), not both.") }
         guard case .file = source else { return }
-        guard numbers.isEmpty else { throw ValidationError("Numbers name links of a hex, and SERVICE:PATH is none.") }
-        if cache || keep { throw ValidationError("What is fetched of a service goes into a folder: --to names it.") }
+        guard numbers.isEmpty else { throw ValidationError("Link numbers only work with a hex, not with SERVICE:PATH.") }
+        if cache || keep { throw ValidationError("Files of a service go to a folder: use --to.") }
     }
 
     func run() async throws {
@@ -85,28 +82,30 @@ struct FetchCommand: AsyncParsableCommand {
         try await common.withClient { client in
             let start = try await begin(request, client)
             if start.present > 0 {
-                StandardError.note("\(HumanText.count(start.present, "file is", "files are")) there already, with the same size and time.")
+                StandardError.note("\(HumanText.count(start.present, "file", "files")) already here, with the same size and time.")
             }
             if start.leftOut > 0 {
                 StandardError.note(
-                    "\(HumanText.count(start.leftOut, "entry", "entries")) left out: neither a file nor a folder, a folder that is gone or may not be read there, a document without a size, or a name that cannot be used."
+                    "Skipped \(HumanText.count(start.leftOut, "entry", "entries")) (special files, unreadable folders, documents without a size, or unusable names)."
                 )
             }
             if start.passedOver > 0 {
                 StandardError.note(
-                    "\(HumanText.count(start.passedOver, "link leads", "links lead")) to no file of a peer; `hexlist open` opens links.")
+                    "\(HumanText.count(start.passedOver, "link is", "links are")) not a file; to open links: `hexlist open`.")
             }
             if start.first == nil, start.known == 0 {
-                // A folder without a file.
-                if start.present == 0, start.leftOut == 0 { StandardError.note("There was no file to fetch.") }
+                // An empty folder.
+                if start.present == 0, start.leftOut == 0 { StandardError.note("There are no files.") }
                 return
             }
-            if start.known > 0 { StandardError.note("\(HumanText.count(start.known, "file is", "files are")) on the way there already.") }
-            guard let first = start.first, let last = start.last else { throw Ending(status: .pending) }
-            let (summary, isPatienceOver) = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
-            try await tell(first...last, into: folder, isPatienceOver: isPatienceOver, client)
-            if summary.failed + summary.cancelled > 0 { throw Ending(status: .failed) }
-            if summary.running + summary.soon + summary.waiting > 0 { throw Ending(status: .pending) }
+            if start.known > 0 {
+                StandardError.note("\(HumanText.count(start.known, "file is", "files are")) already being downloaded there.")
+            }
+            guard let first = start.first, let last = start.last else { throw SilentExit(status: .pending) }
+            let (summary, hasTimedOut) = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
+            try await report(first...last, into: folder, hasTimedOut: hasTimedOut, client)
+            if summary.failed + summary.cancelled > 0 { throw SilentExit(status: .failed) }
+            if summary.running + summary.soon + summary.waiting > 0 { throw SilentExit(status: .pending) }
         }
     }
 
@@ -115,29 +114,29 @@ struct FetchCommand: AsyncParsableCommand {
         guard let to else { return try FileArgument.absolute(".") }
         guard access(to, F_OK) == 0 || errno != ENOENT else {
             let shown = TerminalText.clean(to, columns: 200)
-            throw HexlistError(.badRequest, "There is no folder \(shown).", hint: "`mkdir -p \(ShellText.quoted(shown))` makes it.")
+            throw HexlistError(.badRequest, "There is no folder \(shown).", hint: "To create it: `mkdir -p \(ShellText.quoted(shown))`.")
         }
         return try FileArgument.absolute(to)
     }
 
-    /// - Throws: `Ending` with `pending` for a peer that is away.
+    /// - Throws: `SilentExit` with `pending` for an offline peer.
     private func begin(_ request: TransferRequest, _ client: HexlistClient) async throws -> TransferStart {
         let whose = request.service.map { TerminalText.clean($0, columns: 40) }
         do {
-            return try await ProgressLine().during(whose.map { "looking what \($0) has …" } ?? "looking what there is …") {
+            return try await ProgressLine().during(whose.map { "asking \($0) …" } ?? "looking for files …") {
                 try await client.fetch(request)
             }
         } catch let error as HexlistError where error.code == .gone {
             guard let service = request.service, let peer = try? await client.peer(service), peer.state != .verified else { throw error }
-            StandardError.note("\(error.message) Nothing is known of the path until it is back, so nothing waits.")
-            StandardError.note("Give the command again then, or with a longer --timeout.")
-            throw Ending(status: .pending)
+            StandardError.note("\(error.message) The content of the path is unknown until then, so nothing was queued.")
+            StandardError.note("Run the command again then, or with a longer --timeout.")
+            throw SilentExit(status: .pending)
         }
     }
 
-    /// Prints what became of each file.
-    /// - Parameter isPatienceOver: whether nothing came for as long as `--timeout` says.
-    private func tell(_ ids: ClosedRange<Int64>, into folder: String?, isPatienceOver: Bool, _ client: HexlistClient) async throws {
+    /// Prints the outcome of each file.
+    /// - Parameter hasTimedOut: whether no data arrived for the duration of `--timeout`.
+    private func report(_ ids: ClosedRange<Int64>, into folder: String?, hasTimedOut: Bool, _ client: HexlistClient) async throws {
         let output = common.output
         var pages: [TransferView] = []
         var cursor: String? = String(ids.upperBound + 1)
@@ -154,35 +153,35 @@ struct FetchCommand: AsyncParsableCommand {
         let done = rows.filter { $0.state.known == .done }
         let rest = rows.filter { $0.state.known != .done }
         var table = Table()
-        for row in (done.count > Self.listed ? [] : done) + rest { table.add(TransferText.cells(row, hasID: row.state.known != .done)) }
+        for row in (done.count > Self.listLimit ? [] : done) + rest { table.add(TransferText.cells(row, hasID: row.state.known != .done)) }
         if !table.isEmpty { try output.table(table) }
-        if done.count > Self.listed {
+        if done.count > Self.listLimit {
             let bytes = done.reduce(0) { $0 + $1.bytes }
             try output.line("\(done.count) files, \(ByteCountText.of(bytes)), in \(folder ?? done.first?.folder ?? "")")
         }
         try output.flush()
         if rest.contains(where: { $0.state.known == .failed && $0.hex != nil && $0.reason == "changed" }) {
             StandardError.note(
-                "What changed or is gone can be had only if it is sent again; `hexlist send --copy` offers what cannot change.")
+                "Changed or deleted files must be sent again; `hexlist send --copy` prevents this.")
         }
         let waiting = rest.filter { ![.failed, .cancelled].contains($0.state.known) }
         guard let one = waiting.first else { return }
-        if isPatienceOver, one.state.known == .running {
+        if hasTimedOut, one.state.known == .running {
             let from = one.service ?? one.label.shown(.named)
-            StandardError.note("Nothing came for \(HumanText.span(seconds: Int(timeout.value.rounded(.up)))): \(from) may be away.")
+            StandardError.note("No data for \(HumanText.span(seconds: Int(timeout.value.rounded(.up)))): \(from) may be offline.")
         }
         StandardError.note(
             waiting.count == 1
-                ? "Transfer \(one.id) goes on by itself; `hexlist transfers cancel \(one.id)` gives it up."
-                : "\(waiting.count) transfers go on by themselves; `hexlist transfers` lists them, `hexlist transfers cancel ID…` gives them up."
+                ? "It continues in the background. To cancel: `hexlist transfers cancel \(one.id)`."
+                : "\(waiting.count) downloads continue in the background; `hexlist transfers` lists them. To cancel: `hexlist transfers cancel ID…`."
         )
     }
 
-    /// The most files that are named one by one once they are here.
-    private static let listed = 20
+    /// Maximum number of downloaded files listed individually.
+    private static let listLimit = 20
 }
 
-/// The goal of a fetch: a hex, or something of a service.
+/// The source of a fetch: a hex, or a file or folder of a service.
 enum FetchArgument: ExpressibleByArgument {
     case hex(HexID)
     case file(ServiceArgument)
@@ -200,77 +199,77 @@ enum FetchArgument: ExpressibleByArgument {
     static var defaultCompletionKind: CompletionKind { .fetchable }
 }
 
-/// The wait of one `fetch`: until all files are here, or cannot be for now.
+/// Waits for the transfers of one `fetch`, until all are complete or blocked.
 struct FetchWaiting {
     let ids: ClosedRange<Int64>
     /// Seconds.
     let timeout: Double
 
-    private enum Word: Sendable {
-        case stands(TransferSummary)
+    private enum Event: Sendable {
+        case progress(TransferSummary)
         case interrupted
-        /// The `timeout` is over of which this is the number.
-        case patienceOver(Int)
+        /// The timer with this number fired.
+        case timeout(Int)
     }
 
-    /// - Returns: how the transfers stand, and whether nothing came for as long as the timeout.
-    func wait(_ client: HexlistClient) async throws -> (TransferSummary, isPatienceOver: Bool) {
+    /// - Returns: the last summary, and whether no data arrived for the duration of the timeout.
+    func wait(_ client: HexlistClient) async throws -> (TransferSummary, hasTimedOut: Bool) {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let (words, word) = AsyncStream.makeStream(of: Word.self, bufferingPolicy: .bufferingNewest(16))
+        let (events, incoming) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(16))
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                defer { word.finish() }
+                defer { incoming.finish() }
                 try await client.watchTransfers(ids) { summary in
-                    word.yield(.stands(summary))
+                    incoming.yield(.progress(summary))
                     return true
                 }
             }
             group.addTask {
-                for await _ in signals { word.yield(.interrupted) }
+                for await _ in signals { incoming.yield(.interrupted) }
             }
             defer { group.cancelAll() }
-            return try await look(words) { number in
+            return try await follow(events) { number in
                 group.addTask { [timeout] in
                     try await Task.sleep(for: .seconds(timeout))
-                    word.yield(.patienceOver(number))
+                    incoming.yield(.timeout(number))
                 }
             }
         }
     }
 
-    /// - Parameter beginPatience: begins a `timeout` of a number.
-    private func look(_ words: AsyncStream<Word>, beginPatience: (Int) -> Void) async throws -> (TransferSummary, isPatienceOver: Bool) {
+    /// - Parameter startTimer: starts the timeout with a number.
+    private func follow(_ events: AsyncStream<Event>, startTimer: (Int) -> Void) async throws -> (TransferSummary, hasTimedOut: Bool) {
         let line = ProgressLine()
         defer { line.end() }
         var last = TransferSummary()
         var begun: (at: ContinuousClock.Instant, bytes: Int64)?
         let start = ContinuousClock.now
-        // One after the other; progress ends one, whose end then counts for nothing.
-        var (patience, isWaiting) = (0, false)
-        for await next in words {
-            switch next {
+        // One timer at a time; progress makes the running one obsolete.
+        var (timer, isWaiting) = (0, false)
+        for await event in events {
+            switch event {
             case .interrupted: return (last, false)
-            case .patienceOver(let number): if isWaiting, number == patience { return (last, true) }
-            case .stands(let summary):
+            case .timeout(let number): if isWaiting, number == timer { return (last, true) }
+            case .progress(let summary):
                 let hasProgressed = summary.bytes != last.bytes || summary.done != last.done
                 last = summary
                 if begun == nil, summary.running > 0 { begun = (.now, summary.bytes) }
                 if summary.isQuiet {
                     guard summary.waiting > 0 else { return (summary, false) }
                     if !isWaiting {
-                        (patience, isWaiting) = (patience + 1, true)
-                        beginPatience(patience)
+                        (timer, isWaiting) = (timer + 1, true)
+                        startTimer(timer)
                     }
                 }
                 if hasProgressed { isWaiting = false }
                 if ContinuousClock.now - start > .seconds(1) { line.update(Self.line(summary, since: begun, columns: line.columns)) }
             }
         }
-        throw HexlistError(.daemonUnreachable, "hexlistd closed the connection.", hint: "What is not here yet goes on when it runs again.")
+        throw HexlistError(.daemonUnreachable, "hexlistd closed the connection.", hint: "Downloads resume when it runs again.")
     }
 
     /// `3 of 12 files, 45 MiB of 120 MiB, 11 MiB/s, 7 s left`
-    /// - Parameter columns: of the terminal; on a narrow one the rate is left out, then the bytes that are here.
+    /// - Parameter columns: the width of the terminal; a narrow one drops the rate, then the received bytes.
     static func line(_ summary: TransferSummary, since begun: (at: ContinuousClock.Instant, bytes: Int64)?, columns: Int = 80) -> String {
         let all = summary.done + summary.failed + summary.cancelled + summary.running + summary.soon + summary.waiting
         var parts = ["\(ByteCountText.of(summary.bytes)) of \(ByteCountText.of(summary.size))"]
@@ -281,7 +280,7 @@ struct FetchWaiting {
             let rate = Double(summary.bytes - begun.bytes) / max(seconds, 0.001)
             if seconds > 0.5, rate > 1 {
                 parts.append("\(ByteCountText.of(Int64(rate)))/s")
-                // A size is what a peer announced.
+                // The size is announced by the peer and may be huge.
                 let left = min(Double(summary.size) - Double(summary.bytes), 1e15) / rate
                 parts.append("\(HumanText.span(seconds: Int(max(0, left)) + 1)) left")
             }

@@ -5,8 +5,10 @@ import HexlistModel
 
 struct ServicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "services", abstract: "List what has files to look at: own shares, peers', and whether each can be used now.",
-        discussion: "The names stand before the colon in `hexlist files bob:talks`; `shares` is what this machine shares itself.")
+        commandName: "services", abstract: "List services with files: your shares, peers and clouds, and whether each is available.",
+        discussion: """
+            The names are for the part before the colon, such as `hexlist files bob:talks`; `shares` are the shares of this machine.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -28,25 +30,25 @@ struct ServicesCommand: AsyncParsableCommand {
 
 struct FilesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "files", abstract: "List the files of a service, such as the folders that a peer shares.",
+        commandName: "files", abstract: "List the files of a service, such as the folders a peer shares.",
         discussion: """
             hexlist files bob:
 
             hexlist files bob:talks/2026 --sort time
 
-            Before the colon stands a peer, or another of `hexlist services`; behind it a path. Without a path it lists what the peer \
-            shares, without anything the services. Folders end with a slash.
+            Before the colon stands a peer or another service of `hexlist services`, after it a path. Without a path it lists the shares \
+            of the peer, without an argument the services. Folders end with a slash.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("name, size (the largest first) or time (the newest first).", valueName: "order"))
+    @Option(help: ArgumentHelp("name, size (largest first) or time (newest first).", valueName: "order"))
     var sort = OrderArgument.name
 
-    @Flag(help: "List all of it; otherwise on a terminal the first 50 entries.")
+    @Flag(help: "List everything; by default a terminal shows 50 entries.")
     var all = false
 
-    @Flag(help: "Ask again at once for what failed repeatedly within the last 3 minutes.")
+    @Flag(help: "Retry at once after repeated failures within the last 3 minutes.")
     var force = false
 
     @Argument(help: ArgumentHelp("SERVICE: or SERVICE:PATH", valueName: "service"))
@@ -55,7 +57,7 @@ struct FilesCommand: AsyncParsableCommand {
     func run() async throws {
         guard let place else { return try await ServicesCommand.list(common) }
         let output = common.output
-        var left = all || output.json || !output.terminal.isInteractive ? Int.max : Self.shown
+        var left = all || output.json || !output.terminal.isInteractive ? Int.max : Self.defaultLimit
         try await common.withClient { client in
             var (cursor, listed, leftOut, emptyPages): (String?, Int, Int, Int) = (nil, 0, 0, 0)
             repeat {
@@ -64,8 +66,8 @@ struct FilesCommand: AsyncParsableCommand {
                 cursor = page.next
                 leftOut = page.leftOut
                 if page.items.isEmpty, cursor != nil { emptyPages += 1 }
-                guard emptyPages <= Self.mostEmptyPages else {
-                    throw HexlistError(.refused, "The list does not come to an end: it has page after page without an entry.")
+                guard emptyPages <= Self.emptyPageLimit else {
+                    throw HexlistError(.refused, "The list does not end: it sends empty pages.")
                 }
                 if output.json {
                     for entry in page.items { try output.object(entry) }
@@ -82,24 +84,24 @@ struct FilesCommand: AsyncParsableCommand {
                 if !place.path.isEmpty {
                     StandardError.note("The folder is empty.")
                 } else if PeerText.areEqual(place.service, LocalAPI.ownService) {
-                    StandardError.note("Nothing is shared: `hexlist share add FOLDER` shares a folder.")
+                    StandardError.note("Nothing is shared. To share a folder: `hexlist share add FOLDER`.")
                 } else {
                     StandardError.note("\(TerminalText.clean(place.service, columns: 60)) shares nothing.")
                 }
             }
-            if cursor != nil { StandardError.note("There are more: --all lists them.") }
+            if cursor != nil { StandardError.note("There are more; list them with --all.") }
             if leftOut > 0 {
                 StandardError.note(
-                    "\(HumanText.count(leftOut, "entry is", "entries are")) not listed: the name is not UTF-8 or cannot be used, or it is neither a file nor a folder."
+                    "\(HumanText.count(leftOut, "entry is", "entries are")) not listed (special files, or unusable names)."
                 )
             }
         }
     }
 
-    /// What changes while it is read has such pages, a list that is made up has no end of them.
-    private static let mostEmptyPages = 100
-    /// The entries that are listed on a terminal without `--all`.
-    private static let shown = 50
+    /// Maximum number of empty pages. A list that changes while it is read has some; a hostile list has no end of them.
+    private static let emptyPageLimit = 100
+    /// Entries listed on a terminal without `--all`.
+    private static let defaultLimit = 50
 }
 
 /// The values of `--sort`.
@@ -117,7 +119,7 @@ enum OrderArgument: String, ExpressibleByArgument, CaseIterable {
 
 struct LinkCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "link", abstract: "Print links to files of a service, one a line as they come.",
+        commandName: "link", abstract: "Print links to files of a service, one per line.",
         discussion: """
             hexlist link shares:talks/slides.pdf
 
@@ -125,29 +127,29 @@ struct LinkCommand: AsyncParsableCommand {
 
             hexlist link --revoke dropbox:Photos/a.jpg
 
-            A link that a remote of rclone makes is public: whoever has it can read the file, until it ends or is taken back with --revoke, \
-            where the service can do these. A link into a share of this machine (`shares:`) can be fetched by those it is shared with; one into a peer's share by those that \
-            peer shares it with, and by nobody else.
+            A link to a cloud (an rclone remote) is public: whoever has it can read the file until it expires or is revoked, if the \
+            cloud supports that. A link into your shares (`shares:`) works for the peers you share with; one into the share of a peer \
+            only for those that the peer shares with.
 
-            Exit code 1 where one of them could not be made.
+            Exit code 1 if a link could not be made.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("End the links after so long, as 7d, where the service can.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Expire the links after this time, such as 7d, if the service supports it.", valueName: "duration"))
     var expire: Seconds?
 
-    @Flag(help: "Take the links back that there are, where the service can.")
+    @Flag(help: "Revoke existing links, if the service supports it.")
     var revoke = false
 
-    @Flag(help: "Ask again at once for what failed repeatedly within the last 3 minutes.")
+    @Flag(help: "Retry at once after repeated failures within the last 3 minutes.")
     var force = false
 
     @Argument(help: ArgumentHelp("SERVICE:PATH", valueName: "file"))
     var files: [ServiceArgument]
 
     func validate() throws {
-        if revoke, expire != nil { throw ValidationError("--revoke and --expire do not go together.") }
+        if revoke, expire != nil { throw ValidationError("Give --revoke or --expire, not both.") }
     }
 
     func run() async throws {
@@ -166,7 +168,7 @@ struct LinkCommand: AsyncParsableCommand {
                     isPublic = isPublic || reply.service != nil
                     try output.line(url)
                 } else if revoke, reply.code == nil {
-                    try output.line("\(TerminalText.clean(file, columns: 200)): taken back")
+                    try output.line("\(TerminalText.clean(file, columns: 200)): revoked")
                 }
                 if let code = reply.code {
                     failed = true
@@ -182,7 +184,7 @@ struct LinkCommand: AsyncParsableCommand {
             }
             line.end()
             if isPublic { StandardError.note(Self.warning) }
-            if failed { throw Ending(status: .failed) }
+            if failed { throw SilentExit(status: .failed) }
         }
     }
 }
@@ -190,13 +192,13 @@ struct LinkCommand: AsyncParsableCommand {
 extension LinkCommand {
     /// A warning about public links.
     static let warning =
-        "Whoever has such a link can read the file, until it ends or `hexlist link --revoke` takes it back, where the service can."
+        "Whoever has this link can read the file. To revoke it, if the service supports that: `hexlist link --revoke`."
 }
 
-/// Links made by services.
+/// Creates links to files of services.
 enum ServiceLinks {
-    /// Makes links, service by service.
-    /// - Parameter each: called with `SERVICE:PATH` and what became of it.
+    /// Makes links, with one request per service.
+    /// - Parameter each: called with `SERVICE:PATH` and the reply for it.
     static func make(
         _ files: [ServiceArgument], _ client: HexlistClient, expire: Double? = nil, revoke: Bool = false, force: Bool = false,
         _ each: (_ file: String, LinkReply) throws -> Void
@@ -234,7 +236,7 @@ enum FileText {
     static func cells(_ entry: FileEntry) -> [Table.Cell] {
         let isFolder = entry.kind.known == .folder
         return [
-            // Whole, as one has to type it; where it does not fit, the row flows.
+            // Never cut, because the user has to type it; the row flows instead.
             Table.Cell(isFolder ? entry.name + "/" : entry.name, isFolder ? .strong : .plain, columns: 255),
             Table.Cell(entry.size.map { ByteCountText.of($0) } ?? ""),
             Table.Cell(entry.modified.map { HumanText.moment($0) } ?? "", .faint),

@@ -7,22 +7,22 @@ import NIOCore
 
 struct FrameCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "frame", abstract: "See what a daemon makes of a frame, or make one. Needs no daemon.",
+        commandName: "frame", abstract: "Decode or encode protocol frames. Needs no daemon.",
         subcommands: [FrameDecodeCommand.self, FrameEncodeCommand.self])
 }
 
 struct FrameDecodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decode", abstract: "Print one line of JSON for each frame: what it says, what was kept, what was repaired.",
-        discussion: "A frame that is refused gives {\"ok\":false,…} and is no failure of this command.")
+        commandName: "decode", abstract: "Print one line of JSON per frame: its meaning, what was kept and what was repaired.",
+        discussion: "A refused frame prints {\"ok\":false,…}; the command still succeeds.")
 
-    @Flag(help: "Read frames as they travel, each behind its length, instead of one wrapper a line.")
+    @Flag(help: "Read binary frames, each after its length, instead of one wrapper per line.")
     var framed = false
 
-    @Flag(help: "Accepted for scripts: the output is JSON in any case.")
+    @Flag(help: "Accepted for scripts; the output is always JSON.")
     var json = false
 
-    @Argument(help: ArgumentHelp("Files to read; standard input without one.", valueName: "file"))
+    @Argument(help: ArgumentHelp("Files to read; by default standard input.", valueName: "file"))
     var files: [String] = []
 
     func run() throws {
@@ -45,20 +45,20 @@ struct FrameDecodeCommand: ParsableCommand {
 
 struct FrameEncodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "encode", abstract: "Make frames, as they travel, of wrappers read one a line.",
-        discussion: "A wrapper is read as tolerantly as a peer's. One that is refused is named on standard error; exit code 2.")
+        commandName: "encode", abstract: "Make binary frames from wrappers, read one per line.",
+        discussion: "Wrappers are read as tolerantly as those of a peer. A refused one is reported on standard error; exit code 2.")
 
-    @Flag(help: "Print the bodies as JSON, one a line, without their lengths.")
+    @Flag(help: "Print the bodies as JSON, one per line, without lengths.")
     var json = false
 
-    @Argument(help: ArgumentHelp("Files to read; standard input without one.", valueName: "file"))
+    @Argument(help: ArgumentHelp("Files to read; by default standard input.", valueName: "file"))
     var files: [String] = []
 
     func run() throws {
         let output = Output(json: true)
         guard json || !output.terminal.isInteractive else {
             throw HexlistError(
-                .badRequest, "Frames are bytes for a program, not for a terminal.", hint: "Send them into a file or a pipe, or give --json."
+                .badRequest, "Frames are binary and not for a terminal.", hint: "Write them to a file or a pipe, or use --json."
             )
         }
         var line = 0
@@ -80,13 +80,13 @@ struct FrameEncodeCommand: ParsableCommand {
             }
         }
         try output.flush()
-        if refused > 0 { throw Ending(status: .usage) }
+        if refused > 0 { throw SilentExit(status: .usage) }
     }
 }
 
-/// Reads wrappers from a file one at a time, so that the length of a stream does not matter.
+/// Reads wrappers one at a time, so that streams of any length fit in memory.
 private enum FrameInput {
-    /// The most bytes kept of a line: those of the longest frame. A longer line is cut, and so refused by the decoder.
+    /// Maximum bytes kept of a line: the longest frame. A longer line is an error.
     private static let lineBytes = ProtocolLimits.largestFrameBytes + 1
 
     /// Calls `body` with the wrapper on each line; skips blank lines.
@@ -113,18 +113,19 @@ private enum FrameInput {
         try end()
     }
 
-    /// Calls `body` with each frame of a stream of lengths and frames.
+    /// Calls `body` with each frame of a stream of length-prefixed frames.
     static func frames(_ file: String, _ output: Output, _ body: ([UInt8]) throws -> Void) throws {
         var decoder = FrameDecoder(limit: ProtocolLimits.largestFrameBytes)
         var buffer = ByteBuffer()
         try InputFile.stream(file) { chunk in
             buffer.writeBytes(chunk)
             defer { buffer.discardReadBytes() }
-            defer { try? output.flush() }  // frames before a wrong length are still shown
+            defer { try? output.flush() }  // frames before an invalid length are still shown
             while let frame = try next(&decoder, &buffer, file) { try body(frame) }
         }
         guard buffer.readableBytes == 0 else {
-            throw HexlistError(.badRequest, "\(InputFile.name(file)) ends inside a frame: \(buffer.readableBytes) bytes are left over.")
+            throw HexlistError(
+                .badRequest, "\(InputFile.name(file)) ends in the middle of a frame: \(buffer.readableBytes) bytes are left over.")
         }
     }
 
@@ -135,8 +136,9 @@ private enum FrameInput {
             switch error {
             case .length(let length):
                 throw HexlistError(
-                    .badRequest, "\(InputFile.name(file)): \(length) is no length of a frame (1 to \(ProtocolLimits.largestFrameBytes)).",
-                    hint: "Nothing behind it can be read. Without --framed, one wrapper a line is read.")
+                    .badRequest,
+                    "\(InputFile.name(file)): \(length) is not a valid frame length (1 to \(ProtocolLimits.largestFrameBytes)).",
+                    hint: "The rest cannot be read. For one wrapper per line, leave out --framed.")
             }
         }
     }

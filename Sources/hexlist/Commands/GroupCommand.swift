@@ -5,14 +5,14 @@ import HexlistModel
 
 struct GroupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "group", abstract: "Put peers under one name, to send to them together.",
+        commandName: "group", abstract: "Group peers under a name, to send to all of them.",
         discussion: """
             hexlist group add team ada bob
 
             hexlist send --to @team https://example.org
 
-            By itself it lists the groups. A NAME may be written with the @ that --to takes; upper and lower case are one. Peers may be \
-            in several groups.
+            Without a subcommand it lists the groups. A NAME may be written with @; upper and lower case do not matter. A peer may be in \
+            several groups.
             """,
         subcommands: [GroupListCommand.self, GroupAddCommand.self, GroupRemoveCommand.self, GroupDeleteCommand.self],
         defaultSubcommand: GroupListCommand.self)
@@ -21,24 +21,24 @@ struct GroupCommand: AsyncParsableCommand {
 struct GroupArgument: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("The group's name, with or without @.", valueName: "name"), completion: .groups)
+    @Argument(help: ArgumentHelp("The name of the group, with or without @.", valueName: "name"), completion: .groups)
     var name: String
 
-    /// Runs one change and shows its result.
-    func change(_ body: (HexlistClient) async throws -> GroupView, told: (GroupView) -> String) async throws {
+    /// Runs a change and prints the result.
+    func change(_ body: (HexlistClient) async throws -> GroupView, as text: (GroupView) -> String) async throws {
         let output = common.output
         let changed = try await common.withClient(body)
         if output.json {
             try output.object(changed)
         } else {
-            try output.wrapped(told(changed))
+            try output.wrapped(text(changed))
         }
         try output.flush()
     }
 }
 
 struct GroupListCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the groups and who is in them.")
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the groups and their members.")
 
     @OptionGroup var common: CommonOptions
 
@@ -48,7 +48,7 @@ struct GroupListCommand: AsyncParsableCommand {
         if output.json {
             for group in groups { try output.object(group) }
         } else if groups.isEmpty {
-            StandardError.note("There is no group. `hexlist group add NAME PEER…` makes one.")
+            StandardError.note("No groups. To create one: `hexlist group add NAME PEER…`.")
         } else {
             var table = Table()
             for group in groups {
@@ -65,17 +65,18 @@ struct GroupListCommand: AsyncParsableCommand {
 
 struct GroupAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Add peers to a group, which is made where there is none.")
+        commandName: "add", abstract: "Add peers to a group; creates the group if needed.")
 
     @OptionGroup var argument: GroupArgument
 
-    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"), completion: .peers)
+    @Argument(
+        help: ArgumentHelp("An alias, a UUID or the beginning of one, or the name of a stranger.", valueName: "peer"), completion: .peers)
     var peers: [String]
 
     func run() async throws {
         try await argument.change {
             try await $0.addToGroup(argument.name, peers)
-        } told: {
+        } as: {
             GroupText.sentence($0)
         }
     }
@@ -83,19 +84,20 @@ struct GroupAddCommand: AsyncParsableCommand {
 
 struct GroupRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Take peers out of a group.",
-        discussion: "The group stays, also without peers: `hexlist group rm` deletes it.")
+        commandName: "remove", abstract: "Remove peers from a group.",
+        discussion: "An empty group stays; `hexlist group rm` deletes it.")
 
     @OptionGroup var argument: GroupArgument
 
     @Argument(
-        help: ArgumentHelp("A member: a UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"), completion: .peers)
+        help: ArgumentHelp("A member: an alias, a UUID or the beginning of one, or the name of a stranger.", valueName: "peer"),
+        completion: .peers)
     var peers: [String]
 
     func run() async throws {
         try await argument.change {
             try await $0.removeFromGroup(argument.name, peers)
-        } told: {
+        } as: {
             GroupText.sentence($0)
         }
     }
@@ -103,15 +105,15 @@ struct GroupRemoveCommand: AsyncParsableCommand {
 
 struct GroupDeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rm", abstract: "Delete a group. Its peers stay what they are.")
+        commandName: "rm", abstract: "Delete a group. Its peers are not changed.")
 
     @OptionGroup var argument: GroupArgument
 
     func run() async throws {
         try await argument.change {
             try await $0.deleteGroup(argument.name)
-        } told: {
-            "\(GroupName.marked($0.name)) is deleted; \(HumanText.count($0.peers.count, "peer was", "peers were")) in it."
+        } as: {
+            "\(GroupName.marked($0.name)) deleted; it had \(HumanText.count($0.peers.count, "peer", "peers"))."
         }
     }
 }

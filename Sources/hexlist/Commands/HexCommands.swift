@@ -8,14 +8,14 @@ import HexlistModel
 struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Show hexes with their links, and mark them as read.",
-        discussion: "The number before a link is what `hexlist open` takes. With --json a hex is only looked at, not marked.")
+        discussion: "`hexlist open` takes the number in front of a link. --json does not mark hexes as read.")
 
     @OptionGroup var common: CommonOptions
 
     @Flag(help: "Do not mark them as read.")
     var peek = false
 
-    @Argument(help: ArgumentHelp("Local ids that `hexlist inbox` prints.", valueName: "hex"))
+    @Argument(help: ArgumentHelp("Numbers from `hexlist inbox`.", valueName: "hex"))
     var hexes: [HexID]
 
     func run() async throws {
@@ -34,7 +34,7 @@ struct ShowCommand: AsyncParsableCommand {
                     }
                     if hex.unread { unread.append(hex.id) }
                 } catch let error as HexlistError {
-                    // A missing hex does not hide the others.
+                    // A missing hex must not hide the others.
                     if first == nil { first = error }
                 }
             }
@@ -63,7 +63,7 @@ struct ShowCommand: AsyncParsableCommand {
         try show(hex.children ?? [], hex.extra, output, indent: "")
     }
 
-    /// Shows hexes inside one, each with its id and what is inside it. It calls itself once for each of their levels.
+    /// Prints hexes inside a hex with their ids and content. Recursive: one call per level.
     private func show(_ children: [ChildJSON], _ extra: JSONValue?, _ output: Output, indent: String) throws {
         for (position, child) in children.enumerated() {
             let extra = FileExtra.child(extra, position)
@@ -86,9 +86,9 @@ struct ShowCommand: AsyncParsableCommand {
             if !about.isEmpty { try output.line("\(rest)\(about)") }
             if FileArgument.isLink(link.url) {
                 let size = FileExtra.size(extra, link: position).map { ", \(ByteCountText.of($0))" } ?? ""
-                try output.line("\(rest)a file of a peer\(size): hexlist fetch \(hex) \(number)")
+                try output.line("\(rest)file\(size): hexlist fetch \(hex) \(number)")
             } else if let reason = link.notOpened {
-                try output.line("\(rest)not opened: \(reason)")
+                try output.line("\(rest)not clickable: \(reason)")
             }
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
@@ -96,7 +96,7 @@ struct ShowCommand: AsyncParsableCommand {
 }
 
 extension HexlistClient {
-    /// Marks hexes as read after they were shown. A failure is noted, but does not make the command fail.
+    /// Marks hexes as read after showing them. A failure is only noted.
     func markAsRead(_ ids: [Int64]) async {
         guard !ids.isEmpty else { return }
         do {
@@ -109,29 +109,29 @@ extension HexlistClient {
 
 /// The arguments that select the hexes of a change.
 struct HexArguments: ParsableArguments {
-    @Option(help: ArgumentHelp("All that this peer sent.", valueName: "peer"), completion: .peers)
+    @Option(help: ArgumentHelp("All hexes from this peer.", valueName: "peer"), completion: .peers)
     var from: String?
 
-    @Flag(help: "All of them.")
+    @Flag(help: "All hexes.")
     var all = false
 
     @Argument(
-        help: ArgumentHelp("Local ids, or ranges of them as 3-40.", valueName: "hex"), completion: .hexes,
+        help: ArgumentHelp("Numbers, or ranges such as 3-40.", valueName: "hex"), completion: .hexes,
         transform: HexRange.init(parsing:))
     var hexes: [HexRange] = []
 
     func validate() throws {
         guard [!hexes.isEmpty, from != nil, all].count(where: \.self) == 1 else {
-            throw ValidationError("Name some hexes, as 7 or 3-40, or give --from PEER or --all.")
+            throw ValidationError("Which hexes? Give numbers (7, 3-40), --from PEER or --all.")
         }
     }
 
-    /// Ranges take only what was received in them, so that nothing may be in them although the ids are hexes.
+    /// Whether there is a range. Ranges select received hexes only, so a range can be empty although its ids exist.
     var hasRange: Bool { hexes.contains { $0.ids.count > 1 } }
 
     /// - Parameters:
     ///   - location: the location of the list for --from and --all; `nil` for the default.
-    ///   - newest: the first hex of that list when the user was asked.
+    ///   - newest: the first hex of that list when the user confirmed; newer ones are excluded.
     func selection(_ location: String? = nil, newest: Int64? = nil) -> HexSelection {
         guard !hexes.isEmpty else { return .list(from: from, location: location, newest: newest) }
         let ranges = hexes.map(\.ids)
@@ -139,29 +139,29 @@ struct HexArguments: ParsableArguments {
     }
 }
 
-/// A local id, or a range of them such as `3-40`.
+/// A local id, or a range such as `3-40`.
 struct HexRange {
     var ids: ClosedRange<Int64>
 
     init(parsing text: String) throws {
         let ends = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map { HexID(argument: String($0))?.value }
         guard let first = ends.first ?? nil, let last = ends.last ?? nil else {
-            throw ValidationError("An id is a number that `hexlist inbox` prints, a range two of them, as 3-40.")
+            throw ValidationError("`\(TerminalText.clean(text, columns: 40))`: give numbers (7, 3-40), --from PEER or --all.")
         }
-        guard first <= last else { throw ValidationError("A range begins with its lower id: \(last)-\(first).") }
+        guard first <= last else { throw ValidationError("A range begins with the lower number: \(last)-\(first).") }
         ids = first...last
     }
 }
 
 struct ReadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "read", abstract: "Mark hexes as read.", discussion: "--all and --from are of the inbox.")
+        commandName: "read", abstract: "Mark hexes as read.", discussion: "--all and --from apply to the inbox.")
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var chosen: HexArguments
 
     func run() async throws {
-        try await common.tell {
+        try await common.reportCount {
             try await $0.setUnread(false, chosen.selection())
         } as: {
             $0 == 0 ? Self.nothing(hasRange: chosen.hasRange) : "\(HumanText.count($0, "hex", "hexes")) marked as read."
@@ -169,47 +169,47 @@ struct ReadCommand: AsyncParsableCommand {
     }
 
     static func nothing(hasRange: Bool) -> String {
-        "Nothing was marked: \(hasRange ? "no unread hex was received in that range." : "all that was named is read already.")"
+        hasRange ? "No unread hex in that range." : "Already read."
     }
 }
 
 struct DeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete hexes. One that was received is not taken again from its sender.",
+        commandName: "delete", abstract: "Delete hexes. A deleted hex is not accepted again if it is resent.",
         discussion: """
-            A range takes what was received in it, and nothing of My Hexlist. --all and --from are of the inbox, or with --held of what is \
-            held. Hexes inside a hex are deleted with it: it says how many, and on a terminal asks.
+            A range covers received hexes only, not My Hexlist. --all and --from apply to the inbox, or with --held to the hexes that \
+            wait for approval. Hexes inside a hex are deleted with it.
             """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var chosen: HexArguments
 
-    @Flag(help: "With --all or --from: what is held.")
+    @Flag(help: "With --all or --from: hexes that wait for approval.")
     var held = false
 
-    @Flag(help: "Delete --all, and what is inside hexes, without asking.")
+    @Flag(help: "Do not ask.")
     var yes = false
 
     func validate() throws {
-        if held, !chosen.hexes.isEmpty { throw ValidationError("--held goes with --all or --from.") }
+        if held, !chosen.hexes.isEmpty { throw ValidationError("--held needs --all or --from.") }
     }
 
     func run() async throws {
         let location = held ? "held" : nil
         var inside: String?
         var hasOwn = false
-        try await common.tell { client in
+        try await common.reportCount { client in
             guard chosen.all else {
                 let selection = chosen.selection(location)
-                // A daemon of an earlier version cannot tell. Other errors are those of the deletion, which tells them.
+                // Older daemons do not support this. Other errors also occur in the deletion and are reported there.
                 let deletion = try? await client.deletion(selection)
                 inside = deletion.flatMap(MineText.inside)
                 if let deletion, let inside, !yes, isatty(STDIN_FILENO) == 1 {
                     let what = HumanText.count(deletion.changed, "hex", "hexes")
-                    try Terminal.confirm("Delete \(what) and, inside, \(inside)? Nothing brings them back. [y/N]")
+                    try Terminal.confirm("Delete \(what) and, inside, \(inside)? This cannot be undone. [y/N]")
                 }
                 let deleted = try await client.delete(selection)
-                // Only the message depends on it.
+                // Needed for the message only.
                 if deleted.changed == 0, chosen.hasRange { hasOwn = (try? await client.hasOwnHex(in: chosen.hexes.map(\.ids))) ?? false }
                 return deleted
             }
@@ -217,11 +217,11 @@ struct DeleteCommand: AsyncParsableCommand {
             guard let newest = try await client.newest(location) else { return ChangedJSON(changed: 0) }
             let status = try await client.status()
             let count = held ? status.held : status.inbox
-            // An older daemon does not tell the number.
+            // Older daemons do not report the number.
             let hexes = count.map { HumanText.count($0, "hex", "hexes") } ?? "all hexes"
-            let what = hexes + (held ? " that \(count == 1 ? "is" : "are") held" : " of the inbox")
-            try AllQuestion(
-                deed: "deletes \(what)", question: "Delete \(what)? Nothing brings them back.",
+            let what = hexes + (held ? " waiting for approval" : " of the inbox")
+            try Confirmation(
+                deed: "deletes \(what)", question: "Delete \(what)? This cannot be undone.",
                 line: "hexlist delete --all\(held ? " --held" : "") --yes"
             ).ask()
             return try await client.delete(chosen.selection(location, newest: newest))
@@ -235,9 +235,9 @@ struct DeleteCommand: AsyncParsableCommand {
     static func nothing(hasRange: Bool, held: Bool, hasOwn: Bool) -> String {
         let why =
             if hasRange {
-                "none of these is in the inbox or held." + (hasOwn ? " `hexlist mine rm` deletes those that are in My Hexlist." : "")
+                "no received hex in that range." + (hasOwn ? " To delete from My Hexlist: `hexlist mine rm`." : "")
             } else {
-                held ? "no hex is there." : "none is in the inbox. --held is for what is held."
+                held ? "no hex waits for approval." : "the inbox has none of them. For hexes that wait for approval: --held."
             }
         return "Nothing was deleted: \(why)"
     }
@@ -245,33 +245,33 @@ struct DeleteCommand: AsyncParsableCommand {
 
 struct AcceptCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "accept", abstract: "Take held hexes into the inbox without trusting their sender.",
-        discussion: "A range takes what is held in it; `hexlist inbox --held` lists that.")
+        commandName: "accept", abstract: "Move hexes that wait for approval into the inbox, without trusting their sender.",
+        discussion: "`hexlist inbox --held` lists them.")
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var chosen: HexArguments
 
-    @Flag(help: "Accept --all without asking.")
+    @Flag(help: "Do not ask.")
     var yes = false
 
     func run() async throws {
-        try await common.tell { client in
+        try await common.reportCount { client in
             guard chosen.all, !yes else { return try await client.accept(chosen.selection()) }
             guard let newest = try await client.newest("held") else { return ChangedJSON(changed: 0) }
             let count = try await client.status().held
-            let what = HumanText.count(count, "held hex", "held hexes")
-            try AllQuestion(
-                deed: "accepts \(what)", question: "Take \(what) of strangers into the inbox?", line: "hexlist accept --all --yes"
+            let what = HumanText.count(count, "hex", "hexes")
+            try Confirmation(
+                deed: "accepts \(what)", question: "Accept \(what) from strangers into the inbox?", line: "hexlist accept --all --yes"
             ).ask()
             return try await client.accept(chosen.selection(newest: newest))
         } as: {
-            $0 == 0 ? "Nothing was accepted: no hex there is held." : "\(HumanText.count($0, "hex", "hexes")) accepted."
+            $0 == 0 ? "Nothing to accept: none of them waits for approval." : "\(HumanText.count($0, "hex", "hexes")) accepted."
         }
     }
 }
 
 extension HexlistClient {
-    /// The first hex of a list, read before a question about the list: hexes that arrive while the user thinks are not meant.
+    /// The first hex of a list, read before asking about the list: hexes that arrive meanwhile are excluded.
     fileprivate func newest(_ location: String?) async throws -> Int64? {
         try await hexes(.init(location: location ?? "inbox"), limit: 1).items.first?.id
     }
@@ -288,28 +288,28 @@ extension HexlistClient {
     }
 }
 
-/// The question before `--all`, because a slip there costs more than a word.
-struct AllQuestion {
-    /// The effect of --all, such as `deletes 7 hexes`.
+/// The question before a destructive change.
+struct Confirmation {
+    /// The effect, such as `deletes 7 hexes`.
     var deed: String
     var question: String
-    /// The command line that does it without a question.
+    /// The command line that skips the question.
     var line: String
 
-    /// - Throws: the end of the command unless the answer is yes; `HexlistError` if standard input is no terminal.
+    /// - Throws: `SilentExit` unless the answer is yes; `HexlistError` if standard input is not a terminal.
     func ask() throws {
         guard isatty(STDIN_FILENO) == 1 else { throw refusal }
         try Terminal.confirm("\(question) [y/N]")
     }
 
     var refusal: HexlistError {
-        HexlistError(.badRequest, "This \(deed), and there is no terminal to ask on.", hint: "`\(line)` does not ask.")
+        HexlistError(.badRequest, "This \(deed), and there is no terminal to confirm it.", hint: "To do it without a question: `\(line)`.")
     }
 }
 
 extension CommonOptions {
-    /// Runs a change of several hexes and says how many it touched.
-    func tell(_ body: (HexlistClient) async throws -> ChangedJSON, as text: (Int) -> String) async throws {
+    /// Changes several hexes and prints their number.
+    func reportCount(_ body: (HexlistClient) async throws -> ChangedJSON, as text: (Int) -> String) async throws {
         let output = output
         let changed = try await withClient(body)
         if output.json { try output.object(changed) } else { try output.line(text(changed.changed)) }

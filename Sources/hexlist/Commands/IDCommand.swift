@@ -6,22 +6,22 @@ import HexlistModel
 
 struct IDCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "id", abstract: "Show the own name, UUID and fingerprint, or change the identity.",
+        commandName: "id", abstract: "Show this machine's name, UUID and fingerprint, or change its identity.",
         subcommands: [IDShowCommand.self, IDRotateCommand.self, IDKeepCommand.self], defaultSubcommand: IDShowCommand.self)
 }
 
 struct IDShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show the own name, UUID and fingerprint.",
-        discussion: "Whoever is to trust this machine compares the fingerprint with what `hexlist peer trust` shows there.")
+        commandName: "show", abstract: "Show this machine's name, UUID and fingerprint.",
+        discussion: "To trust this machine, others compare the fingerprint with the one that `hexlist peer trust` shows there.")
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Print a URI that `hexlist peer add` takes on another machine, and on a terminal its QR code.")
+    @Flag(help: "Print a URI for `hexlist peer add` on another machine, with its QR code on a terminal.")
     var qr = false
 
     func validate() throws {
-        if qr, common.json { throw ValidationError("--qr and --json do not go together.") }
+        if qr, common.json { throw ValidationError("Give --qr or --json, not both.") }
     }
 
     func run() async throws {
@@ -39,9 +39,9 @@ struct IDRotateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate", abstract: "Give this machine a new key, certificate and UUID.",
         discussion: """
-            Inbox, My Hexlist, outbox, aliases and the trust of others stay. To others this machine is a new one: they have to trust it \
-            again, and what waits in the outbox is sent under the new identity. A key given with `send --key` stands for another hex \
-            from then on, so a rerun with it sends again.
+            Inbox, My Hexlist, outbox, aliases and your trust in others stay. To others this machine becomes a stranger: they have to \
+            trust it again. Undelivered hexes are sent under the new identity. Keys given with `send --key` start afresh, so running \
+            such a command again sends again.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -55,10 +55,10 @@ struct IDRotateCommand: AsyncParsableCommand {
         if !yes {
             guard isatty(STDIN_FILENO) == 1 else {
                 throw HexlistError(
-                    .badRequest, "The identity is not changed without asking, and there is no terminal to ask on.",
-                    hint: "Say --yes to go on.")
+                    .badRequest, "This gives the machine a new identity, and there is no terminal to confirm it.",
+                    hint: "To do it without a question: `hexlist id rotate --yes`.")
             }
-            StandardError.note("Peers that trust \(before.uuid) will not know this machine any more, and there is no way back.")
+            StandardError.note("Peers that trust \(before.uuid) will no longer recognise this machine. This cannot be undone.")
             try Terminal.confirm("Give this machine a new identity? [y/N]")
         }
         try show(try await common.withClient { try await $0.rotateIdentity() }, output)
@@ -67,7 +67,7 @@ struct IDRotateCommand: AsyncParsableCommand {
 
 struct IDKeepCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keep", abstract: "Say that the identity is this machine's, though its state folder came from another one.")
+        commandName: "keep", abstract: "Confirm that this identity moved to this machine.")
 
     @OptionGroup var common: CommonOptions
 

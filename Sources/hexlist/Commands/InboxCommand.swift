@@ -5,30 +5,30 @@ import HexlistModel
 
 struct InboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inbox", abstract: "List what was received, newest first.",
-        discussion: "The sender shown is the one that proved itself; what a hex claims of itself is added where it differs.")
+        commandName: "inbox", abstract: "List received hexes, newest first.",
+        discussion: "The sender shown is the proven one; if a hex names another sender, that name is added.")
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Only what was not read yet.")
+    @Flag(help: "Only unread hexes.")
     var unread = false
 
-    @Flag(help: "What strangers sent, held out of the inbox.")
+    @Flag(help: "Hexes from strangers that wait for approval.")
     var held = false
 
-    @Flag(help: "Links instead of hexes.")
+    @Flag(help: "List links instead of hexes.")
     var links = false
 
-    @Flag(help: "With --links: each link once, where it came last.")
+    @Flag(help: "With --links: each link once, in the newest hex that has it.")
     var unique = false
 
-    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"), completion: .peers)
+    @Option(help: ArgumentHelp("Only hexes from this peer.", valueName: "peer"), completion: .peers)
     var from: String?
 
     @OptionGroup var page: PageOptions
 
     func validate() throws {
-        if unique, !links { throw ValidationError("--unique goes with --links.") }
+        if unique, !links { throw ValidationError("--unique needs --links.") }
     }
 
     func run() async throws {
@@ -57,8 +57,7 @@ struct InboxCommand: AsyncParsableCommand {
         }
     }
 
-    /// The text for an empty list, with the number of held hexes: a user who does not know that strangers' hexes are held would not look
-    /// there.
+    /// The text for an empty list, with the number of held hexes, because new users do not know about them.
     private func nothing(_ client: HexlistClient) async throws -> String {
         var (count, areStrangers) = (0, true)
         if !held, let from {
@@ -87,44 +86,44 @@ struct InboxCommand: AsyncParsableCommand {
 enum InboxText {
     /// - Parameters:
     ///   - from: the peer whose hexes are listed, as typed; `nil` for all.
-    ///   - isHeld: whether the list is that of held hexes.
+    ///   - isHeld: whether the list shows held hexes.
     ///   - isEnd: whether this is a later page of a list.
-    ///   - held: the number of held hexes, of that peer if there is one.
-    ///   - areStrangers: whether all held hexes are of strangers.
+    ///   - held: the number of held hexes, from that peer if given.
+    ///   - areStrangers: whether all held hexes are from strangers.
     static func nothing(from: String?, isHeld: Bool, unread: Bool, isEnd: Bool, held: Int, areStrangers: Bool = true) -> String {
-        let what = "Nothing \(isEnd ? "more " : "")\(unread ? "unread " : "")"
-        let sender = from.map { "of \(TerminalText.clean($0, columns: 40)) " } ?? ""
-        guard !isHeld else { return "\(what)\(sender)is held." }
-        guard held > 0 else { return "\(what)\(sender)is in the inbox." }
-        let hexes =
-            "\(HumanText.count(held, "hex", "hexes"))\(from == nil && areStrangers ? " of strangers" : "") \(held == 1 ? "is" : "are") held"
+        let what = "\(isEnd ? "No more" : "No")\(unread ? " unread" : "") hexes"
+        let sender = from.map { " from \(TerminalText.clean($0, columns: 40))" } ?? ""
+        guard !isHeld else { return "\(what)\(sender) wait for approval." }
+        let inbox = from == nil && !unread && !isEnd ? "The inbox is empty." : "\(what)\(sender) in the inbox."
+        guard held > 0 else { return inbox }
+        let hexes = "\(held)\(from == nil && areStrangers ? " from strangers" : "") \(held == 1 ? "waits" : "wait") for approval"
         let option = from.map { " --from \(ShellText.quoted(TerminalText.clean($0, columns: 60)))" } ?? ""
-        return "\(what)\(sender)is in the inbox. \(hexes): `hexlist inbox --held\(option)`"
+        return "\(inbox) \(hexes): `hexlist inbox --held\(option)`"
     }
 }
 
 /// Texts about hexes.
 enum HexText {
-    /// The description; if it is blank, the subject in its place.
+    /// The description, or the subject if it is blank.
     static func subject(_ hex: HexJSON) -> String {
         HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
     }
 
-    /// What a list shows for a hex inside another; `nil` for one with nothing to show.
+    /// The title of a hex inside another; `nil` if it is blank.
     static func title(_ hex: ChildJSON) -> String? {
         let text = HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
         return HexSubject.isBlank(text) ? nil : text
     }
 
-    /// What is inside a hex, `3 hexes with 40 links`; `nil` for one with nothing inside.
+    /// The content of a hex, such as `3 hexes with 40 links`; `nil` without hexes inside.
     static func inside(_ hex: HexJSON) -> String? {
         guard let hexes = hex.hexesInside else { return nil }
         return "\(HumanText.count(hexes, "hex", "hexes")) with \(HumanText.count(hex.linksInside ?? 0, "link", "links"))"
     }
 
-    /// The proven sender, and the claimed one if that is another: a trusted peer forwards for others, of other peers it is only a claim. A
-    /// peer without an alias is shown with its short UUID, because anybody can claim any name.
-    /// - Parameter columns: the most columns of the proven sender.
+    /// The proven sender, and the claimed one if different: forwarded by a trusted peer, otherwise only a claim. A peer without an alias is
+    /// shown with its short UUID, because anybody can choose any name.
+    /// - Parameter columns: maximum columns of the proven sender.
     static func sender(_ hex: HexJSON, columns: Int) -> String {
         guard let peer = hex.peerUUID, let label = hex.label else { return unproven(hex) }
         let proven = label.listed(columns: columns)
@@ -134,7 +133,7 @@ enum HexText {
         return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.listed(.named, columns: 40))"
     }
 
-    /// What a hex says of its sender where none is proven. One of My Hexlist may be from nobody.
+    /// The claimed sender of a hex without a proven one; a hex of My Hexlist may have none.
     private static func unproven(_ hex: HexJSON) -> String {
         if let claimed = PeerID(hex.senderUUID) {
             let claim = PeerDisplayName(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
@@ -146,13 +145,13 @@ enum HexText {
 }
 
 extension PeerDisplayName {
-    /// The label for questions and notes. A long name cannot push what follows it out of sight.
-    /// - Parameter columns: the most columns of the name on a terminal.
+    /// The label for questions and notes. A long name is cut, so that the rest stays visible.
+    /// - Parameter columns: maximum columns of the name.
     func shown(_ detail: Detail = .short, columns: Int = 44) -> String {
         text(detail, columns: columns) { TextWidth.cut($0, columns: $1) }
     }
 
-    /// The label for lists on standard output; not shortened unless that is a terminal.
+    /// The label for lists on standard output; cut only on a terminal.
     func listed(_ detail: Detail = .short, columns: Int = 44) -> String {
         shown(detail, columns: Terminal.output.isInteractive ? columns : .max)
     }

@@ -6,15 +6,15 @@ import HexlistModel
 
 struct SaveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "save", abstract: "Copy hexes to My Hexlist, with all that is in them.",
-        discussion: "The ones in the inbox stay there. `hexlist mine` lists My Hexlist.")
+        commandName: "save", abstract: "Copy hexes to My Hexlist, with everything inside them.",
+        discussion: "Hexes in the inbox stay there. `hexlist mine` lists My Hexlist.")
 
     @OptionGroup var common: CommonOptions
 
-    @Option(name: .customLong("in"), help: ArgumentHelp("Put the copies into this hex of My Hexlist.", valueName: "hex"), completion: .mine)
+    @Option(name: .customLong("in"), help: ArgumentHelp("Copy into this hex of My Hexlist.", valueName: "hex"), completion: .mine)
     var parent: HexID?
 
-    @Argument(help: ArgumentHelp("Local ids that `hexlist inbox` prints.", valueName: "hex"))
+    @Argument(help: ArgumentHelp("Numbers from `hexlist inbox`.", valueName: "hex"))
     var hexes: [HexID]
 
     func run() async throws {
@@ -34,8 +34,8 @@ struct MineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mine", abstract: "My Hexlist: your own hexes, made here, saved or imported.",
         discussion: """
-            A hex may contain hexes, as a folder does. `hexlist show` shows one with its links, `hexlist send --hex` sends it with all that \
-            is in it.
+            A hex can contain hexes, like a folder. `hexlist show` shows a hex with its links, `hexlist send --hex` sends it with \
+            everything inside.
             """,
         subcommands: [
             MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineMoveCommand.self, MineRemoveCommand.self,
@@ -44,29 +44,29 @@ struct MineCommand: AsyncParsableCommand {
 
 struct MineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List My Hexlist, newest first, or what is in one of its hexes.",
-        discussion: "The INSIDE column counts the hexes inside at all levels.")
+        commandName: "list", abstract: "List My Hexlist, newest first, or the content of one hex.",
+        discussion: "INSIDE counts the hexes inside at all levels.")
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Show what is inside each hex too.")
+    @Flag(help: "Show the content of each hex too.")
     var tree = false
 
     @OptionGroup var page: PageOptions
 
-    @Argument(help: ArgumentHelp("List what is in this one.", valueName: "hex"), completion: .mine)
+    @Argument(help: ArgumentHelp("List the content of this hex.", valueName: "hex"), completion: .mine)
     var hex: String?
 
-    /// The commands of `mine`, one of which a word that is no id may be meant as.
-    private static let others = ["list", "add", "edit", "move", "rm"]
+    /// The subcommands of `mine`, for suggestions.
+    private static let subcommands = ["list", "add", "edit", "move", "rm"]
 
     func validate() throws {
         if let hex, HexID(argument: hex) == nil {
-            let meant = NearestName.likely(hex, among: Self.others).map { "Did you mean `mine \($0)`?" }
+            let meant = NearestName.likely(hex, among: Self.subcommands).map { "Did you mean `mine \($0)`?" }
             throw ValidationError(
-                "`\(TerminalText.clean(hex, columns: 40))` is no hex. \(meant ?? "An id is a number that `hexlist mine` prints.")")
+                "`\(TerminalText.clean(hex, columns: 40))` is not a hex. \(meant ?? "Give a number from `hexlist mine`.")")
         }
-        if hex != nil, page.after != nil { throw ValidationError("--after goes with the list of all, not with a hex.") }
+        if hex != nil, page.after != nil { throw ValidationError("Leave out --after: one hex is listed as a whole.") }
     }
 
     func run() async throws {
@@ -89,7 +89,7 @@ struct MineListCommand: AsyncParsableCommand {
         }
         let children = hex.children ?? []
         guard !children.isEmpty else {
-            return StandardError.note("No hex is in hex \(hex.id). `hexlist show \(hex.id)` shows its links.")
+            return StandardError.note("Hex \(hex.id) contains no hexes. Its links: `hexlist show \(hex.id)`.")
         }
         var table = Table(["HEX", "LINKS", "INSIDE", "DESCRIPTION"])
         for child in children {
@@ -131,8 +131,8 @@ struct MineListCommand: AsyncParsableCommand {
         if listed == 0, !output.json {
             StandardError.note(
                 page.after == nil
-                    ? "My Hexlist is empty. `hexlist save HEX` copies a hex of the inbox there, `hexlist mine add` makes one."
-                    : "Nothing more is in My Hexlist.")
+                    ? "My Hexlist is empty. Copy a hex from the inbox with `hexlist save HEX`, or make one with `hexlist mine add`."
+                    : "No more hexes in My Hexlist.")
         }
         if let cursor { StandardError.note(MoreNote.text(cursor)) }
     }
@@ -146,45 +146,45 @@ struct MineAddCommand: AsyncParsableCommand {
 
             hexlist mine add --description Folder
 
-            A hex without links is a folder for others.
+            A hex without links serves as a folder.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("What the hex is about.", valueName: "text"))
+    @Option(help: ArgumentHelp("The title of the hex.", valueName: "text"))
     var description = ""
 
-    @Option(help: ArgumentHelp("The colour, as '#3366CC' or by its name in CSS.", valueName: "color"))
+    @Option(help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name.", valueName: "color"))
     var color = ""
 
-    @Option(name: .customLong("in"), help: ArgumentHelp("Put it into this hex of My Hexlist.", valueName: "hex"), completion: .mine)
+    @Option(name: .customLong("in"), help: ArgumentHelp("Add it to this hex of My Hexlist.", valueName: "hex"), completion: .mine)
     var parent: HexID?
 
     @Option(
         help: ArgumentHelp(
-            "Read links from a file (- is standard input), one `URL description` a line; lines that begin with # are passed over.",
+            "Read links from a file (- reads standard input), one `URL description` per line; lines that begin with # are ignored.",
             valueName: "file"))
     var from: String?
 
-    @Flag(help: "Put https:// before links that are bare host names.")
+    @Flag(help: "Put https:// in front of bare host names.")
     var guess = false
 
-    @Flag(help: "Keep links and colour as they are given, whatever they are.")
+    @Flag(help: "Keep links and colour unchecked.")
     var raw = false
 
     @Argument(
         help: ArgumentHelp(
-            "A link, or \"URL description\" in quotes, with a further link behind each further address; - reads them from standard input.",
+            "A link, or \"URL description\" in quotes, which may hold several; - reads standard input.",
             valueName: "url"))
     var links: [String] = []
 
     func validate() throws {
-        if guess && raw { throw ValidationError("--guess and --raw do not go together.") }
+        if guess && raw { throw ValidationError("Give --guess or --raw, not both.") }
         guard !links.isEmpty || from != nil || !description.isEmpty else {
-            throw ValidationError("Give a link, --from FILE, or --description for an empty hex.")
+            throw ValidationError("Nothing to add: give a link, --from FILE, or --description for an empty hex.")
         }
         if links.count(where: { $0 == "-" }) + (from == "-" ? 1 : 0) > 1 {
-            throw ValidationError("Standard input can be read once: give - once.")
+            throw ValidationError("Standard input can be read only once: give - once.")
         }
     }
 
@@ -193,7 +193,7 @@ struct MineAddCommand: AsyncParsableCommand {
         let color = raw ? color : try ColorInput.parse(color)
         let given = try LinkInput.read(links, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
         let hex = HexInput(description: description, color: color, links: given)
-        try await common.tellMine {
+        try await common.reportHex {
             try await $0.addMine(hex.jsonBytes, into: parent?.value)
         } as: {
             "Hex \($0.id) with \(HumanText.count($0.linkCount, "link", "links")) added\($0.parent.map { " to hex \($0)" } ?? "")."
@@ -205,37 +205,37 @@ struct MineEditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "edit", abstract: "Change a hex of My Hexlist.",
         discussion: """
-            Without flags its links are opened in $EDITOR, one `URL description` a line.
+            Without options it opens the links in $EDITOR, one `URL description` per line.
 
-            Links are numbered as `hexlist show` prints them: first some are removed, then one is moved, then others are added. A link that \
-            stays keeps all that it came with.
+            Links have the numbers that `hexlist show` prints. First links are removed, then one is moved, then links are added. Links \
+            that stay keep all their data.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("What the hex is about; '' for nothing.", valueName: "text"))
+    @Option(help: ArgumentHelp("The title; '' removes it.", valueName: "text"))
     var description: String?
 
-    @Option(help: ArgumentHelp("The colour, as '#3366CC' or by its name in CSS; '' for none.", valueName: "color"))
+    @Option(help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name; '' removes it.", valueName: "color"))
     var color: String?
 
     @Option(parsing: .upToNextOption, help: ArgumentHelp("Add links, each a URL or \"URL description\".", valueName: "url"))
     var add: [String] = []
 
-    @Option(parsing: .upToNextOption, help: ArgumentHelp("Remove links by their numbers.", valueName: "n"))
+    @Option(parsing: .upToNextOption, help: ArgumentHelp("Remove the links with these numbers.", valueName: "n"))
     var remove: [Int] = []
 
-    @Option(parsing: .upToNextOption, help: ArgumentHelp("Move a link to another place: its number, and the place.", valueName: "n m"))
+    @Option(parsing: .upToNextOption, help: ArgumentHelp("Move a link: its number, and its new position.", valueName: "n m"))
     var move: [Int] = []
 
-    @Argument(help: ArgumentHelp("Its local id.", valueName: "hex"), completion: .mine)
+    @Argument(help: ArgumentHelp("The number of the hex.", valueName: "hex"), completion: .mine)
     var hex: HexID
 
     private var changesLinks: Bool { !add.isEmpty || !remove.isEmpty || !move.isEmpty }
 
     func validate() throws {
         guard move.isEmpty || move.count == 2 else {
-            throw ValidationError("--move takes the number of a link and the place it is moved to, as --move 5 1.")
+            throw ValidationError("--move needs the number of a link and its new position, such as --move 5 1.")
         }
     }
 
@@ -248,7 +248,7 @@ struct MineEditCommand: AsyncParsableCommand {
                 guard links != (hex.links ?? []).indices.map({ LinkEdit(from: $0 + 1) }) else {
                     return StandardError.note("Nothing was changed.")
                 }
-                try tell(try await client.editMine(hex.id, MineEditRequest(links: links)))
+                try report(try await client.editMine(hex.id, MineEditRequest(links: links)))
             }
         }
     }
@@ -263,16 +263,17 @@ struct MineEditCommand: AsyncParsableCommand {
                 wanted.links = try MineText.edits(
                     of: hex.linkCount, removing: remove, moving: move.isEmpty ? nil : (move[0], move[1]), adding: added)
             }
-            try tell(try await client.editMine(hex.value, wanted))
+            try report(try await client.editMine(hex.value, wanted))
         }
     }
 
-    private func tell(_ hex: HexJSON) throws {
+    private func report(_ hex: HexJSON) throws {
         let output = common.output
         if output.json {
             try output.object(hex)
         } else {
-            try output.wrapped("Hex \(hex.id) has \(HumanText.count(hex.linkCount, "link", "links")) now.")
+            try output.wrapped(
+                MineText.edited(hex, hasNewTitle: description != nil, hasNewLinks: changesLinks || description == nil && color == nil))
         }
         try output.flush()
     }
@@ -280,47 +281,47 @@ struct MineEditCommand: AsyncParsableCommand {
 
 struct MineMoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "move", abstract: "Move a hex of My Hexlist, with all that is in it, into another one or out of it.")
+        commandName: "move", abstract: "Move a hex of My Hexlist, with everything inside, into another hex or to the top level.")
 
     @OptionGroup var common: CommonOptions
 
     @Option(name: .customLong("in"), help: ArgumentHelp("Into this hex of My Hexlist.", valueName: "hex"), completion: .mine)
     var parent: HexID?
 
-    @Flag(help: "Out of the one it is in.")
+    @Flag(help: "To the top level.")
     var top = false
 
-    @Option(help: ArgumentHelp("With --in: before this one of those inside; otherwise at the end.", valueName: "hex"))
+    @Option(help: ArgumentHelp("With --in: in front of this hex; by default at the end.", valueName: "hex"))
     var before: HexID?
 
-    @Argument(help: ArgumentHelp("Its local id.", valueName: "hex"), completion: .mine)
+    @Argument(help: ArgumentHelp("The number of the hex.", valueName: "hex"), completion: .mine)
     var hex: HexID
 
     func validate() throws {
-        guard (parent != nil) != top else { throw ValidationError("Say where to: either --in HEX or --top.") }
-        if top, before != nil { throw ValidationError("--before goes with --in: My Hexlist itself is listed newest first.") }
+        guard (parent != nil) != top else { throw ValidationError("Where to? --in HEX, or --top.") }
+        if top, before != nil { throw ValidationError("--before needs --in: the top level is always listed newest first.") }
     }
 
     func run() async throws {
-        try await common.tellMine {
+        try await common.reportHex {
             try await $0.moveMine(hex.value, MineMove(into: parent?.value, before: before?.value))
         } as: {
-            $0.parent.map { "Hex \(hex.value) is in hex \($0) now." } ?? "Hex \(hex.value) is in no other hex now."
+            $0.parent.map { "Hex \(hex.value) is now in hex \($0)." } ?? "Hex \(hex.value) is now at the top level."
         }
     }
 }
 
 struct MineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rm", abstract: "Delete hexes of My Hexlist, with all that is in them.",
-        discussion: "Where hexes are inside, it says how many and asks.")
+        commandName: "rm", abstract: "Delete hexes of My Hexlist, with everything inside.",
+        discussion: "It asks if a hex contains other hexes.")
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Delete what is inside without asking.")
+    @Flag(help: "Do not ask.")
     var yes = false
 
-    @Argument(help: ArgumentHelp("Local ids that `hexlist mine` prints.", valueName: "hex"), completion: .mine)
+    @Argument(help: ArgumentHelp("Numbers from `hexlist mine`.", valueName: "hex"), completion: .mine)
     var hexes: [HexID]
 
     func run() async throws {
@@ -330,9 +331,9 @@ struct MineRemoveCommand: AsyncParsableCommand {
             let what = HumanText.count(Set(hexes.map(\.value)).count, "hex", "hexes")
             let inside = MineText.inside(try await client.deletion(.ids(hexes.map(\.value))))
             if let inside, !yes {
-                try AllQuestion(
+                try Confirmation(
                     deed: "deletes \(what) and, inside, \(inside)",
-                    question: "Delete \(what) and, inside, \(inside)? Nothing brings them back.",
+                    question: "Delete \(what) and, inside, \(inside)? This cannot be undone.",
                     line: "hexlist mine rm --yes \(hexes.map { "\($0.value)" }.joined(separator: " "))"
                 ).ask()
             }
@@ -348,26 +349,26 @@ struct MineRemoveCommand: AsyncParsableCommand {
 }
 
 extension HexlistClient {
-    /// One hex of My Hexlist with all that is in it.
+    /// A hex of My Hexlist with its content.
     fileprivate func mineHex(_ id: HexID) async throws -> HexJSON {
         do {
             let hex = try await self.hex(id.value)
             guard hex.location == "mine" else {
                 throw HexlistError(
                     .badRequest, "Hex \(hex.id) is not in My Hexlist (\(TerminalText.clean(hex.location, columns: 20))).",
-                    hint: "`hexlist save \(hex.id)` copies it there.")
+                    hint: "To copy it there: `hexlist save \(hex.id)`.")
             }
             return hex
         } catch var error as HexlistError where error.code == .notFound {
-            error.hint = "`hexlist mine --tree` lists those there are."
+            error.hint = "`hexlist mine --tree` lists your hexes."
             throw error
         }
     }
 }
 
 extension CommonOptions {
-    /// Runs a change of one hex and says what it is like then.
-    fileprivate func tellMine(_ body: (HexlistClient) async throws -> HexJSON, as text: (HexJSON) -> String) async throws {
+    /// Changes one hex and prints the result.
+    fileprivate func reportHex(_ body: (HexlistClient) async throws -> HexJSON, as text: (HexJSON) -> String) async throws {
         let output = output
         let hex = try await withClient(body)
         if output.json { try output.object(hex) } else { try output.wrapped(text(hex)) }

@@ -6,33 +6,33 @@ import HexlistModel
 
 struct OpenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "open", abstract: "Open a link of a hex, in the browser or as a file, and mark the hex as read.",
+        commandName: "open", abstract: "Open a link of a hex in the browser, or a file, and mark the hex as read.",
         discussion: """
-            Nothing is opened but by this command. It says which host the link leads to, in ASCII, and refuses links of other schemes \
-            than `open.schemes` (http and https) and those that programs read in different ways. The link is handed to --with, or to \
-            $BROWSER where that is one program, or to xdg-open.
+            Hexlist opens a link only with this command. It prints the host in ASCII, and refuses schemes other than those of \
+            `open.schemes` (http and https) and links that programs read in different ways. The link goes to the program of --with, or \
+            to $BROWSER if that names one program, or to xdg-open.
 
-            A file of a peer is fetched into the cache first. Images, audio, video, PDF and plain text are opened with --with or xdg-open, if \
-            name and content agree; of everything else its path is printed.
+            A file of a peer is fetched into the cache first. Images, audio, video, PDF and plain text open with --with or xdg-open if \
+            name and content agree; for other files it prints the path.
 
-            Exit code 0: it is open, or here. 1: it could not be. 3: the file is not here yet; the daemon goes on.
+            Exit codes: 0 opened, or downloaded. 1 failed. 3 not downloaded yet; the daemon continues.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("The program to open it with; it gets the link as its only argument.", valueName: "program"))
+    @Option(help: ArgumentHelp("The program; it gets the link as its only argument.", valueName: "program"))
     var with: String?
 
-    @Option(help: ArgumentHelp("How long to wait at most for a peer that is away, or for room on the disk.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Maximum wait for a peer that is offline, or for disk space.", valueName: "duration"))
     var timeout = Seconds(10)
 
     @Flag(help: "Do not mark the hex as read.")
     var peek = false
 
-    @Argument(help: ArgumentHelp("The local id that `hexlist inbox` prints.", valueName: "hex"))
+    @Argument(help: ArgumentHelp("A number from `hexlist inbox`.", valueName: "hex"))
     var hex: HexID
 
-    @Argument(help: ArgumentHelp("Which of its links, as `hexlist show` counts them; may be left out where there is one.", valueName: "n"))
+    @Argument(help: ArgumentHelp("The number of the link in `hexlist show`; not needed if there is only one.", valueName: "n"))
     var number: Int?
 
     func run() async throws {
@@ -48,10 +48,10 @@ struct OpenCommand: AsyncParsableCommand {
         }
     }
 
-    /// Fetches a file of a peer, and opens it if it is of a kind that only shows something.
+    /// Fetches a file of a peer, and opens it if it is of a passive kind.
     private func openFile(_ link: LinkJSON, number: Int, of hex: Int64, _ client: HexlistClient) async throws {
         let start = try await client.fetch(TransferRequest(hex: hex, links: [self.number ?? number], cache: true))
-        guard let first = start.first, let last = start.last else { throw Ending(status: .pending) }
+        guard let first = start.first, let last = start.last else { throw SilentExit(status: .pending) }
         _ = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
         let row = try await client.transfer(first)
         guard row.state.known == .done else {
@@ -62,23 +62,23 @@ struct OpenCommand: AsyncParsableCommand {
             }
             StandardError.note(
                 isOver
-                    ? "It could not be fetched: \(TransferText.why(row))"
-                    : "It is not here yet: transfer \(row.id) \(TransferText.why(row))")
-            if !isOver { StandardError.note("It goes on by itself; `hexlist transfers cancel \(row.id)` gives it up.") }
-            throw Ending(status: isOver ? .failed : .pending)
+                    ? "Download failed: \(TransferText.why(row))"
+                    : "Not downloaded yet: \(TransferText.why(row))")
+            if !isOver { StandardError.note("It continues in the background. To cancel: `hexlist transfers cancel \(row.id)`.") }
+            throw SilentExit(status: isOver ? .failed : .pending)
         }
         let path = "\(row.folder)/\(row.file)"
         guard try OpenableFile.isOpenable(path) else {
-            StandardError.note("Hexlist opens images, audio, video, PDF and plain text. This file is here, to be looked at with care:")
-            return try tell(link, path, nil)
+            StandardError.note("Hexlist opens only images, audio, video, PDF and plain text. This file was downloaded; open it with care:")
+            return try report(link, path, nil)
         }
         StandardError.note("Opening \(TerminalText.clean(path, columns: 1_000))")
         let program = with ?? "xdg-open"
         try Opener.run(program, link: path)
-        if common.json { try tell(link, path, program) }
+        if common.json { try report(link, path, program) }
     }
 
-    private func tell(_ link: LinkJSON, _ path: String, _ program: String?) throws {
+    private func report(_ link: LinkJSON, _ path: String, _ program: String?) throws {
         let output = common.output
         if output.json { try output.object(OpenedJSON(url: link.url, opens: path, program: program)) } else { try output.line(path) }
         try output.flush()
@@ -87,14 +87,14 @@ struct OpenCommand: AsyncParsableCommand {
     private func open(_ link: LinkJSON, of hex: HexJSON) throws {
         guard let leadsTo = link.opens else {
             throw HexlistError(
-                .badRequest, "This link is not opened: \(link.notOpened ?? "the daemon does not say where it leads").",
-                hint: "`hexlist show \(hex.id)` prints it, to be looked at.")
+                .badRequest, "Not opened: \(link.notOpened ?? "the daemon does not know where it leads").",
+                hint: "To see the link: `hexlist show \(hex.id)`.")
         }
-        // Noted before the program begins to write.
+        // Printed before the output of the program.
         StandardError.note("Opening \(TerminalText.clean(leadsTo, columns: 300))")
         let program = Opener.program(with, browser: Environment.value("BROWSER"))
         try Opener.run(program, link: link.url)
-        if common.json { try tell(link, leadsTo, program) }
+        if common.json { try report(link, leadsTo, program) }
     }
 
     /// - Parameter number: the link's number, from 1; `nil` for the only link.
@@ -104,7 +104,7 @@ struct OpenCommand: AsyncParsableCommand {
             guard links.count == 1 else {
                 throw HexlistError(
                     links.isEmpty ? .notFound : .badRequest, "Hex \(hex.id) has \(HumanText.count(links.count, "link", "links")).",
-                    hint: links.isEmpty ? nil : "Say which: `hexlist open \(hex.id) 1` opens the first.")
+                    hint: links.isEmpty ? nil : "Which one? `hexlist open \(hex.id) 1` opens the first.")
             }
             return links[0]
         }
@@ -119,6 +119,6 @@ struct OpenCommand: AsyncParsableCommand {
 private struct OpenedJSON: Encodable, JSONEncodable {
     var url: String
     var opens: String
-    /// Missing where nothing was started.
+    /// Missing if no program was started.
     var program: String?
 }

@@ -6,25 +6,25 @@ import HexlistModel
 
 struct OutboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "outbox", abstract: "See and steer what waits to be delivered.",
+        commandName: "outbox", abstract: "List, retry or cancel undelivered hexes.",
         subcommands: [OutboxListCommand.self, OutboxShowCommand.self, OutboxRetryCommand.self, OutboxCancelCommand.self],
         defaultSubcommand: OutboxListCommand.self)
 }
 
 struct OutboxListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List what waits, for whom, why, and what was refused or failed.",
+        commandName: "list", abstract: "List hexes that wait, were refused or failed, and why.",
         discussion: """
-            What is done is listed with --all: delivered hexes, those that their receiver holds out of the inbox, and those taken back. \
-            --json lists the held ones without it, too.
+            --all adds delivered and cancelled hexes, and those that wait for approval at their receiver. --json lists the latter in any \
+            case.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only what is for this peer.", valueName: "peer"), completion: .peers)
+    @Option(help: ArgumentHelp("Only hexes for this peer.", valueName: "peer"), completion: .peers)
     var to: String?
 
-    @Flag(help: "List what is done too: delivered, held there, or taken back.")
+    @Flag(help: "List delivered and cancelled hexes too.")
     var all = false
 
     @OptionGroup var rows: RowLimit
@@ -46,28 +46,30 @@ struct OutboxListCommand: AsyncParsableCommand {
                 if !table.isEmpty { try output.table(table) }
                 try output.flush()
             } while cursor != nil && left > 0
-            if listed == 0, !output.json { StandardError.note(all ? "The outbox is empty." : "Nothing waits; --all lists what is done.") }
+            if listed == 0, !output.json {
+                StandardError.note(all ? "The outbox is empty." : "Nothing waits; --all lists delivered hexes.")
+            }
             if cursor != nil { StandardError.note(try await more(than: listed, states, client)) }
         }
     }
 
-    /// A sentence about the rows that are not shown, with their number if it is known.
+    /// A sentence about rows that are not shown, with their number if known.
     private func more(than listed: Int, _ states: [OutboxState], _ client: HexlistClient) async throws -> String {
-        guard to == nil else { return "There are newer ones: --limit 0 lists all." }
+        guard to == nil else { return "There are more; list all with --limit 0." }
         let counts = try await client.status().outbox
         let total = counts.filter { states.isEmpty || states.contains($0.key) }.values.reduce(0, +)
         let more = max(1, total - listed)
-        return "There \(more == 1 ? "is 1 newer one" : "are \(more) newer ones"): --limit 0 lists all."
+        return "There \(more == 1 ? "is 1" : "are \(more)") more; list all with --limit 0."
     }
 }
 
 struct OutboxShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show rows of the outbox: what each is, why it is where it is, and what to do.")
+        commandName: "show", abstract: "Show why a hex is not delivered yet, and what to do.")
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"), completion: .outboxRows)
+    @Argument(help: ArgumentHelp("Ids from `hexlist outbox`.", valueName: "id"), completion: .outboxRows)
     var ids: [HexID]
 
     func run() async throws {
@@ -91,17 +93,17 @@ struct OutboxShowCommand: AsyncParsableCommand {
 struct OutboxSelection: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("All rows for this peer.", valueName: "peer"), completion: .peers)
+    @Option(help: ArgumentHelp("All hexes for this peer.", valueName: "peer"), completion: .peers)
     var to: String?
 
-    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"), completion: .outboxRows)
+    @Argument(help: ArgumentHelp("Ids from `hexlist outbox`.", valueName: "id"), completion: .outboxRows)
     var ids: [HexID] = []
 
     func validate() throws {
-        if ids.isEmpty != (to != nil) { throw ValidationError("Name some ids, or give --to PEER.") }
+        if ids.isEmpty != (to != nil) { throw ValidationError("Which ones? Give ids from `hexlist outbox`, or --to PEER.") }
     }
 
-    /// Changes the named rows one by one and shows each, or changes all rows for a peer and shows their number.
+    /// Changes the given rows one by one and prints each, or changes all rows for a peer and prints their number.
     func change(
         _ verb: String, _ one: (HexlistClient, Int64) async throws -> OutboxView,
         _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
@@ -115,7 +117,7 @@ struct OutboxSelection: ParsableArguments {
         }
     }
 
-    /// Changes rows one by one. A row that cannot be changed does not keep the others from it; the first error is thrown at the end.
+    /// Changes rows one by one. Continues after an error; throws the first one at the end.
     private func change(_ client: HexlistClient, _ one: (HexlistClient, Int64) async throws -> OutboxView) async throws {
         let output = common.output
         var changed: [OutboxView] = []
@@ -131,9 +133,9 @@ struct OutboxSelection: ParsableArguments {
         try output.flush()
         for row in changed {
             if row.mayHaveArrived == true {
-                StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
+                StandardError.note("\(row.outboxID) was being sent: it may have arrived.")
             } else if row.state == .stored || row.state == .held {
-                StandardError.note("Row \(row.outboxID) was delivered before: the hex stays with its receiver.")
+                StandardError.note("\(row.outboxID) was already delivered; it cannot be taken back.")
             }
         }
         if let first { throw first }
@@ -155,21 +157,21 @@ struct OutboxSelection: ParsableArguments {
         if output.json {
             try output.object(total)
         } else {
-            try output.line("\(HumanText.count(total.changed, "row", "rows")) \(verb).")
+            try output.line("\(HumanText.count(total.changed, "hex", "hexes")) \(verb).")
         }
         try output.flush()
         if total.mayHaveArrived > 0 {
             StandardError.note(
                 total.mayHaveArrived == 1
-                    ? "One of them was on its way: it may have arrived."
-                    : "\(total.mayHaveArrived) of them were on their way: they may have arrived.")
+                    ? "One of them was being sent: it may have arrived."
+                    : "\(total.mayHaveArrived) of them were being sent: they may have arrived.")
         }
     }
 }
 
 struct OutboxRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Try rows again now: what waits, failed, or was refused.")
+        commandName: "retry", abstract: "Retry waiting, failed or refused hexes now.")
 
     @OptionGroup var selection: OutboxSelection
 
@@ -180,8 +182,8 @@ struct OutboxRetryCommand: AsyncParsableCommand {
 
 struct OutboxCancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Give rows up. One in flight may have arrived all the same.",
-        discussion: "A row that was delivered stays what it is; the files it offers can no longer be fetched.")
+        commandName: "cancel", abstract: "Cancel the delivery of hexes. One that is being sent may still arrive.",
+        discussion: "A delivered hex stays delivered, but its files can no longer be fetched.")
 
     @OptionGroup var selection: OutboxSelection
 
@@ -189,14 +191,14 @@ struct OutboxCancelCommand: AsyncParsableCommand {
         try await selection.change("cancelled", { try await Self.cancel($1, $0) }, { try await $0.cancel($1) })
     }
 
-    /// Says what the peer can no longer fetch.
+    /// Cancels a row and notes the files that the peer can no longer fetch.
     private static func cancel(_ id: Int64, _ client: HexlistClient) async throws -> OutboxView {
         let offered = try await client.outboxRow(id).offers?.count ?? 0
         let row = try await client.cancel(id)
         let ended = offered - (row.offers?.count ?? 0)
         if ended > 0 {
             StandardError.note(
-                "Row \(id): \(HumanText.count(ended, "file", "files")) can no longer be fetched by \(PeerDisplayName(row.peer, row.tag).listed())."
+                "\(PeerDisplayName(row.peer, row.tag).listed()) can no longer fetch \(HumanText.count(ended, "file", "files")) of \(id)."
             )
         }
         return row
@@ -227,15 +229,15 @@ enum OutboxText {
         ]
     }
 
-    /// The most offers of a row that are shown.
-    private static let listedOffers = 20
+    /// Maximum number of offers shown for a row.
+    private static let offerLimit = 20
 
     /// All facts about one row.
     static func details(_ row: OutboxView) -> Table {
         let reason = RowReason(row)
         var table = Table()
-        table.add("row", String(row.outboxID))
-        table.add("hex", row.subject ?? "not kept by the version that took it", .strong)
+        table.add("id", String(row.outboxID))
+        table.add("hex", row.subject ?? "unknown (sent with an older version)", .strong)
         table.add("to", PeerDisplayName(row.peer, row.tag).listed())
         table.add("state", row.state.rawValue, row.state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
@@ -243,7 +245,7 @@ enum OutboxText {
         table.add("size", ByteCountText.of(Int64(row.bytes)))
         if row.attempts > 0 { table.add("tries", String(row.attempts)) }
         let offers = row.offers ?? []
-        for (index, offer) in offers.prefix(Self.listedOffers).enumerated() {
+        for (index, offer) in offers.prefix(Self.offerLimit).enumerated() {
             let text = "\(offer.name), \(ByteCountText.of(offer.size)), "
             let state = offer.problem.map(problem) ?? "until \(HumanText.moment(offer.ends))"
             table.add(index == 0 ? "offers" : "", text + state, offer.problem == nil ? .plain : .doubtful)
@@ -253,36 +255,36 @@ enum OutboxText {
             table.add(
                 "",
                 count == 1
-                    ? "\(lost.name) cannot be fetched any more; send it again."
-                    : "\(count) files cannot be fetched any more; send them again.",
+                    ? "\(lost.name) can no longer be fetched; send it again."
+                    : "\(count) files can no longer be fetched; send them again.",
                 .doubtful)
         }
-        if offers.count > Self.listedOffers { table.add("", "and \(offers.count - Self.listedOffers) more; --json lists all") }
+        if offers.count > Self.offerLimit { table.add("", "and \(offers.count - Self.offerLimit) more; list all with --json") }
         if !offers.isEmpty, let advice = reason.fileAdvice { table.add("", advice, .doubtful) }
         if let advice = reason.advice { table.add("next", advice) }
         return table
     }
 
-    /// Why a file on offer cannot be fetched any more.
+    /// The reason an offered file can no longer be fetched.
     private static func problem(_ word: ForwardCompatibleEnum<OfferProblem>) -> String {
         switch word.known {
         case .changed: "changed since it was sent"
         case .missing: "deleted or moved since it was sent"
-        case .notAllowed: "not readable any more"
-        case nil: "not as it was sent: \(word)"
+        case .notAllowed: "no longer readable"
+        case nil: "changed: \(word)"
         }
     }
 
-    /// The number of rows in each state: `2 wait, 1 refused, 412 delivered (3 of them held there)`.
+    /// The number of rows in each state: `2 wait, 1 refused, 412 delivered (3 waiting for approval there)`.
     static func summary(_ counts: [OutboxState: Int]) -> String {
         let (waiting, held) = (counts.rows(.queued, .sending), counts.rows(.held))
         let parts = [
             (waiting, waiting == 1 ? "waits" : "wait"), (counts.rows(.rejected), "refused"), (counts.rows(.failed), "failed"),
             (counts.rows(.expired), "expired"),
-            (counts.rows(.stored, .held), "delivered\(held > 0 ? " (\(held) of them held there)" : "")"),
-            (counts.rows(.cancelled), "taken back"),
+            (counts.rows(.stored, .held), "delivered\(held > 0 ? " (\(held) waiting for approval there)" : "")"),
+            (counts.rows(.cancelled), "cancelled"),
         ]
-        let told = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        return told.isEmpty ? "empty" : told.joined(separator: ", ")
+        let shown = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return shown.isEmpty ? "empty" : shown.joined(separator: ", ")
     }
 }

@@ -6,42 +6,42 @@ import HexlistModel
 
 struct PairCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pair", abstract: "Trust each other by comparing six digits on two screens.",
+        commandName: "pair", abstract: "Make two machines trust each other by comparing six digits.",
         discussion: """
-            By itself it takes requests for two minutes; with a PEER it asks that one. Run one on each machine, in any order. Both show \
-            six digits: say yes on both only if they are the same.
+            Without a peer it waits two minutes for requests; with a PEER it sends one. Run it on both machines, in any order. Both show \
+            six digits: answer yes on both machines only if they match.
 
-            Where there is no terminal to ask on, the answer is given from elsewhere, with --confirm and the digits the other screen \
-            shows; other digits are a no. Without an answer it is a no after two minutes.
+            Without a terminal, answer from elsewhere with --confirm and the digits of the other screen; wrong digits mean no. No answer \
+            within two minutes means no.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "List what runs and what ended lately.")
+    @Flag(help: "List current and recent pairings.")
     var list = false
 
-    @Flag(help: "Say yes to PEER; CODE is what the other screen shows.")
+    @Flag(help: "Answer yes to PEER; CODE are the digits on its screen.")
     var confirm = false
 
-    @Flag(help: "Say no to PEER, or take the request back.")
+    @Flag(help: "Answer no to PEER, or withdraw your request.")
     var reject = false
 
     @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"), completion: .peers)
     var peer: String?
 
-    @Argument(help: ArgumentHelp("The six digits, with --confirm.", valueName: "code"))
+    @Argument(help: ArgumentHelp("With --confirm: the six digits.", valueName: "code"))
     var code: String?
 
     func validate() throws {
         guard [list, confirm, reject].count(where: { $0 }) <= 1 else {
-            throw ValidationError("--list, --confirm and --reject do not go together.")
+            throw ValidationError("Give only one of --list, --confirm and --reject.")
         }
-        if list, peer != nil { throw ValidationError("--list takes no peer.") }
-        if confirm || reject, peer == nil { throw ValidationError("\(confirm ? "--confirm" : "--reject") takes a peer.") }
+        if list, peer != nil { throw ValidationError("Leave out the peer with --list.") }
+        if confirm || reject, peer == nil { throw ValidationError("\(confirm ? "--confirm" : "--reject") needs a peer.") }
         if confirm != (code != nil) {
-            throw ValidationError(confirm ? "--confirm takes the six digits behind the peer." : "A code goes with --confirm.")
+            throw ValidationError(confirm ? "--confirm needs the six digits after the peer." : "A code needs --confirm.")
         }
-        if let code, Self.digits(code) == nil { throw ValidationError("`\(code)` are not six digits.") }
+        if let code, Self.digits(code) == nil { throw ValidationError("`\(code)` is not six digits.") }
     }
 
     func run() async throws {
@@ -50,7 +50,7 @@ struct PairCommand: AsyncParsableCommand {
             if list {
                 try show(try await client.pairings(), output)
             } else if reject, let peer {
-                try tell(try await client.rejectPairing(with: peer), output)
+                try report(try await client.rejectPairing(with: peer), output)
             } else if confirm, let peer, let digits = code.flatMap(Self.digits) {
                 let pairing = try await client.confirmPairing(with: peer, digits: digits)
                 try await PairingDialog(client: client, output: output, isInteractive: false).follow(pairing)
@@ -62,13 +62,13 @@ struct PairCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// The six digits of a code, which people may write with blanks; `nil` if they are no code.
+    /// The six digits of a code, without spaces; `nil` if invalid.
     private static func digits(_ code: String) -> String? {
         let digits = String(decoding: code.utf8.filter { $0 != UInt8(ascii: " ") }, as: UTF8.self)
         return PairingConfirmation.areDigits(digits) ? digits : nil
     }
 
-    private func tell(_ pairing: PairingView, _ output: Output) throws {
+    private func report(_ pairing: PairingView, _ output: Output) throws {
         if output.json { return try output.object(pairing) }
         try output.line("Not paired with \(PairText.name(pairing)).")
     }
@@ -78,9 +78,9 @@ struct PairCommand: AsyncParsableCommand {
             for pairing in pairings.items { try output.object(pairing) }
             return
         }
-        if let until = pairings.openUntil { StandardError.note("Requests are taken until \(HumanText.time(until, seconds: true)).") }
+        if let until = pairings.openUntil { StandardError.note("Accepting requests until \(HumanText.time(until, seconds: true)).") }
         guard !pairings.items.isEmpty else {
-            if pairings.openUntil == nil { StandardError.note("No request is taken, and none runs. `hexlist pair` begins.") }
+            if pairings.openUntil == nil { StandardError.note("No pairing. To start one: `hexlist pair`.") }
             return
         }
         var table = Table(["ID", "NAME", "UUID", "TRUST", "STATE", "DIGITS", "WHY"])
@@ -99,26 +99,26 @@ struct PairCommand: AsyncParsableCommand {
 
 /// Texts about pairings.
 enum PairText {
-    /// The peer's label, cleaned, with the short UUID, which the other person can read out, and the trust.
+    /// The cleaned label of the peer, with its trust and short UUID, which the other person can read out.
     static func name(_ pairing: PairingView) -> String { pairing.label.shown(.full, columns: 64) }
 
-    /// The question about the digits for the user of this machine. Cleaned; several lines.
+    /// The question about the digits. Cleaned; several lines.
     static func question(_ pairing: PairingView, digits: String, _ terminal: Terminal) -> String {
-        let trusted = pairing.trust == .trusted ? " It is trusted here already." : ""
+        let trusted = pairing.trust == .trusted ? " You already trust it." : ""
         return """
 
-            \(name(pairing)) \(pairing.isOwn ? "takes the request." : "asks to pair.")\(trusted)
+            \(name(pairing)) \(pairing.isOwn ? "answered." : "wants to pair.")\(trusted)
 
                 \(terminal.styled(digits, .strong))
 
-            Compare the six digits with those on the other screen. Only if they are the same, say yes on both.
+            Compare the six digits on both screens. Answer yes on both machines only if they match.
             """
     }
 
     enum Answer { case yes, no, otherDigits }
 
-    /// The meaning of what was typed. The digits themselves, with or without a gap, count as yes; other digits may be a slip of the
-    /// keyboard and count as no answer.
+    /// Interprets a typed answer. The digits themselves, with or without a gap, mean yes; other digits may be a typo and are not an
+    /// answer.
     static func answer(_ line: String, digits: String) -> Answer {
         guard !Terminal.isYes(line) else { return .yes }
         let typed = line.utf8.filter { ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "\t"), UInt8(ascii: "\r")].contains($0) }
@@ -127,10 +127,10 @@ enum PairText {
     }
 
     static func isTrusted(_ pairing: PairingView) -> String {
-        "\(pairing.label.shown(.named, columns: 64)) is trusted here already. Pairing again helps where it does not trust this machine."
+        "\(pairing.label.shown(.named, columns: 64)) is already trusted here. Pair again only if it does not trust this machine."
     }
 
-    /// A sentence that says why there was no pairing, and how many attempts are left if they are few.
+    /// The reason for a failed pairing, with the remaining attempts if few.
     static func ended(_ pairing: PairingView) -> String {
         let why = pairing.message.map { ": \(TerminalText.clean($0, columns: 300))" } ?? "."
         return (["Not paired with \(name(pairing))\(why)"] + [left(pairing)].compactMap(\.self)).joined(separator: " ")
@@ -138,15 +138,15 @@ enum PairText {
 
     static func left(_ pairing: PairingView) -> String? {
         switch pairing.triesLeft {
-        case 0?: "That was the last of three tries with it in ten minutes; before the next one it has to wait."
-        case 1?: "One more try with it is left in these ten minutes."
+        case 0?: "That was the last of three attempts in ten minutes; wait before the next one."
+        case 1?: "One more attempt is left in these ten minutes."
         default: nil
         }
     }
 
     static func stillOpen(_ until: Timestamp, triesLeft: Int?) -> String {
-        let last = triesLeft == 1 ? " One more that comes to nothing ends that." : ""
-        return "Requests are still taken until \(HumanText.clock(until)); Ctrl-C ends that.\(last)"
+        let last = triesLeft == 1 ? " One more failed attempt stops it." : ""
+        return "Still accepting requests until \(HumanText.clock(until)); Ctrl-C stops.\(last)"
     }
 
     static func status(_ pairing: PairingView) -> ExitStatus {

@@ -6,45 +6,45 @@ import HexlistModel
 struct PeersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "peers",
-        abstract: "List the peers on the network and the trusted ones that are away, or take a roster of them elsewhere.",
-        discussion: "By itself it lists; it takes --all, --why, --watch and --wait then: `hexlist help peers list`.",
+        abstract: "List peers that are online and trusted peers that are offline; export and import them.",
+        discussion: "Options of the list, such as --all, --why, --watch and --wait: `hexlist help peers list`.",
         subcommands: [PeersListCommand.self, PeersExportCommand.self, PeersImportCommand.self], defaultSubcommand: PeersListCommand.self)
 }
 
 struct PeersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List the peers on the network that proved who they are, and the trusted ones that are away.",
+        commandName: "list", abstract: "List peers that are online, and trusted peers that are offline.",
         discussion: """
-            Trusted peers come first, also where two machines have the identity of one (`conflict`). --all adds strangers that are away \
-            and the ghosts: announcements that are no distinct, live, other peer. --json lists who is away with --all only.
+            Trusted peers come first, also if two machines share one identity (`conflict`). --all adds strangers that are offline and \
+            ghosts: announcements that are not a separate, live peer. --json lists offline peers only with --all.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "List strangers that are away and ghosts too.")
+    @Flag(help: "List offline strangers and ghosts too.")
     var all = false
 
-    @Flag(help: "Say why each one is where it is.")
+    @Flag(help: "Show the reason for each state.")
     var why = false
 
-    @Flag(help: "Show the list again whenever it changes.")
+    @Flag(help: "Show the list again after each change.")
     var watch = false
 
-    @Option(help: ArgumentHelp("Return once this many peers are verified.", valueName: "n"))
+    @Option(help: ArgumentHelp("Wait until this many peers are online.", valueName: "n"))
     var wait: Int?
 
-    @Option(help: ArgumentHelp("Give up --wait after this long; exit code 1.", valueName: "duration"))
+    @Option(help: ArgumentHelp("With --wait: give up after this long; exit code 1.", valueName: "duration"))
     var timeout: Seconds?
 
     func validate() throws {
-        if let wait, wait < 1 { throw ValidationError("--wait takes a number from 1 up.") }
-        if timeout != nil, wait == nil { throw ValidationError("--timeout goes with --wait.") }
-        if watch, wait != nil { throw ValidationError("--watch and --wait do not go together.") }
+        if let wait, wait < 1 { throw ValidationError("--wait needs a number of at least 1.") }
+        if timeout != nil, wait == nil { throw ValidationError("--timeout needs --wait.") }
+        if watch, wait != nil { throw ValidationError("Give --watch or --wait, not both.") }
     }
 
     func run() async throws {
         let output = common.output
-        // People also see which trusted peers are away; the output of --json is fixed by releases.
+        // The table also lists offline trusted peers; the output of --json is fixed by releases.
         let asksAll = all || !output.json
         try await common.withClient { client in
             if watch {
@@ -61,7 +61,7 @@ struct PeersListCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// Waits until at least `count` peers are verified, and returns the list.
+    /// Waits until at least `count` peers are online, and returns the list.
     private func waitFor(_ count: Int, _ client: HexlistClient, _ all: Bool) async throws -> [PeerView] {
         guard let timeout else { return try await Self.watch(client, all: all, until: count) }
         let list = try await withThrowingTaskGroup(of: [PeerView]?.self) { group in
@@ -75,7 +75,7 @@ struct PeersListCommand: AsyncParsableCommand {
         }
         guard let list else {
             throw HexlistError(
-                .internal, "Fewer than \(HumanText.count(count, "peer", "peers")) verified within \(timeout.value) s.",
+                .internal, "Fewer than \(HumanText.count(count, "peer", "peers")) came online within \(timeout.value) s.",
                 hint: "`hexlist peers --all --why` shows what was seen.")
         }
         return list
@@ -109,7 +109,7 @@ struct PeersListCommand: AsyncParsableCommand {
         let listed = PeersText.listed(peers, all: all)
         guard !listed.isEmpty else {
             StandardError.note(
-                all ? "Nothing is announced, and nobody is known." : "No peer is here. `hexlist peers --all --why` shows what was seen.")
+                all ? "No peers, and no announcements on the network." : "No peer is online. `hexlist peers --all --why` shows more.")
             return
         }
         var table = Table(["NAME", "UUID", "STATE", "TRUST", "UNREAD", "ADDRESS"] + (why ? ["WHY"] : []))
@@ -139,8 +139,8 @@ struct PeersListCommand: AsyncParsableCommand {
 
 /// Texts and rows of the list of peers.
 enum PeersText {
-    /// The peers to show, in order: trusted ones, here, in conflict or away, then others that are here, then with `all` others that are
-    /// away, and ghosts.
+    /// The peers to show, in order: trusted ones (online, in conflict, offline), other online ones, and with `all` other offline ones and
+    /// ghosts.
     static func listed(_ peers: [PeerView], all: Bool) -> [PeerView] {
         let ranked = peers.map { (rank: rank($0), peer: $0) }.filter { all || $0.rank <= 2 }
         return (0...4).flatMap { rank in ranked.filter { $0.rank == rank }.map(\.peer) }
@@ -158,11 +158,11 @@ enum PeersText {
     }
 
     static func twice(_ peer: PeerView) -> String {
-        "Two machines are \(peer.label.shown(.named)), one with a copy of the other's identity. Nothing is sent to them or taken from them "
-            + "until about two minutes after `hexlist id rotate` on one of them."
+        "Two machines use the identity of \(peer.label.shown(.named)): one is a copy. Nothing is sent to or accepted from either "
+            + "until about two minutes after you run `hexlist id rotate` on one of them."
     }
 
-    /// The address of a peer; for one that is away, when it was last seen.
+    /// The address of a peer; for an offline one, the time it was last seen.
     static func place(_ peer: PeerView) -> String {
         if peer.state == .away, let seen = peer.lastSeen { return "last seen \(HumanText.moment(seen))" }
         return peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
@@ -172,11 +172,11 @@ enum PeersText {
 extension PeerView {
     fileprivate var isTrusted: Bool { trust == .trusted }
 
-    /// Whether it is a trusted peer whose identity two machines have.
+    /// Whether it is a trusted peer whose identity is used by two machines.
     var isTwice: Bool { state == .ghost && reason.map { $0.utf8.elementsEqual("conflict".utf8) } ?? false && isTrusted }
 }
 
 extension [PeerView] {
-    /// Whether what is held can only be of strangers: of no peer the user said so.
+    /// Whether only hexes from strangers can be held: no peer has `--receive held`.
     var areHeldOfStrangers: Bool { !contains { $0.receive?.known == .held } }
 }

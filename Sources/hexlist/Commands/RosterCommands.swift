@@ -5,8 +5,8 @@ import HexlistModel
 
 struct PeersExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Print the roster: who is trusted, blocked or has an alias, with fingerprints.",
-        discussion: "One peer a line, as JSON. `hexlist peers import` takes it on another machine.")
+        commandName: "export", abstract: "Print your trusted, blocked and named peers, to import on another machine.",
+        discussion: "One peer per line, as JSON. `hexlist peers import` reads it.")
 
     @OptionGroup var common: CommonOptions
 
@@ -15,22 +15,23 @@ struct PeersExportCommand: AsyncParsableCommand {
         let output = common.output
         try output.bytes(roster)
         try output.flush()
-        if roster.isEmpty { StandardError.note("Nobody is trusted, blocked or has an alias.") }
+        if roster.isEmpty { StandardError.note("Nothing to export: no peer is trusted, blocked or has an alias.") }
     }
 }
 
 struct PeersImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Trust and block whom a roster names, by their fingerprints.",
+        commandName: "import", abstract: "Import peers that `hexlist peers export` printed: trust, blocks and aliases.",
         discussion: """
-            Who is trusted in it is trusted here before it was ever met, so import only what comes from you or from a friend. Trust goes \
-            to the whole fingerprint. `stranger` takes no trust and no block away, and a peer keeps its alias where none is given. A \
-            line that is wrong is named on standard error and the others are done; exit code 2.
+            Peers that are trusted in the file are trusted here before you ever meet them, so import only your own files or those of a \
+            friend. Trust is tied to the whole fingerprint. `stranger` removes neither trust nor a block, and a peer without an alias in \
+            the file keeps its alias here. A bad line is reported on standard error and the others are imported; exit code 2.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("What `hexlist peers export` printed; - for standard input.", valueName: "file"), completion: .file())
+    @Argument(
+        help: ArgumentHelp("The file that `hexlist peers export` wrote; - reads standard input.", valueName: "file"), completion: .file())
     var file: String
 
     func run() async throws {
@@ -46,16 +47,16 @@ struct PeersImportCommand: AsyncParsableCommand {
             try output.line(RosterText.summary(done))
         }
         try output.flush()
-        if !done.refused.isEmpty { throw Ending(status: .usage) }
+        if !done.refused.isEmpty { throw SilentExit(status: .usage) }
     }
 }
 
 /// Texts about imports of rosters.
 enum RosterText {
     static func summary(_ done: RosterImport) -> String {
-        var parts = ["\(HumanText.count(done.changed, "peer", "peers")) taken over"]
-        if done.unchanged > 0 { parts.append("\(done.unchanged) as before") }
-        if done.own > 0 { parts.append("this machine itself passed over") }
+        var parts = ["\(HumanText.count(done.changed, "peer", "peers")) imported"]
+        if done.unchanged > 0 { parts.append("\(done.unchanged) unchanged") }
+        if done.own > 0 { parts.append("this machine itself skipped") }
         if !done.refused.isEmpty { parts.append("\(done.refused.count) refused") }
         return parts.joined(separator: ", ") + "."
     }

@@ -5,35 +5,36 @@ import HexlistModel
 
 struct SearchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "search", abstract: "Find hexes by words of their texts, links and senders, newest first.",
+        commandName: "search", abstract: "Find hexes by words in their texts, links and senders, newest first.",
         discussion: """
-            All words have to be there, in the description, a link's URL or description, or the sender's name or alias. Case and accents do \
-            not matter. `word*` also finds words that begin so, `'"two words"'` finds them next to each other. `host:example.org` finds links \
-            to that host and those below it, `color:teal` and `service:Dropbox` what their names say. Held hexes are only found with --in held.
+            All words must occur in the description, in the URL or description of a link, or in the name or alias of the sender. Upper \
+            and lower case and accents do not matter. `word*` matches words that begin with it, `'"two words"'` matches a phrase. \
+            `host:example.org` finds links to that host and its subdomains, `color:teal` a colour, `service:Dropbox` a service. Hexes \
+            from strangers are only searched with --in held.
             """)
 
-    enum Place: String, ExpressibleByArgument, CaseIterable {
+    enum SearchLocation: String, ExpressibleByArgument, CaseIterable {
         case inbox, mine, held
     }
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"), completion: .peers)
+    @Option(help: ArgumentHelp("Only hexes from this peer.", valueName: "peer"), completion: .peers)
     var from: String?
 
-    @Option(name: .customLong("in"), help: ArgumentHelp("Only this place; by default the inbox and My Hexlist.", valueName: "place"))
-    var place: Place?
+    @Option(name: .customLong("in"), help: ArgumentHelp("Search only here; by default the inbox and My Hexlist.", valueName: "place"))
+    var place: SearchLocation?
 
-    @Option(help: ArgumentHelp("Only what arrived since then: 7d, 12h, or a day as 2031-04-05.", valueName: "time"))
+    @Option(help: ArgumentHelp("Only hexes received since then: 7d, 12h, or a day such as 2031-04-05.", valueName: "time"))
     var since: String?
 
-    @Option(help: ArgumentHelp("Only what arrived until then; a day counts to its end.", valueName: "time"))
+    @Option(help: ArgumentHelp("Only hexes received until then; a day includes all of that day.", valueName: "time"))
     var until: String?
 
-    @Flag(help: "Only what was not read yet.")
+    @Flag(help: "Only unread hexes.")
     var unread = false
 
-    @Flag(help: "The best of the newest 10 000 first: words in the description, next to each other, of the sender.")
+    @Flag(help: "Best matches first, among the newest 10 000: words in the description, adjacent words, the sender.")
     var best = false
 
     @OptionGroup var page: PageOptions
@@ -42,13 +43,13 @@ struct SearchCommand: AsyncParsableCommand {
     var text: [String]
 
     func validate() throws {
-        if best, page.after != nil { throw ValidationError("--best has one page, so --after does not go with it.") }
+        if best, page.after != nil { throw ValidationError("--best has only one page: leave out --after.") }
     }
 
     func run() async throws {
         let output = common.output
         let words = text.joined(separator: " ")
-        // Mistakes are told before the daemon is asked.
+        // Reports errors before contacting the daemon.
         let terms = try SearchTerm.parse(words)
         let filter = HexlistClient.SearchFilter(
             text: words, location: place?.rawValue, unread: unread, from: from,
@@ -69,12 +70,12 @@ struct SearchCommand: AsyncParsableCommand {
                         if output.json { try output.object(hex) } else { table.add(cells(hex)) }
                     }
                 }
-                // Without an end one page after the other is written.
+                // With --limit 0 each page is printed as it arrives.
                 if page.limit == 0, !table.isEmpty {
                     try output.table(table)
                     table = Table()
                 }
-                // A page may be short because what is wanted is rare among the matches.
+                // A page may be short because few matches pass the filters.
             } while cursor != nil && left > 0
             if !table.isEmpty { try output.table(table) }
             try output.flush()
@@ -97,14 +98,14 @@ struct SearchCommand: AsyncParsableCommand {
 }
 
 enum SearchText {
-    /// The subject, and that of the topmost hex it is in.
+    /// The subject, and that of the top-level hex around it.
     static func subject(_ hex: HexJSON) -> String {
         let subject = HexText.subject(hex)
         guard let top = hex.top else { return subject }
         return "\(subject) (in \(top.id)\(top.subject.isEmpty ? "" : " \(top.subject)"))"
     }
 
-    /// The place of what was found, where the description in its column does not show it.
+    /// The matching text, unless another column already shows it.
     static func match(_ hex: HexJSON) -> String {
         guard let match = hex.match else { return "" }
         let text = match.before + match.found + match.after
@@ -116,10 +117,11 @@ enum SearchText {
     }
 
     static func nothing(_ terms: [SearchTerm], isEnd: Bool, isHeld: Bool) -> String {
-        var text = "Nothing \(isEnd ? "more " : "")was found."
+        var text = isEnd ? "No more matches." : "No match."
         guard !isEnd else { return text }
         if case .words(let words, isPrefix: false)? = terms.last, !words.contains(" ") {
-            text += " `\(TerminalText.clean(words, columns: 40))*` finds words that begin so."
+            let word = TerminalText.clean(words, columns: 40)
+            text += " Try `\(word)*` for words starting with \"\(word)\"."
         }
         let fields = terms.compactMap { term -> Substring? in
             guard case .words(let words, _) = term, let colon = words.firstIndex(of: ":"), !words.contains(" ") else { return nil }
@@ -127,15 +129,15 @@ enum SearchText {
             return field.count > 1 && field.dropLast().allSatisfy(\.isLetter) ? field : nil
         }
         if let field = fields.first {
-            text +=
-                " `\(TerminalText.clean(field, columns: 20))` has no meaning of its own, as `host:`, `color:` and `service:` have; a sender goes by --from."
+            let filters = field == "from:" ? "use --from PEER." : "the filters are `host:`, `color:` and `service:`."
+            text += " Unknown filter `\(TerminalText.clean(field, columns: 20))`; \(filters)"
         }
-        return isHeld ? text : text + " `--in held` searches what strangers sent."
+        return isHeld ? text : text + " Use --in held to search hexes from strangers."
     }
 
     /// - Returns: `nil` if the index is not behind.
     static func behind(_ count: Int) -> String? {
         guard count > 0 else { return nil }
-        return "\(HumanText.count(count, "hex is", "hexes are")) not searched yet: the index is still being made."
+        return "\(HumanText.count(count, "hex is", "hexes are")) not searched yet: the index is still being built."
     }
 }

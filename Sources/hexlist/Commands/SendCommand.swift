@@ -8,7 +8,7 @@ import HexlistSystem
 /// `hexlist send`.
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "send", abstract: "Send a hex, a bundle of links with a description and a colour, or a stream of them.",
+        commandName: "send", abstract: "Send links or files to peers, one hex or many.",
         discussion: """
             hexlist send --to ada --description "to read" "https://example.org a page" https://example.net
 
@@ -16,88 +16,90 @@ struct SendCommand: AsyncParsableCommand {
 
             hexlist send --to ada --bulk hexes.ndjson
 
-            What begins with /, ./ or ../ is a file or a folder of this machine. It is not copied: those it is sent to fetch it from here with \
-            `hexlist fetch`, for 30 days after it was delivered, while they are trusted here and the file stays as it is; `hexlist outbox cancel` \
-            ends that too. A folder is sent as a hex, the folders in \
-            it as hexes inside that; symbolic links, hidden and special files in it are left out. What is named itself is sent, of a \
-            symbolic link the file it leads to. --copy offers copies, which Hexlist keeps until the offers \
-            end: the files may change or go.
+            Arguments that begin with /, ./ or ../ are files and folders on this machine. They are not copied: recipients download them \
+            from here with `hexlist fetch`, for 30 days after delivery, as long as you trust them and the files do not change. `hexlist \
+            outbox cancel` ends this. A symlink you name is followed; symlinks, hidden and special files inside a folder are skipped. \
+            With --copy, Hexlist keeps copies of its own, so that the originals may change or go.
 
-            --hex forwards links to files as they are, and only those can fetch them whom their owner sent them to. --reoffer puts links to your own \
-            copies in their place: of what you fetched and left where it was, or what is in the cache, and of your own files.
+            --hex forwards links to files unchanged: only recipients chosen by the owner of a file can fetch it. --reoffer replaces \
+            these links with links to your own copies: files you fetched and left in place, files in the cache, and files of yours.
 
-            --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
-            line is told and costs no other; with --strict nothing is sent then. After Ctrl-C what was accepted stays in the outbox. A line is:
+            --bulk reads one hex per line (JSON) and sends while it reads. A line with a `key` is sent once, however often you run the \
+            command. A bad line is reported; the others are still sent. With --strict, nothing is sent if a line is bad. After Ctrl-C, \
+            accepted hexes stay in the outbox. A line looks like this:
 
             {"key":"a1","hexDescription":"news","links":[{"url":"https://example.org"}]}
 
-            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: the words, or some lines, are not \
-            valid; the other lines were sent. 3: not all stored it yet: what is queued the daemon goes on trying, what is held has \
-            arrived, out of the inbox there. 4: a peer refused it. 5: hexlistd does not run. 6: there is no such peer. 1: all else, as a \
-            key that another hex has.
+            Exit codes: 0 each peer stored it (with --wait queued: it is in the outbox). 2 wrong arguments, or some lines are not valid; \
+            the other lines were sent. 3 not stored by all yet: queued hexes are delivered later, held ones have arrived and wait for \
+            approval there. 4 a peer refused it. 5 hexlistd is not running. 6 no such peer. 1 anything else, such as a key that was used \
+            for another hex.
             """)
 
     @OptionGroup var common: CommonOptions
 
     @Option(
-        name: .long, help: ArgumentHelp("A peer to send to, or a group as @NAME; may be repeated.", valueName: "peer"),
+        name: .long, help: ArgumentHelp("The recipient: a peer, or a group as @NAME; may be repeated.", valueName: "peer"),
         completion: .recipients)
     var to: [String] = []
 
     @Flag(help: "Send to every trusted peer.")
     var toAll = false
 
-    @Option(help: ArgumentHelp("What the bundle is about.", valueName: "text"))
+    @Option(help: ArgumentHelp("The title of the hex.", valueName: "text"))
     var description = ""
 
-    @Option(help: ArgumentHelp("The colour, as '#3366CC' or by its name in CSS.", valueName: "color"))
+    @Option(help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name.", valueName: "color"))
     var color = ""
 
-    @Option(help: ArgumentHelp("Forward this stored hex.", valueName: "hex"))
+    @Option(help: ArgumentHelp("Forward this hex.", valueName: "hex"))
     var hex: HexID?
 
     @Option(
         help: ArgumentHelp(
-            "Read links from a file (- is standard input), one `URL description` a line; lines that begin with # are passed over.",
+            "Read links from a file (- reads standard input), one `URL description` per line; lines that begin with # are ignored.",
             valueName: "file"))
     var from: String?
 
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "Send this file or folder, also one whose name begins like no path; or a link to SERVICE:PATH, of `hexlist files`. May be repeated.",
+            "Send this file or folder, even if its name does not look like a path; or a link to SERVICE:PATH (see `hexlist files`). May be repeated.",
             valueName: "path"),
         completion: .file())
     var file: [String] = []
 
-    @Flag(help: "Offer copies of the files, so that these may change or go; with the same blocks on the disk where the file system can.")
+    @Flag(
+        help:
+            "Keep copies of the files for the recipients, so that the originals may change or go. Copies share disk blocks if the file system can."
+    )
     var copy = false
 
-    @Flag(help: "With --hex: offer your own copies of the files that its links lead to.")
+    @Flag(help: "With --hex: offer your own copies of the linked files.")
     var reoffer = false
 
-    @Flag(help: "Put https:// before links that are bare host names.")
+    @Flag(help: "Put https:// in front of bare host names.")
     var guess = false
 
-    @Flag(help: "Send links and colour as they are given, whatever they are, also what looks like a path.")
+    @Flag(help: "Send links and colour unchecked, even arguments that look like paths.")
     var raw = false
 
-    @Option(help: ArgumentHelp("Send each line of a file (- is standard input) as a hex.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("Send each line of a file (- reads standard input) as a hex.", valueName: "file"), completion: .file())
     var bulk: String?
 
-    @Flag(help: "With --bulk: check all lines first, and send nothing if one is bad.")
+    @Flag(help: "With --bulk: check all lines first; send nothing if one is bad.")
     var strict = false
 
-    @Flag(help: "With --bulk: take hexes without links.")
+    @Flag(help: "With --bulk: accept hexes without links.")
     var allowEmpty = false
 
-    @Option(help: ArgumentHelp("Wait until it is `queued` in the own outbox, or `stored` by each peer that is there.", valueName: "state"))
+    @Option(help: ArgumentHelp("Wait until it is `queued` in your outbox, or `stored` by each peer that is online.", valueName: "state"))
     var wait = WaitArgument.stored
 
-    @Option(help: ArgumentHelp("How long to wait at most; with --bulk, how long without progress.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Maximum wait; with --bulk, maximum time without progress.", valueName: "duration"))
     var timeout = Seconds(10)
 
-    @Option(help: ArgumentHelp("The same key sends the same hex once, however often it is run.", valueName: "key"))
+    @Option(help: ArgumentHelp("Send this hex once, however often the command runs with this key.", valueName: "key"))
     var key: String?
 
     @Flag(help: "Send again what failed within the last 3 minutes.")
@@ -105,31 +107,31 @@ struct SendCommand: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "A link, or \"URL description\" in quotes, with a further link behind each further address; - reads them from standard input. A file or folder begins with /, ./ or ../.",
+            "A link, or \"URL description\" in quotes, which may hold several; - reads standard input. Files and folders begin with /, ./ or ../.",
             valueName: "url"))
     var links: [String] = []
 
     func validate() throws {
-        // The last word may be the peer, which only the daemon knows.
+        // The last word may be a peer; only the daemon knows.
         if to.isEmpty && !toAll {
             guard lastWord != nil else { throw Self.nobody }
             return
         }
-        if !to.isEmpty && toAll { throw ValidationError("--to and --to-all do not go together.") }
-        if let key, key.isEmpty { throw ValidationError("--key is empty, and so keeps nothing from being sent twice: leave it out.") }
-        if guess && raw { throw ValidationError("--guess and --raw do not go together.") }
+        if !to.isEmpty && toAll { throw ValidationError("Give --to or --to-all, not both.") }
+        if let key, key.isEmpty { throw ValidationError("The --key is empty: give a value, or leave it out.") }
+        if guess && raw { throw ValidationError("Give --guess or --raw, not both.") }
         if bulk != nil { return try validateBulk() }
-        if reoffer, hex == nil { throw ValidationError("--reoffer goes with --hex.") }
-        if copy, paths.isEmpty, !reoffer { throw ValidationError("--copy goes with files, or with --reoffer.") }
-        if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") goes with --bulk.") }
+        if reoffer, hex == nil { throw ValidationError("--reoffer needs --hex.") }
+        if copy, paths.isEmpty, !reoffer { throw ValidationError("--copy needs files, or --reoffer.") }
+        if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") needs --bulk.") }
         if hex != nil {
             guard links.isEmpty, from == nil, file.isEmpty, description.isEmpty, color.isEmpty, !guess, !raw else {
-                throw ValidationError("--hex forwards a hex as it is: give no links, description or colour with it.")
+                throw ValidationError("--hex forwards a hex unchanged: leave out links, description and colour.")
             }
         } else if links.isEmpty && from == nil && file.isEmpty {
-            throw ValidationError("Give at least one link or file, --from FILE, or --hex HEX.")
+            throw ValidationError("Nothing to send: give a link, a file, --from FILE, or --hex HEX.")
         } else if links.count(where: { $0 == "-" }) + (from == "-" ? 1 : 0) > 1 {
-            throw ValidationError("Standard input can be read once: give - once.")
+            throw ValidationError("Standard input can be read only once: give - once.")
         }
     }
 
@@ -140,14 +142,14 @@ struct SendCommand: AsyncParsableCommand {
             (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"), (copy, "--copy"), (reoffer, "--reoffer"),
         ]
         if let other = others.first(where: \.0) {
-            throw ValidationError("--bulk and \(other.1) do not go together: each line has its own links, description and color.")
+            throw ValidationError("Leave out \(other.1) with --bulk: each line has its own links, description and color.")
         }
-        if key != nil { throw ValidationError("--bulk and --key do not go together: a line has its own `key`.") }
+        if key != nil { throw ValidationError("Leave out --key with --bulk: a line has its own `key`.") }
     }
 
-    private static let nobody = ValidationError("Say to whom: --to PEER, or --to-all.")
+    private static let nobody = ValidationError("Who should get it? --to PEER, or --to-all.")
 
-    /// The last word if it is not a link and something to send remains without it.
+    /// The last word, if it is not a link and something else remains to be sent.
     private var lastWord: String? {
         guard let word = links.last, links.count > 1 || from != nil || hex != nil || bulk != nil || !file.isEmpty, word != "-",
             raw || !FileArgument.isPath(word)
@@ -155,12 +157,12 @@ struct SendCommand: AsyncParsableCommand {
         return LinkForm(word) == .link ? nil : word
     }
 
-    /// Takes the last word as the peer, `send LINK bob`, if it is one and the user confirms it.
+    /// Accepts the last word as the recipient, `send LINK bob`, if it is a peer and the user confirms.
     private mutating func takeLastWordAsPeer() async throws {
         guard let word = lastWord, let peer = try? await common.withClient({ try await $0.peer(word) }) else { throw Self.nobody }
-        guard isatty(STDIN_FILENO) == 1 else { throw MissingTo.refusal(word, arguments: ProcessArguments.all) }
-        try Terminal.confirm("There is no --to. Send it to \(peer.label.shown())? [y/N]")
-        to = [peer.uuid?.description ?? word]  // the UUID, in case another peer takes the name meanwhile
+        guard isatty(STDIN_FILENO) == 1 else { throw MissingRecipient.refusal(word, arguments: ProcessArguments.all) }
+        try Terminal.confirm("Send it to \(peer.label.shown())? [y/N]")
+        to = [peer.uuid?.description ?? word]  // the UUID, in case the name moves to another peer
         links.removeLast()
         try validate()
     }
@@ -170,23 +172,23 @@ struct SendCommand: AsyncParsableCommand {
         if let bulk { return try await run(bulk: bulk) }
         let output = common.output
         let input = try typed()
-        let waiting = SendWaiting(peers: to)
+        let waiting = SendNotes(peers: to)
         let isPatient = wait == .stored && !output.json
         try await common.withClient { client in
             let send = HexlistClient.Send(
                 content: try await content(input, client), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key,
                 force: force)
-            let outcomes = try await waiting.during(client, isTold: isPatient) { try await client.send(send) }
+            let outcomes = try await waiting.during(client, isNoted: isPatient) { try await client.send(send) }
             if output.json {
                 for outcome in outcomes { try output.object(outcome) }
             } else {
                 try output.table(table(outcomes))
             }
             try output.flush()
-            if isPatient { await waiting.tellRest(outcomes, client) }
+            if isPatient { await waiting.explain(outcomes, client) }
             if offersFiles { for advice in outcomes.compactMap({ RowReason($0).fileAdvice }) { StandardError.note(advice) } }
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
-            if status != .done { throw Ending(status: status) }
+            if status != .done { throw SilentExit(status: status) }
         }
     }
 
@@ -196,7 +198,7 @@ struct SendCommand: AsyncParsableCommand {
             reportsProgress: true)
         let bulk = BulkSendJob(send: send, path: path, isStrict: strict, json: common.json)
         let status = try await common.withClient { try await bulk.run($0) }
-        if status != .done { throw Ending(status: status) }
+        if status != .done { throw SilentExit(status: status) }
     }
 
     /// The files and folders among the arguments.
@@ -204,7 +206,7 @@ struct SendCommand: AsyncParsableCommand {
         (raw ? [] : links.filter(FileArgument.isPath)) + file.filter { FileArgument.service($0) == nil }
     }
 
-    /// Whether the hex has links to files that only peers trusted here can fetch.
+    /// Whether the hex links to files that only trusted peers can fetch.
     private var offersFiles: Bool {
         reoffer || !paths.isEmpty
             || file.compactMap(FileArgument.service).contains { PeerText.areEqual($0.service, LocalAPI.ownService) }
@@ -215,8 +217,8 @@ struct SendCommand: AsyncParsableCommand {
             let offer = try await FileArgument.offer([], to: to, all: toAll, copying: copy, hex: hex.value, client)
             if offer.leftOut > 0 {
                 StandardError.note(
-                    "\(HumanText.count(offer.leftOut, "link leads to a file that is", "links lead to files that are")) not here as fetched; "
-                        + "only those can fetch whom its owner sent it to.")
+                    "\(HumanText.count(offer.leftOut, "link is", "links are")) unchanged: the file is not here, or changed since it was fetched. "
+                        + "Only recipients chosen by its owner can fetch it.")
             }
             return .hex(Array(offer.hex.bytes))
         }
@@ -224,7 +226,7 @@ struct SendCommand: AsyncParsableCommand {
             try await noteForeignFiles(hex.value, client)
             return .forward(hex.value)
         }
-        guard var typed else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        guard var typed else { throw HexlistError(.badRequest, "There is no link in the input.") }
         if !raw { try await refuseServices(typed.links, client) }
         var isPublic = false
         try await ServiceLinks.make(file.compactMap(FileArgument.service), client, force: force) { file, reply in
@@ -243,7 +245,7 @@ struct SendCommand: AsyncParsableCommand {
         return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)
     }
 
-    /// - Throws: `HexlistError` for a link that is `SERVICE:PATH`: the file was probably meant.
+    /// - Throws: `HexlistError` for a link of the form `SERVICE:PATH`, which probably means a file.
     private func refuseServices(_ links: [LinkInput], _ client: HexlistClient) async throws {
         let named = links.compactMap { ServiceArgument(argument: $0.url) }
         guard !named.isEmpty else { return }
@@ -251,20 +253,20 @@ struct SendCommand: AsyncParsableCommand {
         guard let file = named.first(where: { file in services.contains { PeerText.areEqual($0.name, file.service) } }) else { return }
         let shown = TerminalText.clean(file.description, columns: 200)
         throw HexlistError(
-            .badRequest, "`\(shown)` names a file of a service, and is no link.",
-            hint: "To send a link to the file: --file \(ShellText.quoted(shown)). --raw sends it as it is.")
+            .badRequest, "`\(shown)` is a file of a service, not a link.",
+            hint: "Send a link to the file with --file \(ShellText.quoted(shown)), or the text itself with --raw.")
     }
 
-    /// Says that a forwarded link to a file does not give it to whoever it is forwarded to.
+    /// Notes that forwarding a link to a file does not grant access to the file.
     private func noteForeignFiles(_ id: Int64, _ client: HexlistClient) async throws {
         let count = try await client.hex(id).links?.count { FileArgument.isLink($0.url) } ?? 0
         guard count > 0 else { return }
         StandardError.note(
-            "\(HumanText.count(count, "link leads to a file", "links lead to files")) that only those can fetch whom its owner sent it to; "
-                + "--reoffer offers your own copies.")
+            "\(HumanText.count(count, "link leads to a file", "links lead to files")) that only recipients chosen by the owner can fetch. "
+                + "To offer your own copies: --reoffer.")
     }
 
-    /// The hex as typed, without its files; `nil` for one that is forwarded.
+    /// The typed hex, without files; `nil` for a forwarded one.
     private func typed() throws -> HexInput? {
         guard hex == nil else { return nil }
         let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
@@ -273,11 +275,12 @@ struct SendCommand: AsyncParsableCommand {
         if !raw { for word in words { try FileArgument.refuseBareName(word) } }
         let given = try LinkInput.read(words, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
         guard !given.isEmpty || !paths.isEmpty || !file.isEmpty else {
-            throw HexlistError(.badRequest, "There is no link in what was given.")
+            throw HexlistError(.badRequest, "There is no link in the input.")
         }
         guard given.count <= ProtocolLimits.links else {
             throw HexlistError(
-                .badRequest, "A hex holds \(ProtocolLimits.links) links; \(given.count) were given.", hint: "Send them in several hexes.")
+                .badRequest, "\(given.count) links are too many for one hex (at most \(ProtocolLimits.links)).",
+                hint: "Send them in several hexes.")
         }
         return HexInput(description: description, color: color, links: given)
     }
@@ -285,9 +288,9 @@ struct SendCommand: AsyncParsableCommand {
     private func table(_ outcomes: [SendOutcome]) -> Table {
         var table = Table()
         for outcome in outcomes {
-            // With `--wait queued`, what the row waits for is of no interest.
+            // With `--wait queued` the reason for waiting is irrelevant.
             let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
-            let why = [outcome.earlier ? "was there already, by its key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
+            let why = [outcome.earlier ? "already sent with this key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
             table.add([
                 Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerDisplayName(outcome.peer, outcome.tag).listed()),
                 Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 400),
@@ -297,12 +300,12 @@ struct SendCommand: AsyncParsableCommand {
     }
 }
 
-/// The refusal of `send LINK bob` when there is nobody to ask whether bob is the peer.
-enum MissingTo {
+/// The error for `send LINK bob` without a terminal for the question.
+enum MissingRecipient {
     static func refusal(_ word: String, arguments: [String]) -> HexlistError {
         HexlistError(
-            .badRequest, "There is no --to, and `\(TerminalText.clean(word, columns: 60))` is a peer.",
-            hint: "To send to that peer: \(TerminalText.clean(line(word, arguments), columns: 1_000))")
+            .badRequest, "`\(TerminalText.clean(word, columns: 60))` is a peer: name it with --to.",
+            hint: "Run: \(TerminalText.clean(line(word, arguments), columns: 1_000))")
     }
 
     /// The command line with the word as the value of `--to`.

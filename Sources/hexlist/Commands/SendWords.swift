@@ -1,10 +1,9 @@
 import HexlistModel
 
 extension SendCommand {
-    /// Reads the words that scripts send with: links, to whom, what describes them, how to wait and what to print. `nil` where any other is
-    /// among them, or one is wrong. That is for ArgumentParser: what it makes to read with takes longer than a send. `SendWordsTests` holds the
-    /// two against each other.
-    /// - Parameter arguments: the arguments without the program's name.
+    /// Fast path for the common options of `send`, because setting up ArgumentParser takes longer than a send. `nil` for other options and
+    /// for errors, which ArgumentParser then handles. `SendWordsTests` compares the two.
+    /// - Parameter arguments: the arguments without the name of the program.
     init?(usual arguments: [String]) {
         guard arguments.first == Self.configuration.commandName else { return nil }
         self.init()
@@ -22,7 +21,7 @@ extension SendCommand {
         guard (try? validate()) != nil else { return nil }
     }
 
-    /// Also `-`, standard input: ArgumentParser knows where that may stand.
+    /// Includes `-`, standard input, which is left to ArgumentParser.
     private static func isOption(_ word: String) -> Bool { word.utf8.first == UInt8(ascii: "-") }
 
     private mutating func set(_ option: String, _ value: String) -> Bool {
@@ -42,7 +41,7 @@ extension SendCommand {
         return true
     }
 
-    /// Gives each property the value of its declaration, without which ArgumentParser lets none be read.
+    /// Sets all properties to their defaults; ArgumentParser traps when an unset one is read.
     private mutating func setDefaults() {
         common = CommonOptions()
         (common.json, common.socket, common.stateDir) = (false, nil, nil)

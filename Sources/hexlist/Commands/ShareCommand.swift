@@ -5,12 +5,12 @@ import HexlistModel
 
 struct ShareCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "share", abstract: "Share folders of this machine with peers, to be read by them.",
+        commandName: "share", abstract: "Share folders of this machine with peers, read-only.",
         discussion: """
             hexlist share add ~/Pictures/2026 --to bob --to @family
 
-            Peers list a share with `hexlist files`, and fetch out of it with `hexlist fetch`, while they are trusted here. They can change \
-            nothing. Symbolic links are not followed, and neither they nor hidden files are there for them. By itself it lists the shares.
+            Peers you trust list a share with `hexlist files` and fetch from it with `hexlist fetch`. They cannot change anything. \
+            Symlinks and hidden files are not shared. Without a subcommand it lists the shares.
             """,
         subcommands: [ShareListCommand.self, ShareAddCommand.self, ShareRemoveCommand.self], defaultSubcommand: ShareListCommand.self)
 }
@@ -26,7 +26,7 @@ struct ShareListCommand: AsyncParsableCommand {
         if output.json {
             for share in shares { try output.object(share) }
         } else if shares.isEmpty {
-            StandardError.note("No folder is shared. `hexlist share add FOLDER` shares one.")
+            StandardError.note("No folder is shared. To share one: `hexlist share add FOLDER`.")
         } else {
             var table = Table(["NAME", "FOR", "FOLDER", "WHY"])
             for share in shares {
@@ -44,16 +44,16 @@ struct ShareListCommand: AsyncParsableCommand {
 
 struct ShareAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Share a folder, or change for whom it is shared.",
+        commandName: "add", abstract: "Share a folder, or change who may read it.",
         discussion: """
-            Without --to every trusted peer may read it, also one that is trusted later. Of a group those may who are in it when they ask. \
-            Adding a folder again changes for whom it is shared: then it is for those named now, and nobody else.
+            Without --to all trusted peers may read it, including peers you trust later. A group stands for its current members. Adding \
+            a folder again replaces the list of peers that may read it.
             """)
 
     @OptionGroup var common: CommonOptions
 
     @Option(
-        name: .customLong("as"), help: ArgumentHelp("The name peers know it by; the folder's own where you do not say.", valueName: "name"))
+        name: .customLong("as"), help: ArgumentHelp("The name peers see; by default the name of the folder.", valueName: "name"))
     var name: String?
 
     @Option(
@@ -61,7 +61,7 @@ struct ShareAddCommand: AsyncParsableCommand {
         completion: .recipients)
     var to: [String] = []
 
-    @Flag(help: "Share files and folders too whose names begin with a dot.")
+    @Flag(help: "Include files and folders whose names begin with a dot.")
     var hidden = false
 
     @Argument(help: ArgumentHelp("The folder.", valueName: "folder"), completion: .directory)
@@ -79,12 +79,12 @@ struct ShareAddCommand: AsyncParsableCommand {
 
 struct ShareRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rm", abstract: "End a share. The folder stays as it is.",
-        discussion: "What is being fetched out of it ends too.")
+        commandName: "rm", abstract: "Stop sharing a folder. The folder itself stays.",
+        discussion: "Downloads from it are stopped.")
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("The share's name, as `hexlist share` lists it.", valueName: "name"), completion: .shares)
+    @Argument(help: ArgumentHelp("The name of the share; `hexlist share` lists them.", valueName: "name"), completion: .shares)
     var name: String
 
     func run() async throws {
@@ -93,7 +93,7 @@ struct ShareRemoveCommand: AsyncParsableCommand {
         if output.json {
             try output.object(share)
         } else {
-            try output.wrapped("\(TerminalText.clean(share.name)) is shared no more; \(TerminalText.clean(share.path)) stays as it is.")
+            try output.wrapped("\(TerminalText.clean(share.name)) is no longer shared. \(TerminalText.clean(share.path)) was not changed.")
         }
         try output.flush()
     }
@@ -110,6 +110,6 @@ enum ShareText {
 
     static func sentence(_ share: ShareView) -> String {
         let hidden = share.hidden ? ", with hidden files" : ""
-        return "\(TerminalText.clean(share.path)) is shared as \(TerminalText.clean(share.name)), for \(audience(share))\(hidden)."
+        return "\(TerminalText.clean(share.path)) is shared as \(TerminalText.clean(share.name)) with \(audience(share))\(hidden)."
     }
 }

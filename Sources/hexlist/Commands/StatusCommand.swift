@@ -4,7 +4,7 @@ import HexlistModel
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show daemon, identity, discovery, store and queue at a glance.",
+        commandName: "status", abstract: "Show daemon, identity, discovery, storage and outbox at a glance.",
         discussion: "--metrics prints what Prometheus reads: `Docs/Hooks.md`, \"Metrics\".")
 
     @OptionGroup var common: CommonOptions
@@ -13,7 +13,7 @@ struct StatusCommand: AsyncParsableCommand {
     var metrics = false
 
     func validate() throws {
-        if metrics, common.json { throw ValidationError("--metrics and --json do not go together.") }
+        if metrics, common.json { throw ValidationError("Give --metrics or --json, not both.") }
     }
 
     func run() async throws {
@@ -24,7 +24,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         let (status, conflicts) = try await common.withClient { client in
             let status = try await client.status()
-            // Who is meant is for people; the output of --json is fixed by releases.
+            // Only the table names the peers; the output of --json is fixed by releases.
             guard status.ghosts > 0, !output.json else { return (status, [PeerView]()) }
             return (status, try await client.peers(all: true).filter(\.isTwice))
         }
@@ -36,7 +36,7 @@ struct StatusCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// - Parameter conflicts: trusted peers whose identity two machines have.
+    /// - Parameter conflicts: trusted peers whose identity is used by two machines.
     private func table(_ status: StatusJSON, _ conflicts: [PeerView]) -> Table {
         var table = Table()
         table.add("name", status.name, .strong)
@@ -48,13 +48,15 @@ struct StatusCommand: AsyncParsableCommand {
         table.add("discovery", status.avahi.state.text, isRunning ? .good : .doubtful)
         if let message = status.avahi.message { table.add("", message) }
         if status.announce == false {
-            table.add("", "hidden (`announce: false`): others are not told of this machine, and strangers are not talked to", .doubtful)
+            table.add("", "hidden (`announce: false`): this machine is not announced and does not talk to strangers", .doubtful)
         }
         for domain in status.domains {
             table.add("domain", "\(domain.domain): \(domain.state.text)", domain.state.known == .running ? .good : .doubtful)
             if let message = domain.message { table.add("", message) }
         }
-        if let fault = status.configurationFault { table.add("configuration", "not changed: \(fault)", .failure) }
+        if let fault = status.configurationFault {
+            table.add("configuration", "the file has an error, the previous configuration stays: \(fault)", .failure)
+        }
         for fault in status.hookFaults {
             table.add("hook", fault.text + (fault.at.map { ", last at \(HumanText.moment($0))" } ?? ""), .failure)
         }

@@ -8,17 +8,17 @@ import HexlistModel
 
 struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "export", abstract: "Write hexes into a file that other programs read, or that `hexlist import` takes.",
+        commandName: "export", abstract: "Export hexes to a file for other programs, or for `hexlist import`.",
         discussion: """
             hexlist export --mine -o bookmarks.html
 
             hexlist export --search "river host:example.org" --format markdown
 
-            json, ndjson and html lose nothing of a hex; opml neither, but other programs show less of it; csv and markdown leave out what \
-            they have no place for. Nothing is marked as read.
+            json, ndjson and html keep everything. opml does too, but other programs show less of it. csv and markdown drop what they \
+            have no place for. Exporting does not mark hexes as read.
 
-            --search finds as `hexlist search` does, in the inbox and My Hexlist, or in the one that is named beside it. What is found inside \
-            a hex is exported by itself, unless a hex it is in is found too.
+            --search works like `hexlist search`, in the inbox and My Hexlist, or only in one with --inbox or --mine. A match inside a \
+            hex is exported alone, unless an enclosing hex matches too.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -29,49 +29,51 @@ struct ExportCommand: AsyncParsableCommand {
     @Flag(help: "Export My Hexlist.")
     var mine = false
 
-    @Option(help: ArgumentHelp("Export what is found, as `hexlist search` takes it.", valueName: "text"))
+    @Option(help: ArgumentHelp("Export the matches of a search (see `hexlist search`).", valueName: "text"))
     var search: String?
 
-    @Option(help: ArgumentHelp("Only hexes of this peer, of the inbox or of what is found.", valueName: "peer"), completion: .peers)
+    @Option(help: ArgumentHelp("Only hexes from this peer; with --inbox or --search.", valueName: "peer"), completion: .peers)
     var from: String?
 
     @Option(
         name: .customLong("format"),
-        help: ArgumentHelp("json, ndjson, csv, markdown, html or opml; by itself what the file's name ends in.", valueName: "format"))
+        help: ArgumentHelp("json, ndjson, csv, markdown, html or opml; by default from the file name.", valueName: "format"))
     var named: WrittenFormat?
 
-    @Option(name: [.customShort("o"), .long], help: ArgumentHelp("The file to write, instead of standard output.", valueName: "file"))
+    @Option(name: [.customShort("o"), .long], help: ArgumentHelp("The file to write instead of standard output.", valueName: "file"))
     var output: String?
 
-    @Flag(help: "Replace a file that is there.")
+    @Flag(help: "Overwrite an existing file.")
     var force = false
 
     @Argument(help: ArgumentHelp("Hexes to export.", valueName: "hex"))
     var hexes: [HexID] = []
 
-    /// The format that is asked for: by its name, or by the end of the file's.
-    private var asked: FileFormat? { (named ?? output.flatMap(WrittenFormat.init(path:)))?.format }
+    /// The chosen format, by option or file name.
+    private var chosenFormat: FileFormat? { (named ?? output.flatMap(WrittenFormat.init(path:)))?.format }
 
     func validate() throws {
-        guard asked != nil else {
+        guard chosenFormat != nil else {
             throw ValidationError(
-                "Say in which format: --format json, ndjson, csv, markdown, html or opml; or -o with a name that ends so.")
+                "Which format? --format json, ndjson, csv, markdown, html or opml; or -o with a file name that ends in one.")
         }
         if search != nil {
-            guard hexes.isEmpty else { throw ValidationError("--search and named hexes do not go together.") }
-            guard !inbox || !mine else { throw ValidationError("--search looks into both by itself: leave out --inbox and --mine.") }
+            guard hexes.isEmpty else { throw ValidationError("Give --search or hexes, not both.") }
+            guard !inbox || !mine else {
+                throw ValidationError("--search covers both the inbox and My Hexlist: leave out --inbox and --mine.")
+            }
             return
         }
         let named = (hexes.isEmpty ? 0 : 1) + (inbox || from != nil ? 1 : 0) + (mine ? 1 : 0)
         guard named == 1 else {
-            throw ValidationError("Say what to export: some HEX, --inbox (with --from PEER), --mine, or --search TEXT.")
+            throw ValidationError("What should be exported? Give hexes, --inbox, --from PEER, --mine, or --search TEXT.")
         }
     }
 
     private func selection() throws -> ExportSelection {
         let place: HexLocation? = mine ? .mine : inbox ? .inbox : nil
         if let search {
-            _ = try SearchTerm.parse(search)  // mistakes are told before a file is made
+            _ = try SearchTerm.parse(search)  // reports errors before creating the file
             return .search(search, from: from, location: place?.rawValue)
         }
         guard hexes.isEmpty else { return .hexes(.ids(hexes.map(\.value))) }
@@ -80,16 +82,16 @@ struct ExportCommand: AsyncParsableCommand {
 
     func run() async throws {
         if let output, !force, access(output, F_OK) == 0 {
-            throw HexlistError(.badRequest, "\(output) is there already.", hint: "Name another file, or replace it with --force.")
+            throw HexlistError(.badRequest, "\(output) already exists.", hint: "Choose another name, or overwrite it with --force.")
         }
-        guard let format = asked else { return }  // `validate` saw it
+        guard let format = chosenFormat else { return }  // checked by `validate`
         let selection = try selection()
-        let file = try output.map { try NewFile(path: $0) }
+        let file = try output.map { try AtomicFile(path: $0) }
         do {
             let count = try await write(selection, as: format, to: file)
             try file?.finish()
             if let output { StandardError.note("\(HumanText.count(count, "hex", "hexes")) written to \(output).") }
-            if count == 0, output == nil { StandardError.note("There was nothing to export.") }
+            if count == 0, output == nil { StandardError.note("Nothing to export.") }
         } catch {
             file?.discard()
             throw error
@@ -97,7 +99,7 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     /// - Returns: the number of hexes.
-    private func write(_ selection: ExportSelection, as format: FileFormat, to file: NewFile?) async throws -> Int {
+    private func write(_ selection: ExportSelection, as format: FileFormat, to file: AtomicFile?) async throws -> Int {
         let stdout = common.output
         func put(_ bytes: [UInt8]) throws {
             if let file { try bytes.withUnsafeBytes { try file.write($0) } } else { try stdout.bytes(bytes) }
@@ -106,13 +108,13 @@ struct ExportCommand: AsyncParsableCommand {
         defer { progress.end() }
         var count = 0
         var lines: [JSONValue] = []
-        // What is written to a terminal shows by itself how far it is.
+        // Lines on a terminal are progress enough.
         let isShown = file == nil && format == .ndjson && stdout.terminal.isInteractive
         try await common.withClient { client in
-            try await progress.during("hexlistd reads …") {
+            try await progress.during("reading …") {
                 try await client.export(selection) { line in
                     count += 1
-                    // Most formats are written as a whole, as they end what they begin.
+                    // Most formats can only be written as a whole.
                     if format == .ndjson { try put(line + [0x0A]) } else { lines.append(try JSONValue(parsing: line)) }
                     if !isShown { progress.update("\(HumanText.count(count, "hex", "hexes")) …") }
                 }
@@ -123,7 +125,7 @@ struct ExportCommand: AsyncParsableCommand {
             }
         }
         if format != .ndjson {
-            // What a search finds inside a hex comes without the hex, and so without its sender.
+            // A match inside a hex comes without its sender.
             let isMine = mine && search == nil
             let whole = await progress.during("writing \(HumanText.count(count, "hex", "hexes")) …") {
                 format.write(lines, isMine: isMine)
@@ -158,7 +160,7 @@ struct WrittenFormat: ExpressibleByArgument {
         self.format = format
     }
 
-    /// The format that the end of a file's name stands for; `nil` for any other.
+    /// The format for the suffix of a file name; `nil` if unknown.
     init?(path: String) {
         guard let dot = path.lastIndex(of: ".") else { return nil }
         let end = path[path.index(after: dot)...].lowercased()
@@ -168,37 +170,37 @@ struct WrittenFormat: ExpressibleByArgument {
 
 struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Take bookmarks and other files of links into My Hexlist.",
+        commandName: "import", abstract: "Import bookmarks and other lists of links into My Hexlist.",
         discussion: """
-            Reads what `hexlist export` wrote (also after `jq .`), the bookmarks that browsers export as HTML, the JSON of Firefox, \
-            Chromium and Pinboard, CSV of Pocket, Raindrop and Instapaper, OPML, Markdown, and lists of links, one a line. JSON of other \
-            programs is refused. A folder becomes a hex, a folder in it a hex inside. A hex that could not be sent, with more than \
-            \(ProtocolLimits.links) links or too many levels, becomes several.
+            Reads files written by `hexlist export`, bookmarks that browsers export as HTML, JSON of Firefox, Chromium and Pinboard, CSV \
+            of Pocket, Raindrop and Instapaper, OPML, Markdown, and lists of links, one per line. JSON of other programs is refused. A \
+            folder becomes a hex, a subfolder a hex inside it. A hex that would be too large to send, with more than \
+            \(ProtocolLimits.links) links or too many levels, is split.
 
-            With --in it all comes to be inside a hex of My Hexlist, which stays one that can be sent. All is imported or nothing. What is \
-            there already is not added, so importing a file again changes nothing. A folder of bookmarks, OPML, CSV, Markdown or a list that \
-            is there under its name gets what is new in it; nothing is taken away. Entries that are left out are counted on standard \
-            error, with the lines of the first five of each reason; exit code 2 if a hex is refused.
+            With --in everything goes into one hex of My Hexlist, which must stay small enough to be sent. Either everything is imported \
+            or nothing. Hexes you already have are not added again, so importing a file twice changes nothing; a folder of the same name \
+            only gets its new links, and nothing is removed. Skipped entries are counted on standard error, with the first five lines \
+            for each reason. Exit code 2 if a hex is refused.
             """)
 
     @OptionGroup var common: CommonOptions
 
     @Option(
-        help: ArgumentHelp("json, ndjson, csv, markdown, html, opml or list, where the file does not show it.", valueName: "format"))
+        help: ArgumentHelp("json, ndjson, csv, markdown, html, opml or list; by default detected from the file.", valueName: "format"))
     var format: ReadFormat?
 
     @Option(
-        name: .customLong("in"), help: ArgumentHelp("Put what is imported into this hex of My Hexlist.", valueName: "hex"),
+        name: .customLong("in"), help: ArgumentHelp("Import into this hex of My Hexlist.", valueName: "hex"),
         completion: .mine)
     var parent: HexID?
 
-    @Argument(help: ArgumentHelp("The file; - for standard input.", valueName: "file"), completion: .file())
+    @Argument(help: ArgumentHelp("The file; - reads standard input.", valueName: "file"), completion: .file())
     var file: String
 
-    /// The most bytes of a file.
+    /// Maximum bytes of a file.
     private static let fileBytes = 128 << 20
 
-    private struct Done: Encodable, JSONEncodable {
+    private struct ResultJSON: Encodable, JSONEncodable {
         var hexes: Int
         var links: Int
         var added: Int
@@ -238,10 +240,10 @@ struct ImportCommand: AsyncParsableCommand {
         }
         if let encoding = read.encoding, !common.json { StandardError.note("\(InputFile.name(file)) was read as \(encoding).") }
         guard !read.lines.isEmpty else {
-            tell(read.skipped)
+            report(read.skipped)
             throw HexlistError(
-                .badRequest, "There is no hex and no link in \(InputFile.name(file)).",
-                hint: "Is it the format you think? --format names it.")
+                .badRequest, "\(InputFile.name(file)) contains no links.",
+                hint: "If the format was not recognised, name it with --format.")
         }
         let what = "\(HumanText.count(read.lines.count, "hex", "hexes")) with \(HumanText.count(read.links, "link", "links"))"
         let result = try await progress.during("storing \(what) …") {
@@ -250,12 +252,12 @@ struct ImportCommand: AsyncParsableCommand {
         let output = common.output
         if output.json {
             try output.object(
-                Done(
+                ResultJSON(
                     hexes: read.lines.count, links: read.links, added: result.added, addedInside: result.addedInside,
                     unchanged: result.unchanged, extended: result.extended, newHexes: result.newHexes, newLinks: result.newLinks,
                     refused: result.refused, skipped: read.skipped.map(SkippedJSON.init)))
         } else {
-            tell(read.skipped)
+            report(read.skipped)
             for refusal in result.refused {
                 StandardError.note(TerminalText.clean("hex \(refusal.line): \(refusal.code): \(refusal.message)", columns: 300))
             }
@@ -263,7 +265,7 @@ struct ImportCommand: AsyncParsableCommand {
             try output.wrapped(ImportText.summary(result, links: read.links, into: parent?.value))
         }
         try output.flush()
-        if !result.refused.isEmpty { throw Ending(status: .usage) }
+        if !result.refused.isEmpty { throw SilentExit(status: .usage) }
     }
 
     private func stored(_ read: ImportedFile, _ progress: (ImportProgress) -> Void) async throws -> ImportResult {
@@ -273,42 +275,42 @@ struct ImportCommand: AsyncParsableCommand {
                 try await $0.importHexes(lines, into: parent?.value, merging: read.hasFolders, progress: progress)
             }
         } catch var error as HexlistError where error.code == .badRequest && parent != nil && error.hint == nil {
-            error.hint = "Nothing was imported. Without --in it becomes hexes of My Hexlist by themselves."
+            error.hint = "Nothing was imported. Without --in it becomes separate hexes."
             throw error
         }
     }
 
-    private func tell(_ skipped: [FileReading.Skip]) {
+    private func report(_ skipped: [FileReading.Skip]) {
         guard !common.json else { return }
         for skip in skipped { StandardError.note(ImportText.skipped(skip)) }
     }
 }
 
-/// A file as what is imported of it.
+/// The hexes read from a file.
 struct ImportedFile {
-    /// A HexJM each.
+    /// One HexJM each.
     var lines: [JSONValue] = []
     var links = 0
     var skipped: [FileReading.Skip] = []
-    /// Whether a hex is a folder of the file, not a hex of Hexlist.
+    /// Whether the hexes are folders of bookmarks, not hexes of Hexlist.
     var hasFolders = false
     /// The encoding of the file; `nil` for UTF-8.
     var encoding: String?
 
-    /// - Parameter format: `nil` for the one that the file shows.
+    /// - Parameter format: `nil` to detect it.
     init(_ file: [UInt8], path: String, format: FileFormat?) throws(HexlistError) {
         let (text, encoding) = try Self.text(file, path)
         let name = Self.name(path)
         guard text.contains(where: { $0 != 0x20 && !(0x09...0x0D).contains($0) }) else {
             throw HexlistError(
                 .badRequest,
-                "\(InputFile.name(path)) is empty\(text.isEmpty ? "" : " but for blank lines"): there is no hex and no link in it.",
-                hint: "Nothing was imported. Give a file with links in it.")
+                "\(InputFile.name(path)) is empty\(text.isEmpty ? "" : " (only blank lines)").",
+                hint: "Nothing was imported.")
         }
         guard let format = format ?? FileFormat.of(text, name: path) else {
             throw HexlistError(
-                .badRequest, "\(InputFile.name(path)) is XML or HTML, but neither OPML nor a page of bookmarks.",
-                hint: "Bookmarks are read as HTML, OPML, CSV, Markdown, JSON, or a list of links; --format names the format.")
+                .badRequest, "\(InputFile.name(path)) is XML or HTML, but neither OPML nor bookmarks.",
+                hint: "Supported are HTML bookmarks, OPML, CSV, Markdown, JSON and lists of links; name the format with --format.")
         }
         if format == .json || format == .ndjson {
             try self.init(json: text, path, name)
@@ -346,7 +348,7 @@ struct ImportedFile {
         (lines, links, skipped) = (file.hexes, forest.linkCount, file.skipped)
     }
 
-    /// The file in UTF-8, and its encoding if that is another.
+    /// The file converted to UTF-8, and its encoding if different.
     static func text(_ file: [UInt8], _ path: String) throws(HexlistError) -> (bytes: [UInt8], encoding: String?) {
         do throws(DecodedText.Fault) {
             let text = try DecodedText(file)
@@ -356,7 +358,7 @@ struct ImportedFile {
         }
     }
 
-    /// The name of the file without folders and suffix.
+    /// The file name without folders and suffix.
     static func name(_ path: String) -> String {
         guard path != "-" else { return "imported" }
         let last = path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? path
@@ -367,7 +369,7 @@ struct ImportedFile {
 
 /// Texts about imports.
 enum ImportText {
-    /// - Parameter parent: the hex that was imported into.
+    /// - Parameter parent: the hex imported into.
     static func summary(_ result: ImportResult, links: Int, into parent: Int64? = nil) -> String {
         let inside = result.addedInside == 0 ? "" : " with \(result.addedInside) inside \(result.added == 1 ? "it" : "them")"
         let added = HumanText.count(result.added, "hex", "hexes") + inside
@@ -377,56 +379,56 @@ enum ImportText {
                 result.newHexes == 0 ? nil : HumanText.count(result.newHexes, "new hex", "new hexes"),
                 result.newLinks == 0 ? nil : HumanText.count(result.newLinks, "new link", "new links"),
             ].compactMap(\.self)
-            let what = new.isEmpty ? "what is new" : new.joined(separator: " and ")
-            parts.append("\(what) added to \(HumanText.count(result.extended, "hex that was", "hexes that were")) there")
+            let what = new.isEmpty ? "new entries" : new.joined(separator: " and ")
+            parts.append("\(what) added to \(HumanText.count(result.extended, "existing hex", "existing hexes"))")
         }
-        if result.unchanged > 0 { parts.append("\(result.unchanged) there already") }
+        if result.unchanged > 0 { parts.append("\(result.unchanged) unchanged") }
         let refused = result.refused.count + result.untold
         if refused > 0 { parts.append("\(refused) refused") }
         return parts.joined(separator: ", ") + "; the file has \(HumanText.count(links, "link", "links"))."
     }
 
-    /// The entries that were left out for one reason: how many, and the first of them.
+    /// The number of entries skipped for one reason, and the first of them.
     static func skipped(_ skip: FileReading.Skip) -> String {
         let items = skip.items.map(item).joined(separator: ", ")
-        guard skip.count > 1 else { return "Left out: \(items) \(skip.reason.rawValue)." }
+        guard skip.count > 1 else { return "Skipped: \(items) \(skip.reason.rawValue)." }
         let more = skip.count > skip.items.count ? ", and \(skip.count - skip.items.count) more" : ""
-        return "Left out: \(skip.count) entries, of which each \(skip.reason.rawValue): \(items)\(more)."
+        return "Skipped \(skip.count) entries, each \(skip.reason.rawValue): \(items)\(more)."
     }
 
     private static func item(_ item: FileReading.Item) -> String {
         "line \(item.line)\(item.text.isEmpty ? "" : " `\(TerminalText.clean(item.text, columns: 60))`")"
     }
 
-    /// The error for CSV of which no column has the addresses.
-    /// - Parameter columns: the names that stand in its first line.
+    /// The error for CSV without a column of addresses.
+    /// - Parameter columns: the column names.
     static func noColumn(_ columns: [String], _ path: String) -> HexlistError {
         let names = columns.prefix(8).map { "`\(TerminalText.clean($0, columns: 40))`" }.joined(separator: ", ")
         let more = columns.count > 8 ? ", and \(columns.count - 8) more" : ""
         let known = BookmarkCSV.urlNames.map { "`\($0)`" }.joined(separator: ", ")
         return HexlistError(
-            .badRequest, "\(InputFile.name(path)) has no column of addresses. The column names in its first line are \(names)\(more).",
-            hint: "Call the column of addresses one of \(known), or name another format with --format.")
+            .badRequest, "\(InputFile.name(path)) has no column of addresses. Its columns are \(names)\(more).",
+            hint: "Rename the column of addresses to one of \(known), or name another format with --format.")
     }
 
     static func error(_ fault: DecodedText.Fault, _ path: String) -> HexlistError {
         let name = InputFile.name(path)
         switch fault {
         case .binary:
-            return HexlistError(.badRequest, "\(name) is not a text file.", hint: "`hexlist send` takes files of any kind.")
+            return HexlistError(.badRequest, "\(name) is not a text file.", hint: "To send the file itself: `hexlist send`.")
         case .encoding(let encoding):
             let encoding = encoding.uppercased()
             return HexlistError(
-                .badRequest, "\(name) is \(encoding), or says so, and cannot be read as that.",
-                hint: "Make it UTF-8: `iconv -f \(encoding) -t UTF-8`.")
+                .badRequest, "\(name) is not valid \(encoding).",
+                hint: "Convert it: `iconv -f \(encoding) -t UTF-8`.")
         case .lines(let broken, let hasUTF8):
             let items = broken.items.map(item).joined(separator: ", ")
             let more = broken.count > broken.items.count ? ", and \(broken.count - broken.items.count) more" : ""
             return HexlistError(
                 .badRequest, "\(name) has \(HumanText.count(broken.count, "line that is", "lines that are")) not UTF-8: \(items)\(more).",
                 hint: hasUTF8
-                    ? "Its other lines are UTF-8: mend \(broken.count == 1 ? "this one" : "these") in an editor."
-                    : "If it is from an old program on Windows: `iconv -f WINDOWS-1252 -t UTF-8`.")
+                    ? "The other lines are UTF-8: fix \(broken.count == 1 ? "this one" : "these") in an editor."
+                    : "If it comes from an old Windows program: `iconv -f WINDOWS-1252 -t UTF-8`.")
         }
     }
 
@@ -436,15 +438,15 @@ enum ImportText {
         case .grammar(let message, let line):
             return HexlistError(
                 .badRequest, "\(name), line \(line), is not valid JSON: \(TerminalText.clean(message, columns: 200)).",
-                hint: "Nothing was imported. --format names another format.")
+                hint: "Nothing was imported. If it is another format, name it with --format.")
         case .program(let program):
             return HexlistError(
-                .badRequest, "\(name) is JSON of \(program), which is not read.",
-                hint: "Nothing was imported. Export there as HTML (bookmarks) or CSV.")
+                .badRequest, "\(name) is JSON of \(program), which is not supported.",
+                hint: "Nothing was imported. Export it from there as HTML (bookmarks) or CSV.")
         case .unknown:
             return HexlistError(
-                .badRequest, "\(name) is JSON, but not of Hexlist, Firefox, Chromium or Pinboard: nothing in it is a hex.",
-                hint: "Nothing was imported. A hex is {\"hexDescription\":\"…\",\"links\":[…]}.")
+                .badRequest, "\(name) is JSON, but not of Hexlist, Firefox, Chromium or Pinboard.",
+                hint: "Nothing was imported. A hex looks like {\"hexDescription\":\"…\",\"links\":[…]}.")
         }
     }
 }

@@ -5,7 +5,7 @@ import HexlistModel
 
 struct TransfersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "transfers", abstract: "See and steer the files that are being fetched.",
+        commandName: "transfers", abstract: "List, retry or cancel downloads of files.",
         subcommands: [
             TransfersListCommand.self, TransfersShowCommand.self, TransfersCancelCommand.self, TransfersRetryCommand.self,
             TransfersRemoveCommand.self,
@@ -15,12 +15,12 @@ struct TransfersCommand: AsyncParsableCommand {
 
 struct TransfersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List what is under way, what waits and for what, and what failed.",
-        discussion: "What is done, or was given up, is listed with --all; for 30 days.")
+        commandName: "list", abstract: "List downloads that run, wait or failed.",
+        discussion: "--all adds finished and cancelled downloads of the last 30 days.")
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "List what is done, or was given up, too.")
+    @Flag(help: "List finished and cancelled downloads too.")
     var all = false
 
     @OptionGroup var rows: RowLimit
@@ -47,25 +47,25 @@ struct TransfersListCommand: AsyncParsableCommand {
                 try output.flush()
             } while cursor != nil && left > 0
             if listed == 0, !output.json {
-                StandardError.note(all ? "There are no transfers." : "Nothing is fetched; --all lists what is done.")
+                StandardError.note(all ? "No downloads." : "No downloads in progress; --all lists finished ones.")
             }
-            if cursor != nil { StandardError.note("There are more: --limit 0 lists all.") }
+            if cursor != nil { StandardError.note("There are more; list all with --limit 0.") }
         }
     }
 }
 
-/// The ids of transfers, and what is done with each.
+/// The ids of the transfers to change.
 struct TransferSelection: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("The ids that `hexlist transfers` prints.", valueName: "id"))
+    @Argument(help: ArgumentHelp("Ids from `hexlist transfers`.", valueName: "id"))
     var ids: [Int64] = []
 
     func validate() throws {
-        guard !ids.isEmpty else { throw ValidationError("Name at least one transfer; `hexlist transfers` lists them.") }
+        guard !ids.isEmpty else { throw ValidationError("Which download? `hexlist transfers` lists them.") }
     }
 
-    /// Changes transfers one by one. One that cannot be changed does not keep the others from it; the first error is thrown at the end.
+    /// Changes transfers one by one. Continues after an error; throws the first one at the end.
     func change(_ one: (HexlistClient, Int64) async throws -> TransferView?) async throws {
         let output = common.output
         try await common.withClient { client in
@@ -87,7 +87,7 @@ struct TransferSelection: ParsableArguments {
 }
 
 struct TransfersShowCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show all there is to know of transfers.")
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show everything about downloads.")
 
     @OptionGroup var selection: TransferSelection
 
@@ -106,7 +106,7 @@ struct TransfersShowCommand: AsyncParsableCommand {
 
 struct TransfersCancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Give transfers up. What is there of the file is deleted.")
+        commandName: "cancel", abstract: "Cancel downloads and delete what was downloaded so far.")
 
     @OptionGroup var selection: TransferSelection
 
@@ -115,11 +115,11 @@ struct TransfersCancelCommand: AsyncParsableCommand {
 
 struct TransfersRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Try transfers again now: what waits, failed, or was given up.")
+        commandName: "retry", abstract: "Retry waiting, failed or cancelled downloads now.")
 
     @OptionGroup var selection: TransferSelection
 
-    @Flag(help: "Also what failed repeatedly within the last 3 minutes.")
+    @Flag(help: "Also those that failed repeatedly within the last 3 minutes.")
     var force = false
 
     func run() async throws { try await selection.change { try await $0.retryTransfer($1, force: force) } }
@@ -127,7 +127,7 @@ struct TransfersRetryCommand: AsyncParsableCommand {
 
 struct TransfersRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rm", abstract: "Take transfers that ended off the list. Files stay.")
+        commandName: "rm", abstract: "Remove finished downloads from the list. The files stay.")
 
     @OptionGroup var selection: TransferSelection
 
@@ -135,7 +135,7 @@ struct TransfersRemoveCommand: AsyncParsableCommand {
         let output = selection.common.output
         try await selection.change { client, id in
             _ = try await client.forgetTransfer(id)
-            if !output.json { try output.line("Transfer \(id) is off the list.") }
+            if !output.json { try output.line("Removed transfer \(id) from the list.") }
             return nil
         }
         try output.flush()
@@ -180,26 +180,26 @@ enum TransferText {
 
     private static func path(_ row: TransferView) -> String { row.folder == "/" ? "/\(row.file)" : "\(row.folder)/\(row.file)" }
 
-    /// `12.5 MiB`, or what is here of it: `3.1 of 12.5 MiB`.
+    /// `12.5 MiB`, or while incomplete `3.1 of 12.5 MiB`.
     private static func size(_ row: TransferView) -> String {
         guard let size = row.size else { return row.bytes > 0 ? ByteCountText.of(row.bytes) : "" }
         return row.state.known == .done || row.bytes == 0
             ? ByteCountText.of(size) : "\(ByteCountText.of(row.bytes)) of \(ByteCountText.of(size))"
     }
 
-    /// What it waits for, or why it failed.
+    /// The reason for waiting or failing.
     static func why(_ row: TransferView) -> String {
         let peer = row.service ?? row.label.shown(.named)
         let wait: String =
             switch (row.state.known, row.waitingFor) {
-            case (.paused, _): "failed repeatedly; goes on \(row.until.map { "at " + HumanText.clock($0) } ?? "soon")"
-            case (_, "turn"): "waits for its turn"
-            case (_, "peer"): "waits for \(peer), who is not here"
-            case (_, "link") where row.service != nil: "waits for rclone; it is tried again"
-            case (_, "link"): "waits for the link to \(peer); it is tried again"
-            case (_, "disk"): "waits for room on the disk"
-            case (_, "source"): "is tried again in a moment"
-            case (_, let other?): "waits: \(other)"
+            case (.paused, _): "failed repeatedly; tries again \(row.until.map { "at " + HumanText.clock($0) } ?? "soon")"
+            case (_, "turn"): "waiting for other downloads"
+            case (_, "peer"): "waiting for \(peer), which is offline"
+            case (_, "link") where row.service != nil: "waiting for rclone; it will be retried"
+            case (_, "link"): "waiting for a connection to \(peer); it will be retried"
+            case (_, "disk"): "waiting for disk space"
+            case (_, "source"): "will be retried in a moment"
+            case (_, let other?): "waiting: \(other)"
             case (_, nil): ""
             }
         let isOver = [.done, .cancelled, .running].contains(row.state.known) || ["peer", "disk"].contains(row.waitingFor)

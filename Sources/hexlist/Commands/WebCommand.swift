@@ -6,21 +6,21 @@ import HexlistModel
 
 struct WebCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "web", abstract: "Open the page: inbox, peers and sending in the browser.",
+        commandName: "web", abstract: "Open Hexlist in the browser: inbox, peers and sending.",
         discussion: """
-            The page is on this machine alone, for this user alone, and there only while it is used: until 15 minutes after it was \
-            closed. Each run opens it once; an address that was used, or is older than 30 seconds, opens nothing.
+            Only you can open the page, and only on this machine. It ends 15 minutes after it was closed. Each run opens it once; an \
+            address that was used or is older than 30 seconds no longer works.
 
-            From another machine: `hexlist web --print` there, over ssh. It says which port to forward; once it is, run it again and open \
-            what it prints.
+            From another machine: run `hexlist web --print` there over ssh. It says which port to forward; forward it, run the command \
+            again, and open the address it prints.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(name: .customLong("print"), help: "Print the address instead of opening it, and how to reach it by ssh.")
+    @Flag(name: .customLong("print"), help: "Print the address instead of opening it, and how to reach it over ssh.")
     var isPrinted = false
 
-    @Option(name: .customLong("with"), help: ArgumentHelp("The browser; otherwise BROWSER, or xdg-open.", valueName: "program"))
+    @Option(name: .customLong("with"), help: ArgumentHelp("The browser; by default $BROWSER or xdg-open.", valueName: "program"))
     var browser: String?
 
     @Flag(help: "Start hexlistd if it does not run, now and at every login. The page has *Turn off*.")
@@ -43,7 +43,7 @@ struct WebCommand: AsyncParsableCommand {
         if start, common.socket != nil || common.stateDir != nil {
             throw ValidationError("--start starts the hexlistd of this user; --socket and --state-dir name another one.")
         }
-        if browser != nil, isPrinted || common.json { throw ValidationError("--with opens the page; --print and --json do not.") }
+        if browser != nil, isPrinted || common.json { throw ValidationError("--with opens the page: leave out --print and --json.") }
     }
 
     func run() async throws {
@@ -71,7 +71,7 @@ struct WebCommand: AsyncParsableCommand {
                 try Opener.run(
                     Opener.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageLaunchFile.escaped(file))
             } catch {
-                let hint = [error.hint, "Or open what `hexlist web --print` prints."].compactMap(\.self).joined(separator: " ")
+                let hint = [error.hint, "Or open the address from `hexlist web --print`."].compactMap(\.self).joined(separator: " ")
                 throw HexlistError(error.code, error.message, hint: hint)
             }
         }
@@ -101,15 +101,15 @@ enum PagePlace: String, ExpressibleByArgument, CaseIterable {
 /// Texts about the page.
 enum PageText {
     static func forwarding(port: Int) -> String {
-        // Without the option ssh goes on where another user of that machine has the port, who is then given the secret.
-        "Good once, for 30 seconds. From another machine first `ssh -o ExitOnForwardFailure=yes -L \(port):127.0.0.1:\(port) HOST`, "
-            + "then this again."
+        // Without the option ssh continues if another user of that machine holds the port, who would then get the secret.
+        "This address works once, within 30 seconds. From another machine, first run "
+            + "`ssh -o ExitOnForwardFailure=yes -L \(port):127.0.0.1:\(port) HOST`, then this again."
     }
 }
 
-/// The file that a browser is given: it leads to the page. A command line with the secret could be read by every user of the machine.
+/// A local file that redirects the browser to the page. Passing the URL as an argument would show its secret to all users of the machine.
 enum PageLaunchFile {
-    /// Writes the file, with mode 0600, in place of the one of an earlier run.
+    /// Writes the file with mode 0600, replacing an earlier one.
     /// - Throws: `HexlistError` if it cannot be written.
     static func write(_ url: String, folder: String) throws(HexlistError) -> String {
         let path = HexlistPaths.absolute(HexlistPaths.join(folder, "web.html"))
@@ -126,7 +126,7 @@ enum PageLaunchFile {
         return path
     }
 
-    /// - Parameter url: of letters, digits and `:/.#`, so it is the same in HTML and in a script.
+    /// - Parameter url: only letters, digits and `:/.#`, so it needs no escaping.
     static func text(_ url: String) -> String {
         """
         <!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Hexlist</title>

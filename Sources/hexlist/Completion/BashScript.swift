@@ -1,7 +1,6 @@
-/// The completion script for bash, which takes `@` for the end of a word: it gives `@te` to a completion as two words, so that what stands
-/// before them, `--to`, would not be seen.
+/// Adapts the completion script for bash, which splits `@team` into two words, so that the option before it would be missed.
 enum BashScript {
-    /// - Parameter script: what the argument parser prints for any shell.
+    /// - Parameter script: the script of swift-argument-parser, for any shell.
     static func completed(_ script: String) -> String {
         script.hasPrefix("#!/bin/bash\n") ? script + "\n\n" + wholeWords : script
     }

@@ -5,13 +5,13 @@ import HexlistClient
 import HexlistModel
 import Synchronization
 
-/// A word that a shell may complete to.
+/// A completion offered to the shell.
 struct Candidate: Equatable {
     var word: String
-    /// Shown beside the word by shells that can.
+    /// The description, shown by zsh and fish.
     var about: String
 
-    /// The line for a shell. bash shows no descriptions.
+    /// The line for a shell; bash gets no description.
     func line(for shell: CompletionShell?) -> String {
         let about = TerminalText.clean(about, columns: 60)
         switch shell {
@@ -21,8 +21,8 @@ struct Candidate: Equatable {
         }
     }
 
-    /// Whether a word may be offered: bash expands what it is offered (`compgen -W`), even `$(…)`, and puts it on the command line without
-    /// quotes. Names with other characters are offered as their short UUID.
+    /// Whether a word is safe to offer: bash expands it (`compgen -W`), even `$(…)`, and inserts it unquoted. Peers with other names are
+    /// offered as their short UUID.
     static func isPlain(_ word: String) -> Bool {
         guard !word.isEmpty, word.utf8.count <= 64, word.utf8.first != UInt8(ascii: "-") else { return false }
         return word.unicodeScalars.allSatisfy { scalar in
@@ -34,21 +34,21 @@ struct Candidate: Equatable {
         }
     }
 
-    /// A peer by its alias, which only this machine's user gives, else by its short UUID; `nil` for a ghost.
+    /// A peer by its alias, which only the user chooses, else by its short UUID; `nil` for a ghost.
     init?(_ peer: PeerView) {
         guard peer.state != .ghost, let uuid = peer.uuid else { return nil }
         let isNamed = peer.alias.map(Self.isPlain) ?? false
         self.init(word: isNamed ? peer.alias ?? "" : uuid.shortID, about: peer.label.shown(isNamed ? .full : .short, columns: 56))
     }
 
-    /// A group by its name; `nil` for a name that a shell may read as something else.
-    /// - Parameter isMarked: whether it stands where a peer may stand too.
+    /// A group by its name; `nil` for an unsafe name.
+    /// - Parameter isMarked: whether to add `@`, in places that also accept peers.
     init?(_ group: GroupView, isMarked: Bool) {
         guard Self.isPlain(group.name) else { return nil }
         self.init(word: isMarked ? GroupName.marked(group.name) : group.name, about: GroupText.members(group))
     }
 
-    /// A service with its colon; `nil` for a name that a shell may read as something else.
+    /// A service with its colon; `nil` for an unsafe name.
     init?(_ service: ServiceView) {
         guard Self.isPlain(service.name) else { return nil }
         self.init(word: service.name + ":", about: service.usable ? service.kind.text : service.why ?? "")
@@ -66,7 +66,7 @@ struct Candidate: Equatable {
 }
 
 extension CompletionKind {
-    /// The peers that are known.
+    /// Known peers.
     static let peers = completion { client, _ in try await peers(client) }
 
     /// Peers, and groups of them as `@NAME`.
@@ -76,7 +76,7 @@ extension CompletionKind {
         return groups.compactMap { Candidate($0, isMarked: true) } + (try await peers(client))
     }
 
-    /// Groups, with the mark where one was typed.
+    /// Groups, with `@` if it was typed.
     static let groups = completion { client, typed in
         try await client.groups().compactMap { Candidate($0, isMarked: GroupName.isMarked(typed)) }
     }
@@ -86,21 +86,21 @@ extension CompletionKind {
         try await client.shares().filter { Candidate.isPlain($0.name) }.map { Candidate(word: $0.name, about: ShareText.audience($0)) }
     }
 
-    /// Services with their colon. Paths are not completed: a peer would be asked at each key.
+    /// Services with their colon. Paths are not completed: each Tab would query a peer.
     static let services = completion { client, _ in
         try await client.services().compactMap(Candidate.init)
     }
 
     /// The newest hexes of My Hexlist.
     static let mine = completion { client, _ in
-        try await client.hexes(.init(location: "mine"), limit: Candidates.most).items.map(Candidate.init)
+        try await client.hexes(.init(location: "mine"), limit: Candidates.limit).items.map(Candidate.init)
     }
 
     private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
         try await client.peers(all: true).compactMap(Candidate.init)
     }
 
-    /// The newest hexes of the inbox, and those that are held.
+    /// The newest hexes of the inbox, and held ones.
     static let hexes = completion { client, _ in try await hexes(client) }
 
     /// The newest hexes of the inbox and held ones, and services.
@@ -111,46 +111,46 @@ extension CompletionKind {
     }
 
     private static func hexes(_ client: HexlistClient) async throws -> [Candidate] {
-        let inbox = try await client.hexes(.init(location: "inbox"), limit: Candidates.most).items
-        return (inbox + (try await client.hexes(.init(location: "held"), limit: Candidates.most).items)).map(Candidate.init)
+        let inbox = try await client.hexes(.init(location: "inbox"), limit: Candidates.limit).items
+        return (inbox + (try await client.hexes(.init(location: "held"), limit: Candidates.limit).items)).map(Candidate.init)
     }
 
     /// The newest rows of the outbox.
     static let outboxRows = completion { client, _ in
-        try await client.outbox(limit: Candidates.most).items.map(Candidate.init)
+        try await client.outbox(limit: Candidates.limit).items.map(Candidate.init)
     }
 
-    /// - Parameter look: takes what was typed of the word.
+    /// - Parameter look: receives the typed beginning of the word.
     private static func completion(
         _ look: @escaping @Sendable (HexlistClient, _ typed: String) async throws -> [Candidate]
     ) -> CompletionKind {
         .custom { (words: [String], _: Int, typed: String) -> [String] in
-            Candidates.asked(words) { try await look($0, typed) }.map { $0.line(for: CompletionShell.requesting) }
+            Candidates.fetched(words) { try await look($0, typed) }.map { $0.line(for: CompletionShell.requesting) }
         }
     }
 }
 
 enum Candidates {
-    /// The most of one kind: more than fit on a screen.
-    static let most = 100
-    /// How long somebody who pressed Tab waits for a daemon that does not answer.
-    private static let patience = DispatchTimeInterval.milliseconds(1_500)
+    /// Maximum number of one kind: more than fit on a screen.
+    static let limit = 100
+    /// Maximum time Tab waits for the daemon.
+    private static let timeout = DispatchTimeInterval.milliseconds(1_500)
 
-    /// What the daemon knows; nothing if it does not answer. Blocks: the argument parser completes before the command runs.
-    /// - Parameter words: the command line that is completed, of which `--socket` and `--state-dir` count.
-    fileprivate static func asked(
+    /// Queries the daemon; empty if it does not answer. Blocks, because swift-argument-parser completes synchronously.
+    /// - Parameter words: the command line, for its `--socket` and `--state-dir`.
+    fileprivate static func fetched(
         _ words: [String], _ look: @escaping @Sendable (HexlistClient) async throws -> [Candidate]
     ) -> [Candidate] {
         let found = Mutex<[Candidate]>([])
         let isDone = DispatchSemaphore(value: 0)
         let common = options(words)
-        // Awaited by the semaphore; where that gives up, the process ends.
+        // The semaphore waits for this task; after a timeout the process ends.
         Task.detached {
             let candidates = (try? await common.withClient(look)) ?? []
             found.withLock { $0 = candidates }
             isDone.signal()
         }
-        _ = isDone.wait(timeout: .now() + patience)
+        _ = isDone.wait(timeout: .now() + timeout)
         return found.withLock { $0 }
     }
 

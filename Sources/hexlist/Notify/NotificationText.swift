@@ -1,19 +1,19 @@
 import HexlistAPI
 import HexlistModel
 
-/// What a notification says. Texts of peers are cleaned and cut here.
+/// The text of a notification. Cleans and cuts the texts of peers.
 struct NotificationText: Equatable {
     var summary: String
-    /// With the markup of notifications, in which `<` and `&` are escaped.
+    /// Notification markup, with `<` and `&` escaped.
     var body: String
 
-    /// Hexes whose subjects are shown.
-    private static let mostLines = 4
+    /// Maximum number of subjects shown.
+    private static let lineLimit = 4
     private static let nameColumns = 44
     private static let lineColumns = 80
     private static let targetColumns = 40
 
-    /// - Parameter events: `hex.received`, oldest first; `nil` where there are none.
+    /// - Parameter events: `hex.received`, oldest first. `nil` for an empty list.
     init?(hexes events: [EventJSON]) {
         guard let first = events.first else { return nil }
         let senders = events.map { event in
@@ -26,36 +26,36 @@ struct NotificationText: Equatable {
         }
         let different = Set(events.map(\.peer)).count
         summary = "\(events.count) hexes from \(different == 1 ? senders[0] : "\(different) peers")"
-        var lines = zip(senders, events).suffix(Self.mostLines).map { sender, event in
+        var lines = zip(senders, events).suffix(Self.lineLimit).map { sender, event in
             Self.escaped(different == 1 ? event.subject ?? "" : "\(sender): \(event.subject ?? "")")
         }
         if events.count > lines.count { lines.append("and \(events.count - lines.count) more") }
         body = lines.joined(separator: "\n")
     }
 
-    /// - Parameter event: `pairing.requested` or `conflict.identity`; `nil` for another one.
+    /// - Parameter event: `pairing.requested` or `conflict.identity`. `nil` for any other.
     init?(_ event: EventJSON) {
         let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
         case "pairing.requested":
-            summary = "\(name) asks to pair"
+            summary = "\(name) wants to pair"
             body = "Compare the digits: `hexlist pair --list`"
         case "conflict.identity":
             let isOwn = event.tag == nil
-            summary = isOwn ? "Another machine has this one's identity" : "Two machines are \(name)"
-            body = "Nothing is sent to them or taken from them. To settle it: `hexlist id rotate` on one."
+            summary = isOwn ? "Another machine uses the identity of this one" : "Two machines use the identity of \(name)"
+            body = "Nothing is sent to or accepted from either. Run `hexlist id rotate` on one of them."
         default: return nil
         }
     }
 
-    /// The text of the button that opens a link: it names the place a browser would go to. A long host keeps its end, which says whose it is.
+    /// The label of the button that opens a link, with its host. A long host keeps its end, which shows its owner.
     /// - Parameter target: `LinkJSON.opens`.
     static func opens(_ target: String) -> String {
         let shown = TerminalText.clean(target, columns: targetColumns * 8)
         return "Open " + (shown.count > targetColumns ? "…" + shown.suffix(targetColumns - 1) : shown)
     }
 
-    /// Scalars, not characters: a sign of markup with a combining mark after it is one character, and still markup.
+    /// Works on scalars: `<` with a combining mark is one character and still markup.
     private static func escaped(_ text: String) -> String {
         var line = ""
         for scalar in TerminalText.clean(text, columns: lineColumns).unicodeScalars {

@@ -8,14 +8,15 @@ enum NotifySend {
     /// A button that was pressed.
     enum Action: String { case open, read }
 
-    /// The time a notification with buttons is waited for; then it stays without them.
-    private static let patience: Int64 = 60_000
-    private static let quick: Int64 = 10_000
+    /// Milliseconds to wait for a button; then the notification stays without buttons.
+    private static let buttonTimeout: Int64 = 60_000
+    /// Milliseconds for showing a notification.
+    private static let showTimeout: Int64 = 10_000
     private static let outputBytes = 4_096
 
     static var path: String? { find("notify-send") }
 
-    /// The path of this very program; its bare name without /proc.
+    /// The path of this program; only its name without /proc.
     static var ownPath: String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let length = readlink("/proc/self/exe", &buffer, Int(PATH_MAX))
@@ -23,49 +24,51 @@ enum NotifySend {
         return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Shows a notification. With buttons it returns when one was pressed or it is gone.
-    /// - Parameter target: the place a button opens, as it is shown to the user; `nil` for no such button.
+    /// Shows a notification. With buttons, returns once one is pressed or the notification is closed.
+    /// - Parameter target: the host that the button opens, for its label; `nil` for no such button.
     /// - Throws: `HexlistError` if it cannot be shown.
     @discardableResult
     static func show(_ text: NotificationText, opens target: String? = nil, marks: Bool = false) async throws -> Action? {
         guard let path else {
             throw HexlistError(
-                .notSupported, "notify-send is not installed, so no notification can be shown.", hint: "sudo apt install libnotify-bin")
+                .notSupported, "notify-send is not installed.", hint: "sudo apt install libnotify-bin")
         }
         let hasButtons = target != nil || marks
         let outcome = await Program(path, arguments(text, opens: target, marks: marks)).run(
-            environment: environment, milliseconds: hasButtons ? patience : quick, outputBytes: outputBytes)
+            environment: environment, milliseconds: hasButtons ? buttonTimeout : showTimeout, outputBytes: outputBytes)
         switch outcome.end {
         case .exited(0):
             let lines = String(decoding: outcome.output, as: UTF8.self).split(whereSeparator: \.isNewline)
             return lines.compactMap { Action(rawValue: String($0)) }.last
         case .timedOut where hasButtons: return nil
         default:
-            let told = TerminalText.clean(String(decoding: outcome.output, as: UTF8.self), columns: 200)
-            throw HexlistError(.internal, "notify-send failed (\(outcome.end)): \(told)", hint: "Is there a desktop session, and its bus?")
+            let output = TerminalText.clean(String(decoding: outcome.output, as: UTF8.self), columns: 200)
+            throw HexlistError(
+                .internal, "notify-send failed (\(outcome.end)): \(output)", hint: "Notifications need a desktop session with D-Bus.")
         }
     }
 
     static func arguments(_ text: NotificationText, opens target: String?, marks: Bool) -> [String] {
         var arguments = ["--app-name=Hexlist"]
-        // A server without buttons shows the notification without them; notify-send sees to that.
+        // notify-send drops buttons that the notification server does not support.
         if let target { arguments.append("--action=\(Action.open.rawValue)=\(NotificationText.opens(target))") }
         if marks { arguments.append("--action=\(Action.read.rawValue)=Mark as read") }
         return arguments + ["--", text.summary, text.body]
     }
 
-    /// Has the notification of events shown by a unit of its own, which may wait for its buttons for longer than a hook may run.
-    /// - Returns: whether that was started; without a service manager of the user it is not.
-    static func showApart(_ first: Int64, _ last: Int64, _ paths: HexlistPaths) async -> Bool {
+    /// Shows the notification of events from a transient systemd unit, which may wait longer for a button than a hook may run.
+    /// - Returns: `false` without a systemd user manager.
+    static func showInUnit(_ first: Int64, _ last: Int64, _ paths: HexlistPaths) async -> Bool {
         guard let systemdRun = find("systemd-run"), paths.runtimeFolder != nil else { return false }
         var arguments = ["--user", "--quiet", "--collect", "--property=RuntimeMaxSec=90"]
         for variable in environment where !variable.hasPrefix("HEXLIST_") { arguments.append("--setenv=\(variable)") }
         arguments += [ownPath, "notify", "--socket", paths.socket, "--show", "\(first)-\(last)"]
-        let outcome = await Program(systemdRun, arguments).run(environment: environment, milliseconds: quick, outputBytes: outputBytes)
+        let outcome = await Program(systemdRun, arguments).run(
+            environment: environment, milliseconds: showTimeout, outputBytes: outputBytes)
         return outcome.end == .exited(0)
     }
 
-    /// The variables that tell where the desktop is.
+    /// The variables that locate the desktop session.
     private static var environment: [String] {
         [
             "HOME", "PATH", "LANG", "LC_ALL", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",

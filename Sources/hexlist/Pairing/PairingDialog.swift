@@ -3,7 +3,7 @@ import HexlistClient
 import HexlistModel
 import UnixSignals
 
-/// `hexlist pair`, from the request to the outcome. Handles the daemon's reports, the user's answers and Ctrl-C one after another.
+/// Runs `hexlist pair` from the request to the outcome. Serialises reports of the daemon, answers of the user, and Ctrl-C.
 final class PairingDialog {
     private enum Event: Sendable {
         case pairings(PairingOverview)
@@ -21,13 +21,13 @@ final class PairingDialog {
     private let events: AsyncStream<Event>
     private let incoming: AsyncStream<Event>.Continuation
 
-    /// What was shown last, so that nothing is shown twice.
-    private var told: (id: Int, state: PairingView.State, message: String?)?
+    /// The last state shown, to avoid repeating it.
+    private var lastShown: (id: Int, state: PairingView.State, message: String?)?
     private var reported: Set<Int> = []
-    /// The reasons for waiting shown so far: the daemon tries every 2 s, and the reasons repeat.
-    private var waits: Set<String> = []
+    /// The reasons for waiting shown so far: the daemon retries every 2 s and repeats them.
+    private var shownReasons: Set<String> = []
     private var openUntil: Timestamp?
-    /// Whether the cursor is behind a question.
+    /// Whether the cursor is after a question.
     private var hasQuestion = false
 
     init(client: HexlistClient, output: Output, isInteractive: Bool) {
@@ -39,20 +39,20 @@ final class PairingDialog {
 
     // MARK: Commands
 
-    /// Takes requests until one has led to trust, the time is up, or the user stops.
+    /// Accepts requests until one succeeds, the time is up, or the user stops.
     func takeRequests() async throws {
         let begun = try await client.openPairing()
         let first = (begun.items.filter(\.state.isFinal).map(\.id).max() ?? 0) + 1
         let own = try await client.status()
         note(
             """
-            Taking requests for two minutes. On the other machine: `hexlist pair \(own.uuid.shortID)` \
-            (this one is called \(TerminalText.clean(own.name, columns: 40))).
+            Accepting requests for two minutes. On the other machine, run `hexlist pair \(own.uuid.shortID)` \
+            (this machine is \(TerminalText.clean(own.name, columns: 40))).
             """)
         try await run { pairings in
             let relevant = pairings.items.filter { $0.id >= first }
             let before = self.reported.count
-            if let end = try self.tell(relevant, leavesOpen: true) { return end }
+            if let end = try self.report(relevant, leavesOpen: true) { return end }
             if let until = pairings.openUntil {
                 self.openUntil = until
                 if self.reported.count > before { self.note(PairText.stillOpen(until, triesLeft: pairings.triesLeft)) }
@@ -61,7 +61,7 @@ final class PairingDialog {
             guard relevant.allSatisfy(\.state.isFinal) else { return nil }
             let isOver = self.openUntil.map { $0.milliseconds <= Timestamp.now.milliseconds } ?? false
             self.note(
-                isOver ? "Two minutes are over, and no more requests are taken. `hexlist pair` goes on." : "No more requests are taken.")
+                isOver ? "Two minutes are over. To accept requests again: `hexlist pair`." : "No longer accepting requests.")
             return .failed
         } stop: {
             let closed = try await self.client.closePairing()
@@ -69,22 +69,22 @@ final class PairingDialog {
         }
     }
 
-    /// Asks a peer until it has taken the request and both users have answered, the time is up, or the user stops.
+    /// Asks a peer until both users have answered, the time is up, or the user stops.
     func ask(_ peer: String) async throws {
         let asked = try await client.pair(with: peer)
         if asked.trust == .trusted { note(PairText.isTrusted(asked)) }
-        note("Asking \(PairText.name(asked)) for two minutes. There: `hexlist pair`.")
+        note("Asking \(PairText.name(asked)) for two minutes. On \(asked.label.shown(.named, columns: 64)), run `hexlist pair`.")
         try await follow(asked)
     }
 
     /// Follows one pairing to its end.
     func follow(_ pairing: PairingView) async throws {
-        if pairing.state.isFinal, let end = try tell([pairing], leavesOpen: false) { return try finish(end) }
+        if pairing.state.isFinal, let end = try report([pairing], leavesOpen: false) { return try finish(end) }
         try await run { pairings in
             let own = pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }
-            // A request whose exchange failed may continue with new digits.
-            if let last = own.last { return try self.tell(own, leavesOpen: !last.state.isFinal) }
-            self.note("The pairing is over: this machine has another identity now. Try again.")
+            // A failed exchange may continue with new digits.
+            if let last = own.last { return try self.report(own, leavesOpen: !last.state.isFinal) }
+            self.note("Pairing stopped: this machine got a new identity. Try again.")
             return .failed
         } stop: {
             try await self.client.rejectPairing(with: pairing.peer.description)
@@ -94,8 +94,8 @@ final class PairingDialog {
     // MARK: Events
 
     /// - Parameters:
-    ///   - look: handles the present pairings; returns the exit status at the end, `nil` to continue.
-    ///   - stop: tells the daemon about Ctrl-C; returns the pairing that this ended.
+    ///   - look: handles the current pairings; returns the exit status at the end, `nil` to continue.
+    ///   - stop: withdraws the request after Ctrl-C; returns the pairing that this ended.
     private func run(_ look: (PairingOverview) throws -> ExitStatus?, stop: () async throws -> PairingView?) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let end = try await withThrowingTaskGroup(of: Void.self) { [client, incoming, events] group in
@@ -112,10 +112,10 @@ final class PairingDialog {
             group.addTask { for await _ in signals { incoming.yield(.stop) } }
             defer {
                 group.cancelAll()
-                reader.giveUp()
+                reader.cancel()
             }
             for await event in events {
-                if case .answer(.some, _) = event { hasQuestion = false }  // the typed line ended the question's
+                if case .answer(.some, _) = event { hasQuestion = false }  // the typed line ended the line of the question
                 switch event {
                 case .failed(let error): throw error
                 case .pairings(let pairings): if let end = try look(pairings) { return end }
@@ -126,12 +126,12 @@ final class PairingDialog {
                     switch PairText.answer(line, digits: pairing.digits ?? "") {
                     case .yes: try await say(yes: pairing)
                     case .no: try await say(no: pairing)
-                    case .otherDigits where told?.id == pairing.id:
+                    case .otherDigits where lastShown?.id == pairing.id:
                         note(
-                            "Those are not the digits shown here. Where the other screen does show them, somebody may be in between: say no."
+                            "These are not the digits shown here. If the other screen shows them, somebody may be intercepting: answer no."
                         )
                         askWhetherSame(pairing)
-                    case .otherDigits: break  // these digits are no longer shown
+                    case .otherDigits: break  // these digits are out of date
                     }
                 case .stop: return try await gaveUp(stop)
                 }
@@ -146,64 +146,65 @@ final class PairingDialog {
         var ended: PairingView?
         do {
             ended = try await stop()
-        } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
-        let told = told?.state == .confirmed ? "Given up. You had said yes: the other side may trust this one." : "Nothing was paired."
-        note(([told] + [ended.flatMap(PairText.left)].compactMap(\.self)).joined(separator: " "))
+        } catch let error as HexlistError where error.code == .notFound {}  // already ended
+        let outcome =
+            lastShown?.state == .confirmed ? "Cancelled. You had answered yes: the other machine may trust this one." : "Not paired."
+        note(([outcome] + [ended.flatMap(PairText.left)].compactMap(\.self)).joined(separator: " "))
         return .failed
     }
 
     private func say(yes pairing: PairingView) async throws {
         do {
             _ = try await client.confirmPairing(with: pairing.peer.description, digits: pairing.digits ?? "", id: pairing.id)
-        } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // its present state is reported next
+        } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // the next report has its state
     }
 
     private func say(no pairing: PairingView) async throws {
-        guard told?.id == pairing.id else { return }  // those digits are no longer shown
+        guard lastShown?.id == pairing.id else { return }  // these digits are out of date
         do {
             _ = try await client.rejectPairing(with: pairing.peer.description)
-        } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
+        } catch let error as HexlistError where error.code == .notFound {}  // already ended
     }
 
     private func finish(_ end: ExitStatus) throws {
         try output.flush()
-        if end != .done { throw Ending(status: end) }
+        if end != .done { throw SilentExit(status: end) }
     }
 
     // MARK: Reporting
 
-    /// Reports what is new about these pairings, oldest first.
+    /// Reports changes of these pairings, oldest first.
     /// - Parameter leavesOpen: whether to continue after a pairing that failed.
     /// - Returns: the exit status if one of them is the end.
-    private func tell(_ pairings: [PairingView], leavesOpen: Bool) throws -> ExitStatus? {
+    private func report(_ pairings: [PairingView], leavesOpen: Bool) throws -> ExitStatus? {
         for pairing in pairings {
             if pairing.state.isFinal {
                 guard reported.insert(pairing.id).inserted else { continue }
-                if told?.id == pairing.id { endQuestion() }
-                try tellEnd(pairing)
+                if lastShown?.id == pairing.id { endQuestion() }
+                try reportEnd(pairing)
                 if pairing.state == .paired || !leavesOpen && pairing.id == pairings.last?.id { return PairText.status(pairing) }
             } else {
-                try tellProgress(pairing)
+                try reportProgress(pairing)
             }
         }
         return nil
     }
 
-    private func tellEnd(_ pairing: PairingView) throws {
+    private func reportEnd(_ pairing: PairingView) throws {
         if output.json {
             try output.object(pairing)
         } else if pairing.state == .paired {
-            try output.line("Paired with \(PairText.name(pairing)). It is trusted here now: its hexes go to the inbox.")
+            try output.line("Paired with \(PairText.name(pairing)). What it sends now goes to your inbox.")
         } else {
             note(PairText.ended(pairing))
         }
         try output.flush()
     }
 
-    private func tellProgress(_ pairing: PairingView) throws {
-        if let told, told == (pairing.id, pairing.state, pairing.message) { return }
-        let isNew = told?.id != pairing.id || told?.state != pairing.state
-        told = (pairing.id, pairing.state, pairing.message)
+    private func reportProgress(_ pairing: PairingView) throws {
+        if let lastShown, lastShown == (pairing.id, pairing.state, pairing.message) { return }
+        let isNew = lastShown?.id != pairing.id || lastShown?.state != pairing.state
+        lastShown = (pairing.id, pairing.state, pairing.message)
         if output.json, isNew {
             try output.object(pairing)
             try output.flush()
@@ -213,11 +214,11 @@ final class PairingDialog {
             if isNew, let digits = pairing.digits { ask(pairing, digits) }
         case .confirmed:
             endQuestion()
-            note("Waiting for the answer on the other side …")
+            note("Waiting for the answer on the other machine …")
         case .waiting:
             endQuestion()
-            if let message = pairing.message.map({ TerminalText.clean($0, columns: 300) }), waits.insert(message).inserted {
-                note("Waiting: \(message)")
+            if let message = pairing.message.map({ TerminalText.clean($0, columns: 300) }), shownReasons.insert(message).inserted {
+                note(message)
             }
         case .paired, .ended: break
         }
@@ -227,21 +228,21 @@ final class PairingDialog {
         if isInteractive { reader.discard() }
         StandardError.write(PairText.question(pairing, digits: TerminalText.clean(digits, columns: 6), terminal) + "\n")
         guard isInteractive else {
-            note("Say yes with `hexlist pair --confirm \(pairing.peer.shortID) CODE`, CODE being what the other screen shows.")
+            note("To answer yes: `hexlist pair --confirm \(pairing.peer.shortID) CODE`, with the digits of the other screen as CODE.")
             return
         }
         askWhetherSame(pairing)
     }
 
     private func askWhetherSame(_ pairing: PairingView) {
-        StandardError.write("Are they the same? [y/N] ")
+        StandardError.write("Do they match? [y/N] ")
         hasQuestion = true
         reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }
     }
 
-    /// Takes an unanswered question back, so that the next report begins on a new line.
+    /// Abandons an unanswered question, so that the next report begins on a new line.
     private func endQuestion() {
-        reader.giveUp()
+        reader.cancel()
         if hasQuestion { StandardError.write("\n") }
         hasQuestion = false
     }

@@ -2,26 +2,26 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// Figures in the form people read.
+/// Formats figures for people.
 enum HumanText {
     /// The local time to the minute, or with seconds.
     static func time(_ moment: Timestamp, seconds: Bool = false) -> String {
         text(moment).map { seconds ? "\($0.date) \($0.clock):\($0.seconds)" : "\($0.date) \($0.clock)" } ?? moment.description
     }
 
-    /// A moment in lists: how long ago on a terminal, the local time to the minute in a pipe.
+    /// A time in a list: relative on a terminal, local time to the minute in a pipe.
     static func moment(_ moment: Timestamp, _ terminal: Terminal = .output) -> String {
         terminal.isInteractive ? ago(moment, now: .now) : time(moment)
     }
 
-    /// A moment by itself: the local time to the second, and on a terminal how long ago.
+    /// A time with details: local time to the second, on a terminal also relative.
     static func exact(_ moment: Timestamp, _ terminal: Terminal = .output) -> String {
         let (time, ago) = (time(moment, seconds: true), ago(moment, now: .now))
-        // After a week that is the time itself.
+        // After a week the relative form is the time itself.
         return terminal.isInteractive && !time.hasPrefix(ago) ? "\(time) (\(ago))" : time
     }
 
-    /// `just now` for two minutes, `5 min ago`, `3 h ago`, `2 d ago`; the local date and time after a week, and of a moment to come.
+    /// `just now` up to two minutes, `5 min ago`, `3 h ago`, `2 d ago`; local date and time after a week and for the future.
     static func ago(_ moment: Timestamp, now: Timestamp) -> String {
         switch (now.milliseconds - moment.milliseconds) / 1_000 {
         case -60..<120: "just now"

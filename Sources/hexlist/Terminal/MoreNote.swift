@@ -1,10 +1,10 @@
 import HexlistSystem
 
-/// A note that a list goes on: the command that lists the rest.
+/// The note with the command for the next page of a list.
 enum MoreNote {
     /// - Parameters:
     ///   - cursor: the value of --after.
-    ///   - arguments: the command line, the program's name first.
+    ///   - arguments: the command line, including the name of the program.
     static func text(_ cursor: String, _ arguments: [String] = ProcessArguments.all) -> String {
         var words = ["hexlist"]
         var rest = arguments.dropFirst()
@@ -15,6 +15,6 @@ enum MoreNote {
                 words.append(word)
             }
         }
-        return "There is more: " + (words + ["--after", cursor]).map(ShellText.quoted).joined(separator: " ")
+        return "More: " + (words + ["--after", cursor]).map(ShellText.quoted).joined(separator: " ")
     }
 }

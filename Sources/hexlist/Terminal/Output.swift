@@ -4,7 +4,7 @@ import HexlistJSON
 import HexlistModel
 import HexlistSystem
 
-/// The standard output of one command: JSON for scripts or text for people, collected and written in large pieces.
+/// The buffered standard output of a command: JSON for scripts or text for people.
 final class Output {
     let json: Bool
     let terminal = Terminal.output
@@ -18,7 +18,7 @@ final class Output {
         try lineEnd()
     }
 
-    /// Adds one line. Cleans the text, whoever it is from, so that no command can forget to.
+    /// Adds one line. Always cleans the text, so that no command can forget to.
     func line(_ text: String = "") throws {
         pending += Array(TerminalText.clean(text).utf8)
         try lineEnd()
@@ -33,7 +33,7 @@ final class Output {
         }
     }
 
-    /// Adds a line whose beginning is emphasised on a terminal.
+    /// Adds a line with an emphasised beginning.
     func line(_ beginning: String, _ style: Terminal.Style, _ rest: String) throws {
         pending += Array(terminal.line(beginning, style, rest).utf8)
         try lineEnd()
@@ -51,10 +51,10 @@ final class Output {
         if pending.count >= 1 << 16 { try flush() }
     }
 
-    /// Writes what was collected. If the reader has gone (`| head`), ends the command silently.
+    /// Writes the buffer. If the reader is gone (`| head`), ends the command silently.
     func flush() throws {
         do { try BlockingWrite.write(pending, to: STDOUT_FILENO) } catch {
-            guard error.code != EPIPE else { throw Ending(status: .done) }
+            guard error.code != EPIPE else { throw SilentExit(status: .done) }
             throw HexlistError(.internal, "Standard output cannot be written (\(error)).")
         }
         pending.removeAll(keepingCapacity: true)
@@ -63,9 +63,9 @@ final class Output {
     private func lineEnd() throws { try bytes([UInt8(ascii: "\n")]) }
 }
 
-/// Errors, questions and notes for the user, kept apart from output that a script reads.
+/// Errors, questions and notes, apart from the output for scripts.
 enum StandardError {
-    /// Writes one line, cleaned, whoever its text is from.
+    /// Writes one cleaned line.
     static func note(_ text: String) { write(TerminalText.clean(text) + "\n") }
 
     /// - Parameter text: already cleaned if it contains peer text.
@@ -73,8 +73,8 @@ enum StandardError {
         try? BlockingWrite.write(Array(text.utf8), to: STDERR_FILENO)
     }
 
-    /// Writes one or two lines: what happened, and what to try.
-    static func complain(_ error: HexlistError) {
+    /// Writes the message and the hint of an error.
+    static func report(_ error: HexlistError) {
         let terminal = Terminal(descriptor: STDERR_FILENO)
         write(terminal.styled("hexlist: ", .failure))
         note(error.message)

@@ -2,22 +2,22 @@ import Glibc
 import HexlistModel
 import Synchronization
 
-/// One line of standard error that says how far something is, written over the previous one; silent where that is no terminal.
+/// A progress line on standard error that overwrites itself; silent if that is not a terminal.
 final class ProgressLine: Sendable {
     private struct Line {
         var shownAt: ContinuousClock.Instant?
         var columns = 0
-        /// Whether nothing is to be shown any more.
+        /// Whether the line has ended.
         var isOver = false
     }
 
     private let terminal = Terminal(descriptor: STDERR_FILENO)
     private let line = Mutex(Line())
 
-    /// The columns there are.
+    /// The available columns.
     var columns: Int { max(20, (terminal.width ?? 80) - 1) }
 
-    /// Shows a text, but not more than five a second.
+    /// Shows a text, at most five times per second.
     func update(_ text: @autoclosure () -> String) {
         guard terminal.isInteractive else { return }
         line.withLock { line in
@@ -26,11 +26,11 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// Runs `body`. When it takes longer than a second, and as long as nothing else is shown, the line has the text and the time since then.
+    /// Runs `body`. After a second, shows the text with the elapsed time until something else is shown.
     func during<Result>(_ text: String, _ body: () async throws -> Result) async rethrows -> Result {
         guard terminal.isInteractive else { return try await body() }
         line.withLock { $0.isOver = false }
-        // It is cancelled with the end of the body, after which it shows nothing.
+        // Cancelled at the end of `body`.
         let clock = Task.detached { [self] in
             var seconds = 0
             while (try? await Task.sleep(for: .seconds(1))) != nil {
@@ -59,7 +59,7 @@ final class ProgressLine: Sendable {
         line.shownAt = .now
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     func end() {
         line.withLock { line in
             line.isOver = true

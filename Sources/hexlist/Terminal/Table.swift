@@ -1,20 +1,20 @@
 import HexlistModel
 
-/// Rows with aligned columns, for people. In a pipe all cells are whole. On a terminal lines are as wide as it is: first the cells that
-/// may be cut are; if that is not enough, each row flows over several lines, and a list of names and values wraps its values.
+/// A table with aligned columns. In a pipe all cells are complete. On a terminal it fits the width: first cells with a `minimum` are cut;
+/// if that is not enough, each row flows over several lines, and a list of names and values wraps its values.
 struct Table {
     struct Cell {
         let text: String
         let style: Terminal.Style
         let columns: Int
         let minimum: Int?
-        /// Whether it is a number that says nothing without the name of its column.
+        /// Whether it is a number that needs the name of its column.
         var isCount = false
 
         /// - Parameters:
-        ///   - text: text of anyone; cleaned here.
-        ///   - columns: the most columns on a terminal, and the width to pad to anywhere.
-        ///   - minimum: the columns to which it may be cut on a narrow terminal; `nil` for a text that is useless when cut.
+        ///   - text: untrusted text; cleaned here.
+        ///   - columns: maximum columns on a terminal, and maximum padding everywhere.
+        ///   - minimum: columns that must remain when cut on a narrow terminal; `nil` for a text that must not be cut.
         init(_ text: String, _ style: Terminal.Style = .plain, columns: Int = 60, minimum: Int? = nil) {
             self.text = TerminalText.clean(text)
             self.style = style
@@ -22,13 +22,13 @@ struct Table {
             self.minimum = minimum
         }
 
-        /// A count; none is a dash if `none` says so.
+        /// A count; zero is shown as `none`.
         init(count: Int, _ style: Terminal.Style = .plain, none: String = "0") {
             self.init(count == 0 ? none : String(count), style)
             isCount = true
         }
 
-        /// The text as a terminal shows it. Bytes are bounded too: hostile text may have thousands of marks on one letter.
+        /// The text for a terminal. Also bounds bytes, because hostile text may have thousands of marks on one letter.
         func shown(columns: Int) -> String {
             let columns = min(columns, self.columns)
             return TextWidth.cut(PeerName.cut(text, bytes: columns * 16), columns: columns)
@@ -65,7 +65,7 @@ struct Table {
         }
         var least: [Int] = []
         for (row, sizes) in zip(all, sizes) { least = Self.widest(least, zip(row, sizes).map { min($1, $0.minimum ?? $1) }) }
-        // The widest column that may be cut is cut first.
+        // Cuts the widest cuttable column first.
         let ends = Self.ends(sizes)
         while !Self.isFitting(widths, ends, width),
             let widest = widths.indices.filter({ widths[$0] > least[$0] }).max(by: { widths[$0] < widths[$1] })
@@ -76,20 +76,20 @@ struct Table {
             return all.map { row in Self.line(zip(row, widths).map { $0.shown(columns: $1) }, row, widths, terminal) }
         }
         let indent = widths.dropLast().reduce(0) { $0 + $1 + Self.gap }
-        guard header.isEmpty, width - indent >= Self.leastValue else { return rows.flatMap { flowed($0, width, terminal) } }
+        guard header.isEmpty, width - indent >= Self.valueMinimum else { return rows.flatMap { flowed($0, width, terminal) } }
         return rows.flatMap { Self.hanging($0, widths, indent, width, terminal) }
     }
 
     /// The columns between two cells.
     private static let gap = 2
-    /// The columns a value needs to be readable.
-    private static let leastValue = 24
+    /// Minimum columns of a readable value.
+    private static let valueMinimum = 24
 
     private static func widest(_ widths: [Int], _ row: [Int]) -> [Int] {
         (0..<max(widths.count, row.count)).map { max($0 < widths.count ? widths[$0] : 0, $0 < row.count ? row[$0] : 0) }
     }
 
-    /// The widest last cell of the rows that end in each column: a row ends with its last cell that is not empty.
+    /// For each column, the widest cell that ends a row. A row ends with its last cell that is not empty.
     /// - Parameter sizes: the columns of each cell of each row.
     private static func ends(_ sizes: [[Int]]) -> [Int: Int] {
         Dictionary(sizes.compactMap { row in row.lastIndex { $0 > 0 }.map { ($0, row[$0]) } }, uniquingKeysWith: max)
@@ -112,8 +112,7 @@ struct Table {
         return line
     }
 
-    /// The row with its last cell wrapped within its column, or below if one of its words is too long for that: a UUID must stay whole to
-    /// be copied.
+    /// The row with its last cell wrapped in its column, or on its own lines if a word does not fit: a UUID must stay whole for copying.
     private static func hanging(_ row: [Cell], _ widths: [Int], _ indent: Int, _ width: Int, _ terminal: Terminal) -> [String] {
         let texts = row.map { $0.shown(columns: $0.columns) }
         guard row.count == widths.count, let last = row.last, let text = texts.last else { return [line(texts, row, widths, terminal)] }
@@ -126,7 +125,7 @@ struct Table {
             + parts.dropFirst().map { String(repeating: " ", count: indent) + terminal.styled($0, last.style) }
     }
 
-    /// The cells of a row one after another. A count follows the name of its column, and dashes are left out.
+    /// The cells of a row as running text, with names for counts and without dashes.
     private func flowed(_ row: [Cell], _ width: Int, _ terminal: Terminal) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)

@@ -1,14 +1,14 @@
 import Glibc
 import HexlistModel
 
-/// One of the standard streams: whether it is a terminal, and what it can show.
+/// The capabilities of a standard stream.
 struct Terminal {
     let isInteractive: Bool
     let hasColor: Bool
-    /// The number of columns; `nil` if it is no terminal.
+    /// The number of columns; `nil` if it is not a terminal.
     let width: Int?
 
-    /// The colours it can show.
+    /// The supported colours.
     var palette = Palette.few
 
     enum Palette { case few, indexed, all }
@@ -24,10 +24,10 @@ struct Terminal {
         static let failure = Style(sequence: "\u{1B}[31m")
     }
 
-    /// Whether it can show colours of hexes.
+    /// Whether it can show the colours of hexes.
     var hasSwatches: Bool { hasColor && palette != .few }
 
-    /// The style of a swatch of a hex's colour; `nil` where the terminal cannot show it, or the text is no colour.
+    /// The style for the colour of a hex; `nil` if the terminal does not support it, or the text is not a colour.
     /// - Parameter color: `#RRGGBB` or `#RGB`. Peer text.
     func swatch(_ color: String) -> Style? {
         guard hasSwatches, let parts = Self.parts(of: color) else { return nil }
@@ -54,21 +54,21 @@ struct Terminal {
         hasColor && style != .plain ? "\(style.sequence)\(text)\u{1B}[0m" : text
     }
 
-    /// A line whose beginning is emphasised. Both parts are cleaned separately, without the colour.
+    /// A line with an emphasised beginning. Both parts are cleaned, the colour sequence is not.
     func line(_ beginning: String, _ style: Style, _ rest: String) -> String {
         styled(TerminalText.clean(beginning), style) + TerminalText.clean(rest)
     }
 
-    /// The sequence that clears the screen; empty if it is no terminal.
+    /// The sequence that clears the screen; empty if it is not a terminal.
     var cleared: String { isInteractive ? "\u{1B}[H\u{1B}[2J" : "" }
 
     /// Asks on standard error and reads a line. Only an explicit yes counts.
-    /// - Throws: the end of the command for any other answer.
-    static func confirm(_ question: String) throws(Ending) {
+    /// - Throws: `SilentExit` for any other answer.
+    static func confirm(_ question: String) throws(SilentExit) {
         StandardError.note(question)
         guard let answer = readLine(), isYes(answer) else {
             StandardError.note("Nothing was changed.")
-            throw Ending(status: .failed)
+            throw SilentExit(status: .failed)
         }
     }
 

@@ -1,4 +1,4 @@
-/// The number of columns of a text on a terminal. All functions are linear in the scalars, however hostile.
+/// Measures texts in terminal columns. All functions run in linear time, also for hostile text.
 enum TextWidth {
     /// - Parameter text: a cleaned text, without control characters.
     static func of(_ text: String) -> Int {
@@ -6,7 +6,7 @@ enum TextWidth {
         return text.unicodeScalars.reduce(0) { $0 + counter.added(by: $1) }
     }
 
-    /// The longest prefix that fits, with `…` if something is missing. Marks are not separated from their letter.
+    /// The longest prefix that fits, with `…` if cut. Combining marks stay with their letter.
     static func cut(_ text: String, columns: Int) -> String {
         let scalars = text.unicodeScalars
         var counter = Counter()
@@ -20,10 +20,10 @@ enum TextWidth {
         return text
     }
 
-    /// Breaks a text into lines of whole words; a word longer than a line is broken.
+    /// Wraps a text at spaces; breaks words that are longer than a line.
     /// - Parameters:
-    ///   - columns: the most columns of a line, 2 or more.
-    ///   - first: the most columns of the first line if they differ.
+    ///   - columns: maximum columns of a line, 2 or more.
+    ///   - first: maximum columns of the first line, if different.
     static func lines(_ text: String, columns: Int, first: Int? = nil) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)
@@ -38,7 +38,7 @@ enum TextWidth {
             guard !word.isEmpty else { continue }
             let width = of(String(word))
             if used > 0, used + gap + width > room() { end() }
-            // An indent stays, and what separates two columns; a line that goes on begins with its word.
+            // Keeps indents and gaps, except at the beginning of a continuation line.
             if used > 0 || lines.isEmpty {
                 gap = used > 0 ? gap : min(gap, room() / 2)
                 line += String(repeating: " ", count: gap)
@@ -62,10 +62,9 @@ enum TextWidth {
         return lines
     }
 
-    /// Counts the columns that a scalar adds to those before it: two for a wide one, none for a combining one, and one emoji's for a
-    /// sequence.
+    /// Counts the columns that each scalar adds: two for a wide one, none for a combining one, and two for a whole emoji sequence.
     private struct Counter {
-        /// The columns of the last scalar that had any.
+        /// The columns of the last spacing scalar.
         private var base = 0
         private var (isEmoji, isJoined) = (false, false)
 
@@ -99,8 +98,8 @@ enum TextWidth {
             return base
         }
 
-        /// Whether a scalar is East Asian Wide or Fullwidth (Unicode Annex 11), by blocks, or shown as an emoji. The two letters of a flag
-        /// have one column each.
+        /// Whether a scalar is East Asian Wide or Fullwidth (UAX #11), by blocks, or shown as an emoji. Each of the two letters of a flag
+        /// has one column.
         private func isWide(_ scalar: Unicode.Scalar) -> Bool {
             switch scalar.value {
             case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,

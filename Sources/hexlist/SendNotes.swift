@@ -3,26 +3,26 @@ import HexlistAPI
 import HexlistClient
 import HexlistModel
 
-/// The notes on standard error about a send that takes long: while it waits, and at its end if not everything arrived.
-struct SendWaiting {
-    /// The time after which a send is noted.
-    private static let patience = Duration.seconds(1)
-    /// The most peers noted one by one.
-    private static let toldLimit = 3
+/// Notes on standard error about a slow send: while it waits, and at the end if not everything arrived.
+struct SendNotes {
+    /// Time after which a send counts as slow.
+    private static let delay = Duration.seconds(1)
+    /// Maximum number of notes.
+    private static let noteLimit = 3
 
     /// The PEER arguments; empty for all trusted peers.
     let peers: [String]
 
-    /// Runs a send. If it takes longer than a second and standard error is a terminal, notes what the first rows wait for.
-    func during(_ client: HexlistClient, isTold: Bool, _ send: @escaping @Sendable () async throws -> [SendOutcome]) async throws
+    /// Runs a send. If it is slow and standard error is a terminal, prints why the first rows wait.
+    func during(_ client: HexlistClient, isNoted: Bool, _ send: @escaping @Sendable () async throws -> [SendOutcome]) async throws
         -> [SendOutcome]
     {
-        guard isTold, isatty(STDERR_FILENO) == 1 else { return try await send() }
+        guard isNoted, isatty(STDERR_FILENO) == 1 else { return try await send() }
         return try await withThrowingTaskGroup(of: [SendOutcome]?.self) { group in
             group.addTask { try await send() }
             group.addTask {
-                try await Task.sleep(for: Self.patience)
-                // The note is only a courtesy: if it fails, the send does not.
+                try await Task.sleep(for: Self.delay)
+                // A failed note must not fail the send.
                 for row in (try? await waiting(client)) ?? [] { StandardError.note(Self.line(row)) }
                 return nil
             }
@@ -34,11 +34,11 @@ struct SendWaiting {
         }
     }
 
-    /// The oldest row for each peer: those after it wait for the same reason.
+    /// The oldest waiting row of each peer; later ones wait for the same reason.
     private func waiting(_ client: HexlistClient) async throws -> [OutboxView] {
-        guard !peers.isEmpty else { return try await client.outbox(states: [.queued, .sending], limit: Self.toldLimit).items }
+        guard !peers.isEmpty else { return try await client.outbox(states: [.queued, .sending], limit: Self.noteLimit).items }
         var rows: [OutboxView] = []
-        for peer in peers.prefix(Self.toldLimit) {
+        for peer in peers.prefix(Self.noteLimit) {
             rows += try await client.outbox(to: peer, states: [.queued, .sending], limit: 1).items
         }
         return rows
@@ -46,22 +46,22 @@ struct SendWaiting {
 
     static func line(_ row: OutboxView) -> String {
         let reason = RowReason(row)
-        return "Waiting for \(reason.peer): \(reason.why). Ctrl-C ends the waiting; it stays in the outbox and goes on."
+        return "Waiting for \(reason.peer): \(reason.why). Ctrl-C stops waiting; it stays in the outbox."
     }
 
-    /// Notes why rows did not arrive, and what to do.
-    func tellRest(_ outcomes: [SendOutcome], _ client: HexlistClient) async {
+    /// Prints why rows did not arrive, with advice.
+    func explain(_ outcomes: [SendOutcome], _ client: HexlistClient) async {
         let left = outcomes.filter { RowReason($0).advice != nil }
-        // Peers of the same name only matter if a row waits for a peer that is gone.
-        let isAway = left.prefix(Self.toldLimit).contains { $0.waitingFor?.known == .peer }
+        // Peers of the same name only matter for an offline peer.
+        let isAway = left.prefix(Self.noteLimit).contains { $0.waitingFor?.known == .peer }
         let known = isAway ? (try? await client.peers(all: true)) ?? [] : []
-        for outcome in left.prefix(Self.toldLimit) {
+        for outcome in left.prefix(Self.noteLimit) {
             for line in Self.advice(outcome, known) { StandardError.note(line) }
         }
-        if left.count > Self.toldLimit { StandardError.note("`hexlist outbox` says it of the other \(left.count - Self.toldLimit), too.") }
+        if left.count > Self.noteLimit { StandardError.note("\(left.count - Self.noteLimit) more: see `hexlist outbox`.") }
     }
 
-    /// - Parameter known: all peers if the row waits for one that is gone.
+    /// - Parameter known: all peers if the row waits for an offline one.
     static func advice(_ outcome: SendOutcome, _ known: [PeerView]) -> [String] {
         var lines = [RowReason(outcome).advice].compactMap(\.self)
         guard outcome.waitingFor?.known == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {

@@ -2,8 +2,8 @@ import ArgumentParser
 import HexlistAPI
 import HexlistModel
 
-/// The output of `hexlist` without a command: what is new and what to try next, each with the line to type.
-struct News: Equatable {
+/// The output of `hexlist` without a command: news and suggestions, each with a command.
+struct Overview: Equatable {
     struct Line: Equatable {
         var text: String
         var command: String
@@ -14,33 +14,34 @@ struct News: Equatable {
     var next: [Line] = []
 
     /// - Parameters:
-    ///   - peers: all, those that are away too.
-    ///   - fetches: whether a transfer runs or waits.
+    ///   - peers: all peers, including offline ones.
+    ///   - fetches: whether a download runs or waits.
     init(_ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }
         let strangers = here.filter { $0.trust == .stranger }
         let away = peers.count { $0.trust == .trusted && $0.state == .away }
-        let seen = here.isEmpty ? "nobody" : "\(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted"
-        heading = "\(status.name) sees \(seen)\(away > 0 ? "; \(HumanText.count(away, "trusted peer is", "trusted peers are")) away" : "")."
+        let seen = here.isEmpty ? "no peers" : "\(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted"
+        heading =
+            "\(status.name) sees \(seen)\(away > 0 ? "; \(HumanText.count(away, "trusted peer is", "trusted peers are")) offline" : "")."
 
-        for peer in peers where peer.isTwice { add("two machines are \(peer.label.shown(.named))", "hexlist peers --why") }
+        for peer in peers where peer.isTwice { add("two machines use the identity of \(peer.label.shown(.named))", "hexlist peers --why") }
         for pairing in pairings.items where !pairing.state.isFinal {
             let name = pairing.label.shown(.named)
             if pairing.state == .comparing, !pairing.isOwn {
-                add("\(name) asks to pair", "hexlist pair --confirm \(pairing.peer.shortID) CODE")
+                add("\(name) wants to pair", "hexlist pair --confirm \(pairing.peer.shortID) CODE")
             } else {
-                add("a pairing with \(name) runs", "hexlist pair --list")
+                add("pairing with \(name)", "hexlist pair --list")
             }
         }
         if status.unread > 0 { add("\(status.unread) unread", "hexlist inbox --unread") }
         if status.held > 0 {
-            add("\(status.held) held\(peers.areHeldOfStrangers ? " from strangers" : "")", "hexlist inbox --held")
+            add("\(status.held) waiting for your approval\(peers.areHeldOfStrangers ? ", from strangers" : "")", "hexlist inbox --held")
         }
         let (waiting, failed) = (status.outbox.rows(.queued, .sending), status.outbox.rows(.rejected, .expired, .failed))
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
-        if fetches { add("files on their way here", "hexlist transfers") }
+        if fetches { add("files being downloaded", "hexlist transfers") }
         let hasNoDiscovery = [.unavailable, .degraded].contains(status.avahi.state.known)
         if hasNoDiscovery || status.identity?.message != nil || status.storeFault != nil || status.configurationFault != nil
             || !status.hookFaults.isEmpty
@@ -56,7 +57,7 @@ struct News: Equatable {
         if let peer = strangers.first, let uuid = peer.uuid {
             next.append(Line(text: "trust \(peer.label.shown(.named))", command: "hexlist pair \(uuid.shortID)"))
         } else if here.isEmpty {
-            next.append(Line(text: "see why nobody is seen", command: "hexlist doctor"))
+            next.append(Line(text: "find out why", command: "hexlist doctor"))
         }
         next.append(Line(text: "see all commands", command: "hexlist --help"))
     }
@@ -65,10 +66,10 @@ struct News: Equatable {
 
     private static func word(_ name: String) -> String { ShellText.quoted(TerminalText.clean(name)) }
 
-    func tell(_ output: Output) throws {
+    func print(_ output: Output) throws {
         try output.line(heading)
         try output.line()
-        if new.isEmpty { try output.line("Nothing is new.") } else { try output.table(Self.table(new)) }
+        if new.isEmpty { try output.line("Nothing new.") } else { try output.table(Self.table(new)) }
         try output.line()
         try output.line("To try:")
         try output.table(Self.table(next))
@@ -83,18 +84,18 @@ struct News: Equatable {
 }
 
 extension Hexlist {
-    /// Shows the news, or how to start the daemon if there is none. The exit code is always 0: nothing was asked for that can fail.
+    /// Prints the overview, or how to start the daemon. The exit code is always 0.
     func run() async throws {
         do {
-            let news = try await CommonOptions.parse([]).withClient { client in
+            let overview = try await CommonOptions.parse([]).withClient { client in
                 let transfers = try await client.transfers([.waiting, .running, .paused], limit: 1)
-                return News(
+                return Overview(
                     try await client.status(), try await client.pairings(), try await client.peers(all: true),
                     fetches: !transfers.items.isEmpty)
             }
-            try news.tell(Output(json: false))
+            try overview.print(Output(json: false))
         } catch let error as HexlistError {
-            StandardError.complain(error)
+            StandardError.report(error)
             StandardError.note("`hexlist --help` lists all commands.")
         }
     }

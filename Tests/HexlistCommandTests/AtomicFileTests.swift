@@ -12,7 +12,7 @@ struct NewFileTests {
         func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder) }
         for text in ["first", "second"] {
             let before = try names()
-            let file = try NewFile(path: "\(folder)/file")
+            let file = try AtomicFile(path: "\(folder)/file")
             try Array(text.utf8).withUnsafeBytes { try file.write($0) }
             #expect(try names() == before)
             try file.finish()
@@ -21,9 +21,9 @@ struct NewFileTests {
             let mode = try FileManager.default.attributesOfItem(atPath: "\(folder)/file")[.posixPermissions] as? Int
             #expect(mode == 0o600)
         }
-        let left = try NewFile(path: "\(folder)/other")
+        let left = try AtomicFile(path: "\(folder)/other")
         left.discard()
         #expect(try names() == ["file"])
-        #expect(throws: (any Error).self) { try NewFile(path: "\(folder)/missing/file") }
+        #expect(throws: (any Error).self) { try AtomicFile(path: "\(folder)/missing/file") }
     }
 }

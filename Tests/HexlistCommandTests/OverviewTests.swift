@@ -5,7 +5,7 @@ import Testing
 
 @testable import hexlist
 
-@Suite("Output of `hexlist` without a command")
+@Suite("What hexlist by itself tells")
 struct NewsTests {
     // swift-format-ignore: NeverForceUnwrap
     private static let fingerprint = Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!
@@ -30,14 +30,14 @@ struct NewsTests {
 
     @Test("each kind of news has a line")
     func new() {
-        let news = News(
+        let news = Overview(
             Self.status(unread: 2, held: 1, outbox: [.queued: 3, .held: 1, .failed: 1, .stored: 9], fault: "line 1"),
             PairingOverview(items: [Self.pairing]), [])
         #expect(
             news.new == [
-                .init(text: "cyd 1A2B3C4D asks to pair", command: "hexlist pair --confirm 1A2B3C4D CODE"),
+                .init(text: "cyd 1A2B3C4D wants to pair", command: "hexlist pair --confirm 1A2B3C4D CODE"),
                 .init(text: "2 unread", command: "hexlist inbox --unread"),
-                .init(text: "1 held from strangers", command: "hexlist inbox --held"),
+                .init(text: "1 waiting for your approval, from strangers", command: "hexlist inbox --held"),
                 .init(text: "3 waiting to be sent", command: "hexlist outbox"), .init(text: "1 not delivered", command: "hexlist outbox"),
                 .init(text: "something is wrong", command: "hexlist doctor"),
             ])
@@ -50,11 +50,11 @@ struct NewsTests {
         #expect(twice.isTwice)
         var held = Self.peer("Cyd", alias: "Cyd", .trusted, .away)
         held.receive = ForwardCompatibleEnum(PeerReceive.held)
-        let news = News(Self.status(held: 1), PairingOverview(items: []), [twice, held])
+        let news = Overview(Self.status(held: 1), PairingOverview(items: []), [twice, held])
         #expect(
             news.new == [
-                .init(text: "two machines are Bob", command: "hexlist peers --why"),
-                .init(text: "1 held", command: "hexlist inbox --held"),
+                .init(text: "two machines use the identity of Bob", command: "hexlist peers --why"),
+                .init(text: "1 waiting for your approval", command: "hexlist inbox --held"),
             ])
         var stranger = Self.peer("Eve", .stranger, .ghost)
         stranger.reason = "conflict"
@@ -66,11 +66,11 @@ struct NewsTests {
     @Test("absent trusted peers and running transfers are shown")
     func away() {
         let away = Self.peer("Bob", alias: "Bob", .trusted, .away)
-        let alone = News(Self.status(), PairingOverview(items: []), [away, away], fetches: true)
-        #expect(alone.heading == "ada sees nobody; 2 trusted peers are away.")
-        #expect(alone.new == [.init(text: "files on their way here", command: "hexlist transfers")])
-        let two = News(Self.status(), PairingOverview(items: []), [away, Self.peer("Dan", .trusted), Self.peer("Eve", .stranger)])
-        #expect(two.heading == "ada sees 2 peers, 1 trusted; 1 trusted peer is away.")
+        let alone = Overview(Self.status(), PairingOverview(items: []), [away, away], fetches: true)
+        #expect(alone.heading == "ada sees no peers; 2 trusted peers are offline.")
+        #expect(alone.new == [.init(text: "files being downloaded", command: "hexlist transfers")])
+        let two = Overview(Self.status(), PairingOverview(items: []), [away, Self.peer("Dan", .trusted), Self.peer("Eve", .stranger)])
+        #expect(two.heading == "ada sees 2 peers, 1 trusted; 1 trusted peer is offline.")
     }
 
     @Test(
@@ -81,7 +81,7 @@ struct NewsTests {
             ([peer("x", .blocked)], "hexlist doctor"), ([peer("Bob", alias: "Bob", .trusted, .away)], "hexlist doctor"),
         ] as [([PeerView], String)])
     func next(peers: [PeerView], command: String) {
-        let news = News(Self.status(), PairingOverview(items: []), peers)
+        let news = Overview(Self.status(), PairingOverview(items: []), peers)
         #expect(news.new.isEmpty)
         #expect(news.next.first?.command == command)
         #expect(news.next.last?.command == "hexlist --help")
