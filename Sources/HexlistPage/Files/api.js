@@ -23,8 +23,9 @@ export function faultOf(error) {
 
 /** Takes the secret of the address, or after a reload the one that was kept for it, and gives it for a token. Returns the name of the place. */
 async function begin() {
-  const place = location.hash.slice(1), given = /^[0-9a-f]{64}$/.test(place);
-  const secret = given ? place : sessionStorage.getItem('reload');
+  const [first, ...rest] = location.hash.slice(1).split('/'), given = /^[0-9a-f]{64}$/.test(first);
+  const place = given ? rest.join('/') : first;
+  const secret = given ? first : sessionStorage.getItem('reload');
   if (given) history.replaceState(null, '', '/');
   sessionStorage.removeItem('reload');
   if (!secret) throw new Fault({ message: 'This address opens nothing by itself.' }, 403);
@@ -35,7 +36,7 @@ async function begin() {
 }
 
 /** One request, with JSON or a file. Throws a Fault with what happened. */
-export async function call(method, path, body, { signal, keepalive, isSecond } = {}) {
+export async function call(method, path, body, { signal, keepalive, isSecond, read = JSON.parse } = {}) {
   const isFile = body instanceof Blob;
   const gone = isFile ? { message: `${body.name} could not be read, or Hexlist did not take it.` } : { message: 'Hexlist does not answer.', hint: 'Is hexlistd running?' };
   if (!keepalive && !await isBack()) throw new Fault(gone, 0); // a page that is left says good-bye when its stream is cut already
@@ -53,12 +54,19 @@ export async function call(method, path, body, { signal, keepalive, isSecond } =
     throw new Fault(gone, 0);
   }
   try {
-    if (text) value = JSON.parse(text);
+    if (text) value = reply.ok ? read(text) : JSON.parse(text);
   } catch {
     if (reply.ok) throw new Fault({ message: 'Hexlist gave an answer that this page cannot read.' }, reply.status);
   }
   if (!reply.ok) throw new Fault(value?.error ?? { message: `Hexlist answered ${reply.status}.` }, reply.status);
   return value;
+}
+
+/** A request whose reply is a stream of lines; returns the last one. Throws a Fault if that is an error. */
+export async function callLines(path, body, options) {
+  const result = await call('POST', path, body, { ...options, read: (text) => JSON.parse(text.trim().split('\n').at(-1)) });
+  if (result?.error) throw new Fault(result.error, 200);
+  return result;
 }
 
 export const query = (members) => {

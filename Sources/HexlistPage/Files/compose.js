@@ -1,5 +1,5 @@
 // A new hex: links that are pasted or dropped, and files, to one or several peers; a hex that is sent on; one of My Hexlist that is changed.
-import { call, faultOf, query } from './api.js';
+import { call, callLines, faultOf, part, query } from './api.js';
 import { h, icon, mark, clean, peerText, label, count, toast, button, buttons, dialog } from './dom.js';
 import { app } from './main.js';
 import { subject, sizes } from './hexes.js';
@@ -77,8 +77,9 @@ let current = null;
  * @param hex one that is sent on
  * @param into the id of one of My Hexlist, or null, to make one there
  * @param edit one of My Hexlist that is changed
+ * @param draft files of this machine that `hexlist web --send` named
  */
-export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
+export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}) {
   if (current) { current.add(links, dropped); return; }
   const isSent = into === undefined && !edit, isWritten = !hex;
   const chosen = new Map(), files = new Map(), abort = new AbortController();
@@ -96,7 +97,7 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
   const chooser = h('input', { type: 'file', multiple: true, hidden: true, onchange: () => { addFiles([...chooser.files]); chooser.value = ''; } });
   const list = h('div.chips');
   const drawFiles = () => {
-    list.replaceChildren(...[...files.keys()].map((file) => h('button.chip', { title: 'Leave it out', 'aria-label': `Leave out ${clean(file.name)}`,
+    list.replaceChildren(...(draft?.names ?? []).map((name) => h('span.chip', peerText(name))), ...[...files.keys()].map((file) => h('button.chip', { title: 'Leave it out', 'aria-label': `Leave out ${clean(file.name)}`,
       onclick: () => { files.delete(file); drawFiles(); } }, peerText(file.name), h('span.faint', bytes.format(file.size)), icon('close'))),
     button('Add files…', () => chooser.click(), '.link'), chooser);
     changed();
@@ -116,7 +117,7 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
   const changed = () => {
     const all = isWritten ? linksOf(text.value, edit?.links) : [], good = all.filter(Boolean).length, bad = all.length - good;
     found.textContent = all.length ? count(good, 'link') + (bad ? ` · ${count(bad, 'line')} without an address` : '') : '';
-    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good && !files.size));
+    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good && !files.size && !draft));
     if (isSent) send.textContent = chosen.size > 1 ? `Send to ${chosen.size}` : 'Send';
   };
   const drawPeople = () => {
@@ -143,6 +144,13 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
     }
     return [...files.values()].map(({ link }) => link);
   }
+  /** The files of the draft, offered to the chosen peers where they lie: the hex with their links. */
+  async function offered() {
+    if (!draft) return { links: [] };
+    found.textContent = 'Reading the files…';
+    const { offer } = await callLines(`/v1/drafts/${part(draft.id)}/offer`, { to: [...chosen.keys()] }, { signal: abort.signal });
+    return offer.hex;
+  }
   async function go() {
     if (send.disabled) return;
     send.disabled = true;
@@ -155,7 +163,8 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
         await call('POST', `/v1/mine${query({ in: into })}`, { description, color: color || undefined, links });
         toast('Kept in My Hexlist.');
       } else {
-        const body = isWritten ? { description: description || undefined, color: color || undefined, links: [...links, ...await uploaded()] } : undefined;
+        const more = await offered();
+        const body = isWritten ? { ...more, description: description || more.description, color: color || undefined, links: [...links, ...more.links ?? [], ...await uploaded()] } : undefined;
         told((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items);
       }
       current?.element.close();

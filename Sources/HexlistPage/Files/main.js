@@ -1,5 +1,5 @@
 // The page as a whole: places, keys, what comes by events.
-import { begun, call, follow } from './api.js';
+import { begun, call, follow, part } from './api.js';
 import { h, icon, clean, button, dialog, ask, setChildren, showBug } from './dom.js';
 import { HexView, undo } from './hexes.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
@@ -14,7 +14,7 @@ export const app = {
 
   /** Shows a place. */
   go(name) {
-    const view = views[name] ?? views.inbox; // a secret is the name of no place
+    const view = views[name] ?? views.inbox;
     if (this.view === view) return view.reload();
     this.view = view;
     this.name = views[name] ? name : 'inbox';
@@ -141,6 +141,23 @@ addEventListener('drop', (event) => {
   compose({ links, dropped: links.length ? undefined : filesIn(event.dataTransfer) });
 });
 
+/** Opens what `hexlist web --at`, `--send` and `--start` ask for. */
+async function begin(place) {
+  const [name, id] = place.split('/');
+  if (name === 'new') compose();
+  if (name === 'pair') pairDialog();
+  if (name === 'requests') app.go('held');
+  if (name === 'draft') {
+    const draft = await ask('GET', `/v1/drafts/${part(id ?? '')}`);
+    if (draft) compose({ draft });
+  }
+  if (name === 'started') {
+    const end = async () => { if (await ask('DELETE', '/v1/autostart')) card.replaceChildren('Hexlist starts no longer at login. It runs until you log out.'); };
+    const card = h('div.notice', { role: 'status' }, 'Hexlist now starts at every login. ', button('Turn off', end, '.link'));
+    notice.after(card);
+  }
+}
+
 const self = h('bdi');
 try {
   const place = await begun;
@@ -156,6 +173,7 @@ try {
   app.readGroups();
   await shown;
   app.view.renew();
+  await begin(place);
   let away;
   follow((event, value) => told[event]?.(value), (state) => {
     if (state === 'over') return over();
