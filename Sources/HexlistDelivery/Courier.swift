@@ -1,27 +1,27 @@
 public import HexlistModel
 
-/// One way to hand hexes to one peer, such as a live session. The delivery knows couriers only.
+/// A transport for hexes to one peer, such as a live session.
 ///
-/// A courier belongs to the event loop of its `DeliveryScheduler`, which it reports to: `connected` once it can carry hexes, `settled` with
-/// the result of each hex, `ended` when it is gone. A hex without a result at that time stays in the outbox and goes out again, so its peer
-/// has to recognise it.
+/// A courier is confined to the event loop of its `DeliveryScheduler`. It reports `connected` once it can send hexes, `settled` with the
+/// result of each hex, and `ended`. A hex without a result at that time stays in the outbox and is sent again, so the peer has to recognise
+/// duplicates.
 public protocol Courier: AnyObject {
     /// The meaning of `.stored` as a result of this courier.
     var promise: DeliveryGuarantee { get }
-    /// Whether the courier carries hexes; `false` from the moment at which it is ending.
+    /// Whether the courier accepts hexes; `false` once it is closing.
     var isOpen: Bool { get }
-    /// Bytes of the longest hex, with `ProtocolLimits.wrapperBytes`, that the peer takes.
+    /// Maximum bytes of a hex that the peer accepts, including `ProtocolLimits.wrapperBytes`.
     var frameLimit: Int { get }
-    /// Rows that were handed over and have no result yet.
+    /// The rows that were sent and have no result yet.
     var inFlight: Set<Int64> { get }
-    /// The hexes that the courier takes now.
-    /// - Parameter window: the bound on hexes in flight that this machine sets.
+    /// The number and bytes of hexes that the courier accepts now.
+    /// - Parameter window: this machine's limit on hexes in flight.
     func capacity(of window: CourierWindow) -> CourierCapacity
-    /// Takes hexes, within the capacity. The results may come days later.
+    /// Sends hexes within the capacity. The results may come days later.
     func send(_ batch: [OutgoingHex])
-    /// Sends what `send` has buffered, without waiting for the end of this tick of the event loop.
+    /// Flushes buffered writes immediately instead of at the end of the event loop's tick.
     func flush()
-    /// Closes the courier, because a hex that the peer refused for now can no longer be the next one to be sent.
+    /// Closes the courier, because the hex that the peer refused temporarily can no longer be sent next.
     func close()
 }
 
@@ -29,11 +29,11 @@ public protocol Courier: AnyObject {
 public enum DeliveryGuarantee: Sendable {
     /// The peer itself confirmed that the hex is durable.
     case stored
-    /// A carrier has the hex; whether it reaches the peer is not known.
+    /// An intermediary has the hex; it is unknown whether the hex reaches the peer.
     case delivered
 }
 
-/// The bound on the hexes in flight to one peer.
+/// The limit on hexes in flight to one peer.
 public struct CourierWindow: Sendable, Equatable {
     public var hexes: Int
     public var bytes: Int
@@ -44,12 +44,12 @@ public struct CourierWindow: Sendable, Equatable {
     }
 }
 
-/// The hexes that a courier takes before it is asked again.
+/// The number and bytes of hexes that a courier accepts before `capacity` is read again.
 public struct CourierCapacity: Sendable, Equatable {
     public private(set) var hexes: Int
     /// Bytes of hexes, with `ProtocolLimits.wrapperBytes` for each.
     public private(set) var bytes: Int
-    /// Whether nothing is in flight, so that one hex of more than `bytes` is taken.
+    /// Whether nothing is in flight, so that one hex of any size is accepted.
     private var isIdle: Bool
 
     public init(hexes: Int, bytes: Int, isIdle: Bool) {
@@ -60,7 +60,7 @@ public struct CourierCapacity: Sendable, Equatable {
 
     public static let none = CourierCapacity(hexes: 0, bytes: 0, isIdle: false)
 
-    /// Whether a hex of so many bytes is taken.
+    /// Whether a hex of that size is accepted.
     public func takes(bytes: Int) -> Bool { hexes > 0 && (isIdle || bytes <= self.bytes) }
 
     mutating func use(bytes: Int) {
@@ -70,21 +70,21 @@ public struct CourierCapacity: Sendable, Equatable {
     }
 }
 
-/// The reason why a courier ended, or why none came to be.
+/// The reason why a courier ended or could not be created.
 public struct CourierEnd: Sendable, Equatable {
     public enum Cause: Sendable, Equatable {
         /// No hex is to blame.
         case lost
-        /// The peer ended it while the first hex without a result was in flight, which counts against that hex.
+        /// The peer closed it while hexes were in flight, which counts as a failure of the first one.
         case failedOnHex
         /// The peer has blocked this machine.
         case blocked
-        /// The peer says that another machine has this one's identity.
+        /// The peer reports that another machine has this one's identity.
         case conflict
     }
 
     public var cause: Cause
-    /// One sentence for people. May contain peer text.
+    /// A sentence for users. May contain peer text.
     public var text: String
 
     public init(_ cause: Cause, _ text: String) {

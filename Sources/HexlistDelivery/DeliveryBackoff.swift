@@ -1,21 +1,21 @@
 import HexlistModel
 
-/// When rows may go out again to a peer that failed on them, or refused them for now. Outlives the sessions with it.
+/// The pauses before rows are sent again to a peer, after a failed transfer or a temporary refusal. Outlives the sessions with the peer.
 struct DeliveryBackoff: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     private static let shortest = Duration.seconds(ProtocolLimits.retryAfterRange.lowerBound)
 
-    /// The end of the wait after a transfer that failed.
+    /// The end of the pause after a failed transfer.
     private var failedUntil: Instant?
-    /// The end of the wait the peer itself asked for.
+    /// The end of the pause that the peer requested with `retryAfter`.
     private var refusedUntil: Instant?
-    /// When a wait the peer asked for last ended because it said that it may take more.
+    /// The last time at which a Hello of the peer ended a requested pause.
     private var invitedAt: Instant?
-    /// The peer's start, and the bytes of a frame it took, as its newest Hello told them.
+    /// The boot nonce and the frame limit of the peer's newest Hello.
     private var greeting: (boot: BootNonce, frameLimit: Int)?
 
-    /// The later end of both waits.
+    /// The later end of both pauses.
     var until: Instant? {
         guard let failedUntil else { return refusedUntil }
         return refusedUntil.map { max($0, failedUntil) } ?? failedUntil
@@ -25,9 +25,10 @@ struct DeliveryBackoff: Sendable {
 
     mutating func refused(until instant: Instant) { refusedUntil = max(refusedUntil ?? instant, instant) }
 
-    /// A hex was refused that left before the peer's last Hello, or on another session: with the hex before it, which says nothing about what the peer
-    /// takes now. One wait for all of them, and always one: a peer could answer each hex by a Hello and a refusal.
-    mutating func refusedUninvited(now: Instant) { refused(until: now + Self.shortest) }
+    /// Pauses after the refusal of a hex that was sent before the peer's last Hello, or on another session. Such a refusal says nothing about
+    /// the peer's capacity now, so the pause is the shortest one. There is always one: a peer could answer each hex with a Hello and a
+    /// refusal.
+    mutating func refusedBeforeHello(now: Instant) { refused(until: now + Self.shortest) }
 
     mutating func endFailure() { failedUntil = nil }
 
@@ -38,21 +39,21 @@ struct DeliveryBackoff: Sendable {
         refusedUntil = nil
     }
 
-    /// The peer's first Hello on a session.
+    /// Handles the first Hello of a session.
     mutating func greeted(boot: BootNonce, frameLimit: Int, now: Instant) {
         if let greeting, greeting.boot != boot || greeting.frameLimit < frameLimit { invited(now: now) }
         greeting = (boot, frameLimit)
     }
 
-    /// The peer's later Hello.
-    /// - Parameter frameLimit: `nil` where it does not count for the session that is sent on.
+    /// Handles a later Hello of a session.
+    /// - Parameter frameLimit: `nil` if the session is not the one used for sending.
     mutating func greetedAgain(frameLimit: Int?, now: Instant) {
         if let frameLimit { greeting?.frameLimit = frameLimit }
         invited(now: now)
     }
 
-    /// Ends the wait the peer asked for, but for so much that a peer that says Hello all the time is asked no more often than one with
-    /// the shortest `retryAfter`.
+    /// Ends the requested pause, at most once per `shortest`: a peer that keeps sending Hello is retried no more often than one with the
+    /// shortest `retryAfter`.
     private mutating func invited(now: Instant) {
         guard let until = refusedUntil else { return }
         let earliest = invitedAt.map { max(now, $0 + Self.shortest) } ?? now

@@ -1,12 +1,12 @@
 public import HexlistModel
 import Logging
 
-// The results of rows into the store, and the pauses after failures.
+/// Results of rows, changes of couriers, and the pauses after failures.
 extension DeliveryScheduler {
-    /// Takes the results a courier brought.
+    /// Handles the results of rows that a courier reports.
     public func settled(_ rows: [RowResult], by courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
-        // Two starts of the peer may be alive: its receipts are ignored and the rows sent again, which a machine that has them answers
-        // with `duplicate`.
+        // Two machines may have the peer's identity: its receipts are ignored and the rows sent again. A machine that has them already
+        // answers `duplicate`.
         guard !host.isUndecided(peer) else { return }
         let link = link(to: peer)
         let now = clocks.now
@@ -25,15 +25,15 @@ extension DeliveryScheduler {
         pump(link, host)
     }
 
-    /// - Parameter counted: whether the delivery waits for this to be written before it rewinds.
+    /// Writes results to the store.
+    /// - Parameter counted: whether a rewind of the delivery waits for this write.
     func write(_ results: [RowResult], for link: DeliveryLink, counted: Bool, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let now = clocks.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - clocks.now).milliseconds }
-        let isRefusedForNow = results.contains(where: \.result.isTemporary)
-        // The caller of a stream, and that of a hex that did not arrive, are given what is in the store; the row of a refusal is shown with
-        // its reason.
-        var isAwaited = sends.followsStore || isRefusedForNow
+        let isTemporaryRefusal = results.contains(where: \.result.isTemporary)
+        // Callers of streams, and of hexes that failed, read the store; a refused row is shown with its reason.
+        var isAwaited = sends.followsStore || isTemporaryRefusal
         if sends.followsReceipts {
             sends.received(OutboxMove.of(results.filter(\.result.isDelivered), peer: peer))
             if results.contains(where: { $0.result.state.map { !$0.isDelivered } ?? false }) { isAwaited = true }
@@ -45,9 +45,9 @@ extension DeliveryScheduler {
                 switch result {
                 case .success(let moves):
                     host.deliveries.sends.moved(moves)
-                    if isRefusedForNow { host.deliveries.wakeWaiters(host) }
+                    if isTemporaryRefusal { host.deliveries.wakeWaiters(host) }
                 case .failure(let error):
-                    // The rows stay queued; they are sent again and the peer recognises them.
+                    // The rows stay queued and are sent again; the peer recognises the duplicates.
                     host.logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
                     guard let link else { return }
                     link.delivery.rowsChanged()
@@ -56,28 +56,28 @@ extension DeliveryScheduler {
                 host.outboxChanged()
                 guard let link else { return }
                 host.deliveries.pump(link, host)
-                if link.couriers.isEmpty, link.endedWithRows { return host.deliveries.lookForRows(link, host) }
-                host.deliveries.forgetIfQuiet(link, host)
+                if link.couriers.isEmpty, link.endedWithRows { return host.deliveries.checkForRows(link, host) }
+                host.deliveries.removeIfIdle(link, host)
             }
         }
     }
 
-    /// Reads whether rows wait for a peer that left before its results were written: it may have answered all of them.
-    private func lookForRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+    /// Checks the store for queued rows of a peer that left before its results were written.
+    private func checkForRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         let peer = link.peer
-        let noted = link.delivery.rowsNoted
+        let version = link.delivery.queueVersion
         host.outbox.nextBatch(for: peer, after: 0, limit: 1, maxBytes: 1, longest: .max) { [host] result in
             host.onLoop { host in
                 guard case .success(let batch) = result, batch.items.isEmpty, let link = host.deliveries.links[peer],
-                    link.couriers.isEmpty, link.delivery.foundNone(since: noted)
+                    link.couriers.isEmpty, link.delivery.foundNone(at: version)
                 else { return }
                 link.endedWithRows = false
-                host.deliveries.forgetIfQuiet(link, host)
+                host.deliveries.removeIfIdle(link, host)
             }
         }
     }
 
-    /// Rejects the rows that wait for a peer that blocked this machine, so many at a time.
+    /// Rejects all queued rows of a peer that blocked this machine, `rejectLimit` at a time.
     private func rejectAll(for peer: PeerID, _ host: isolated some DeliveryHost) {
         host.outbox.rejectQueued(
             of: peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", at: clocks.milliseconds
@@ -97,8 +97,8 @@ extension DeliveryScheduler {
 
     // MARK: Couriers
 
-    /// Takes a new courier, which is used from now on. `pump` begins to send.
-    /// - Parameter start: the number of the peer's start: a peer that restarted may take what it refused.
+    /// Adds a courier and uses it from now on. `pump` begins to send.
+    /// - Parameter start: the peer's boot nonce: a peer that restarted may accept the hexes it refused.
     public func connected(_ courier: any Courier, to peer: PeerID, start: BootNonce) {
         let link = link(to: peer)
         link.couriers.append(courier)
@@ -106,23 +106,23 @@ extension DeliveryScheduler {
         link.delivery.connected(frameLimit: courier.frameLimit)
     }
 
-    /// Takes the peer's word, on one of its couriers, that it may take more now, or longer hexes.
-    public func mayTakeMore(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
+    /// Handles a later Hello of the peer, after which it may accept more or longer hexes.
+    public func mayAcceptMore(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         let now = clocks.now
-        // If both sides dialled at the same moment, it is said on one of two sessions.
+        // If both sides dialled at the same time, there are two sessions, and the Hello may come on the other one.
         link.delivery.greetedAgain(frameLimit: link.courier === courier ? courier.frameLimit : nil, now: now)
         resumeAfterPause(link, now: now, host)
         pump(link, host)
     }
 
-    /// Takes the end of a dial for the peer that never became a courier.
+    /// Handles the end of a session that ended before it became a courier.
     public func notReached(_ peer: PeerID, _ end: CourierEnd, _ host: isolated some DeliveryHost) {
         guard let link = links[peer], link.courier == nil, mayHaveRows(link, host) else { return }
         transferFailed(link, end: end, host)
     }
 
-    /// Takes the end of a courier, also of one that ended before `connected`. Its rows without a result are sent again.
+    /// Handles the end of a courier, also before `connected`. Its rows without a result are sent again.
     public func ended(_ courier: any Courier, to peer: PeerID, _ end: CourierEnd, _ host: isolated some DeliveryHost) {
         let link = link(to: peer)
         let wasUsed = link.courier.map { $0 === courier } ?? true
@@ -138,7 +138,7 @@ extension DeliveryScheduler {
         }
         let hasRows = mayHaveRows(link, host)
         link.delivery.disconnected()
-        giveSlotBack(link, host)
+        releaseSlot(link, host)
         if hadWork || end.cause == .conflict && hasRows {
             transferFailed(link, end: end, blamed: courier.inFlight.min(), host)
         } else if hasRows, !link.delivery.isPaused(now: clocks.now) {
@@ -146,19 +146,19 @@ extension DeliveryScheduler {
         }
         wakeWaiters(host)
         link.endedWithRows = hasRows
-        forgetIfQuiet(link, host)
+        removeIfIdle(link, host)
     }
 
     // MARK: Pauses
 
-    /// Pauses after a transfer that failed although the peer is there, longer each time, whatever discovery brings meanwhile.
+    /// Pauses after a failed transfer, with exponential back-off.
     /// - Parameters:
     ///   - end: `nil` if the outbox could not be read or written.
-    ///   - blamed: the first row that was sent and has no result; `nil` if there is none.
+    ///   - blamed: the first row in flight; `nil` if there is none.
     func transferFailed(_ link: DeliveryLink, end: CourierEnd?, blamed: Int64? = nil, _ host: isolated some DeliveryHost) {
         var random = SystemRandomNumberGenerator()
         let isConflict = end?.cause == .conflict
-        // The length of a conflict does not depend on failures.
+        // The duration of a conflict does not depend on the number of failures.
         if !isConflict { link.transferFailures += 1 }
         let pause =
             isConflict
@@ -168,7 +168,6 @@ extension DeliveryScheduler {
         link.delivery.pause(until: until)
         resume(link, at: link.delivery.pausedUntil ?? until, host)
         let at = clocks.milliseconds
-        // A row that the peer refused for now was answered; the end of the courier does not count against it.
         host.outbox.transferFailed(
             to: link.peer, blaming: blamed, counts: end?.cause == .failedOnHex, next: at + pause.milliseconds,
             error: end?.text ?? "The outbox could not be read.", at: at
@@ -187,18 +186,18 @@ extension DeliveryScheduler {
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until, host) }
     }
 
-    /// Gives the slot back, and goes on at an instant.
+    /// Releases the slot, and continues at an instant.
     private func resume(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
-        giveSlotBack(link, host)
-        goOn(link, at: instant, host)
+        releaseSlot(link, host)
+        scheduleKick(link, at: instant, host)
     }
 
-    /// Goes on at an instant, or at the end of the pause if that became later meanwhile.
-    private func goOn(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
+    /// Calls `kick` at an instant, or at the end of the pause if it was extended meanwhile.
+    private func scheduleKick(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         link.resumption.set(instant, host) { [peer = link.peer] host in
             guard let link = host.deliveries.links[peer] else { return }
             if let until = link.delivery.pausedUntil, until > host.deliveries.clocks.now {
-                host.deliveries.goOn(link, at: until, host)
+                host.deliveries.scheduleKick(link, at: until, host)
             } else {
                 host.deliveries.kick(link, host)
             }

@@ -1,20 +1,20 @@
 public import HexlistModel
 import Logging
 
-// The rows of one peer, batch by batch, to its courier; and the slots.
+/// Sending of batches to couriers, and the slots.
 extension DeliveryScheduler {
-    /// Sends over a courier that has room again, if it is the one that is used.
+    /// Continues to send over a courier that has capacity again, unless another one is used.
     public func pump(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer], link.courier === courier else { return }
         pump(link, host)
     }
 
-    /// Sends as much as the courier takes, and loads more rows. Takes a slot, and gives it back if there is nothing to send.
+    /// Sends rows up to the courier's capacity and reads more rows. Requests a slot, and releases it if there is nothing to send.
     func pump(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         guard !host.isStopping, let courier = link.courier, courier.isOpen else { return }
         let now = clocks.now
         guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isHeld(link.peer, host), !host.isUndecided(link.peer) else {
-            return giveSlotBack(link, host)
+            return releaseSlot(link, host)
         }
         let hadSlot = slots.hasSlot(link.peer)
         guard slots.request(link.peer, now: now) else { return watchSlots(host) }
@@ -22,26 +22,26 @@ extension DeliveryScheduler {
 
         while sendBatch(link, over: courier, now: now, host) {}
         if !link.delivery.hasWork {
-            giveSlotBack(link, host)
+            releaseSlot(link, host)
         } else if hasUsedSlot(link) {
-            giveSlotBack(link, host)
-            _ = slots.request(link.peer, now: now)  // to the end of the queue
+            releaseSlot(link, host)
+            _ = slots.request(link.peer, now: now)  // at the end of the queue
         }
     }
 
-    /// Whether others wait for the slot, and the peer has had its share.
+    /// Whether the peer has sent a full window in this slot while other peers wait.
     private func hasUsedSlot(_ link: DeliveryLink) -> Bool {
         slots.othersWait && link.delivery.bytesThisSlot >= ProtocolLimits.windowBytes
     }
 
-    /// - Returns: whether the courier may take more.
+    /// - Returns: whether the courier may have capacity for more.
     private func sendBatch(
         _ link: DeliveryLink, over courier: any Courier, now: ContinuousClock.Instant, _ host: isolated some DeliveryHost
     ) -> Bool {
         var capacity = courier.capacity(of: window)
         var batch: [OutgoingHex] = []
         steps: while !hasUsedSlot(link) {
-            switch link.delivery.next(now: now, hasRoom: capacity.takes) {
+            switch link.delivery.next(now: now, fitsWindow: capacity.takes) {
             case .send(let row):
                 capacity.use(bytes: PeerDelivery.frameBytes(row))
                 batch.append(row)
@@ -85,14 +85,14 @@ extension DeliveryScheduler {
 
     // MARK: Slots
 
-    func giveSlotBack(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+    func releaseSlot(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         guard slots.hasSlot(link.peer) || slots.isWaiting(link.peer) else { return }
         if slots.release(link.peer) != nil { wakeNext(host) }
     }
 
-    /// Lets the peer that is first in line request the free slot, and then the next one.
+    /// Lets the first peer in the queue request the free slot, and then the next one.
     private func wakeNext(_ host: isolated some DeliveryHost) {
-        // Not from inside the other one's steps.
+        // In a later tick, because the caller may be in the middle of a step of another peer.
         host.onLoop { host in
             let deliveries = host.deliveries
             guard let next = deliveries.slots.next else { return }
@@ -105,7 +105,7 @@ extension DeliveryScheduler {
         }
     }
 
-    /// Revokes a slot after 30 s without a result if others wait, also if the courier's own timeout is longer.
+    /// Revokes slots that time out while other peers wait, even if the timeout of the courier is longer.
     private func watchSlots(_ host: isolated some DeliveryHost) {
         slotTimer.set(slots.deadline, host) { host in
             let deliveries = host.deliveries

@@ -3,17 +3,17 @@ public import HexlistModel
 import Logging
 public import NIOCore
 
-/// Hands the rows of the outbox to couriers: to at most four peers at a time, to each while it has a slot, to none before its pause is over.
-/// `PeerDelivery` decides which rows go to a peer, and in which order.
+/// Schedules the delivery of outbox rows to peers: a peer is sent to while it has a slot (`SendSlots`) and no pause. `PeerDelivery` selects its
+/// rows.
 ///
 /// Confined to the event loop of its host.
 public final class DeliveryScheduler {
-    /// A link for each peer that has a courier, or rows to send.
+    /// The peers that have a courier, or may have rows to send.
     var links: [PeerID: DeliveryLink] = [:]
     /// The callers that wait for rows.
     public var sends = SendTracker()
     var slots: SendSlots
-    /// `nil` unless another identity is taking this one's place.
+    /// Set while the node changes its identity.
     private var draining: Draining?
     let slotTimer: DeadlineTimer
     let window: CourierWindow
@@ -21,8 +21,8 @@ public final class DeliveryScheduler {
     let clocks: Clocks
 
     /// - Parameters:
-    ///   - peers: the most peers that rows are sent to at a time.
-    ///   - window: the bound on hexes in flight to one peer.
+    ///   - peers: maximum number of peers that are sent to at a time.
+    ///   - window: the limit on hexes in flight to each peer.
     public init(concurrentPeers peers: Int, _ window: CourierWindow, on eventLoop: any EventLoop, _ clocks: Clocks) {
         self.window = window
         self.eventLoop = eventLoop
@@ -38,9 +38,9 @@ public final class DeliveryScheduler {
         return link
     }
 
-    /// Forgets a link with no courier, nothing to send and nothing in flight.
-    func forgetIfQuiet(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
-        guard link.couriers.isEmpty, !link.endedWithRows, !link.delivery.knowsOfRows, link.delivery.isQuiet, !link.isReaching,
+    /// Removes a link without a courier, queued rows and rows in flight.
+    func removeIfIdle(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
+        guard link.couriers.isEmpty, !link.endedWithRows, !link.delivery.hasKnownRows, link.delivery.isIdle, !link.isReaching,
             !link.delivery.isPaused(now: clocks.now)
         else { return }
         link.resumption.cancel()
@@ -48,28 +48,28 @@ public final class DeliveryScheduler {
         host.deliveryEnded(with: link.peer)
     }
 
-    /// Whether rows wait for the peer, as far as is known.
+    /// Whether there may be queued rows for the peer.
     func mayHaveRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) -> Bool {
-        link.delivery.hasWork && (link.delivery.knowsOfRows || host.hadRows(for: link.peer))
+        link.delivery.hasWork && (link.delivery.hasKnownRows || host.hadRows(for: link.peer))
     }
 
     // MARK: Peers
 
     public func hasWork(for peer: PeerID) -> Bool { links[peer]?.delivery.hasWork ?? false }
 
-    /// Whether anything is remembered of the peer: a courier, rows, or a pause.
+    /// Whether the peer has a courier, rows or a pause.
     public func knows(_ peer: PeerID) -> Bool { links[peer] != nil }
 
-    /// Whether a courier for waiting rows is being made.
+    /// Whether the peer is being dialled for queued rows.
     public func isReaching(_ peer: PeerID) -> Bool { links[peer]?.isReaching ?? false }
 
-    /// Bytes of the longest frame that the peer takes on its newest courier; 0 without one.
+    /// Maximum bytes of a frame on the newest courier; 0 without one.
     public func frameLimit(of peer: PeerID) -> Int { links[peer]?.delivery.frameLimit ?? 0 }
 
-    /// Ends the pause after failures of a peer that was away and is there again.
+    /// Ends the pause after failures, because the peer was away and is back.
     public func peerIsBack(_ peer: PeerID) { links[peer]?.delivery.peerIsBack() }
 
-    /// Ends the pauses of these peers, as a user asked for.
+    /// Ends the pauses of these peers at the user's request.
     func retryNow(_ peers: Set<PeerID>, _ host: isolated some DeliveryHost) {
         for peer in peers {
             let link = link(to: peer)
@@ -78,20 +78,20 @@ public final class DeliveryScheduler {
         }
     }
 
-    /// Retries hexes that the peer refused for now: this machine's user trusted the peer, so its user may have trusted this machine.
+    /// Retries hexes that the peer refused temporarily: this machine's user trusts it now, so its user probably trusts this machine.
     public func trustBegan(_ peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         link.delivery.trustBegan()
         kick(link, host)
     }
 
-    /// Sends waiting rows after a change of what `isHeld` says about these peers.
+    /// Sends queued rows after a change of `isHeld`.
     /// - Parameter peer: `nil` for all peers.
     public func holdsChanged(of peer: PeerID?, _ host: isolated some DeliveryHost) {
         for link in links.values where peer == nil || link.peer == peer { kick(link, host) }
     }
 
-    /// Sends the rows that wait for the peer: over its courier, or over a new one if the peer is there.
+    /// Sends the queued rows of a peer over its courier, or dials the peer if it is online.
     func kick(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         guard !host.isStopping else { return }
         if link.courier != nil { return pump(link, host) }
@@ -109,62 +109,63 @@ public final class DeliveryScheduler {
 
     // MARK: Rows
 
-    /// Takes up rows that were queued, in this order.
+    /// Sends rows that were queued, in ascending order.
     /// - Parameters:
-    ///   - again: peers of rows that were queued again, which stand before those that were loaded already.
-    ///   - isDurable: `false` for rows that go ahead (`PeerDelivery.appended`).
+    ///   - again: peers with rows that were queued again, whose ids are lower than those of rows in memory.
+    ///   - isDurable: `false` for rows that are sent before their commit (`PeerDelivery.appended`).
     public func queued(_ rows: [PeerID: [OutgoingHex]], again: Set<PeerID>, isDurable: Bool, _ host: isolated some DeliveryHost) {
         for peer in again { link(to: peer).delivery.rowsChanged() }
         for (peer, rows) in rows { link(to: peer).delivery.appended(rows, isDurable: isDurable) }
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
-        // The frame first: the caller wakes the writer next, which takes as long, and may take the core from the peer's thread.
+        // Before the caller wakes the store's writer, which takes about as long and competes for the core.
         if !isDurable { for peer in rows.keys { links[peer]?.courier?.flush() } }
     }
 
-    /// Rows for these peers are on their way into the store; `rowsCame` once they are there, or will not be.
-    public func rowsComing(for peers: [PeerID]) {
-        for peer in peers { link(to: peer).delivery.rowsComing() }
+    /// Notes that rows for these peers are being written, until `enqueueEnded`.
+    public func enqueueBegan(for peers: [PeerID]) {
+        for peer in peers { link(to: peer).delivery.enqueueBegan() }
     }
 
-    public func rowsCame(for peers: [PeerID], _ host: isolated some DeliveryHost) {
+    public func enqueueEnded(for peers: [PeerID], _ host: isolated some DeliveryHost) {
         for peer in peers {
             guard let link = links[peer] else { continue }
-            link.delivery.rowsCame()
-            forgetIfQuiet(link, host)
+            link.delivery.enqueueEnded()
+            removeIfIdle(link, host)
         }
     }
 
-    /// Forgets rows that went ahead to these peers, up to the last one, because they were not written.
-    public func lostAhead(_ last: Int64, to peers: [PeerID], _ host: isolated some DeliveryHost) {
+    /// Drops uncommitted rows to these peers, because their transaction failed.
+    /// - Parameter last: the last one of them.
+    public func uncommittedLost(upTo last: Int64, to peers: [PeerID], _ host: isolated some DeliveryHost) {
         for peer in peers {
-            guard let link = links[peer], link.delivery.lostAhead(last) else { continue }
+            guard let link = links[peer], link.delivery.uncommittedLost(upTo: last) else { continue }
             kick(link, host)
         }
     }
 
-    /// Takes rows that a user cancelled.
+    /// Handles rows that the user cancelled.
     public func cancelled(_ moves: [OutboxMove]) {
         for peer in Set(moves.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
         sends.moved(moves)
     }
 
-    /// Takes rows that a user queued again; their pauses end.
-    /// - Parameter peers: also of rows that waited already.
+    /// Handles rows that the user queued again, and ends pauses.
+    /// - Parameter peers: the peers of these rows and of rows that were queued already.
     public func retried(_ moves: [OutboxMove], of peers: Set<PeerID>, _ host: isolated some DeliveryHost) {
         sends.moved(moves)
         retryNow(peers, host)
     }
 
-    /// Whether so many rows wait in memory for one of these peers as are kept there for a courier.
-    public func isBehind(_ peers: [PeerID]) -> Bool { peers.contains { links[$0]?.delivery.isBehind ?? false } }
+    /// Whether one of these peers has almost as many rows in memory as are kept there.
+    public func isBufferFilling(for peers: [PeerID]) -> Bool { peers.contains { links[$0]?.delivery.isBufferFilling ?? false } }
 
-    // MARK: Waiting rows
+    // MARK: Queued rows
 
-    /// Whether nothing may be sent to the peer: while this machine drains, and while there is a conflict of identities.
+    /// Whether nothing may be sent to the peer, because this node drains or there is an identity conflict.
     public func isHeld(_ peer: PeerID, _ host: isolated some DeliveryHost) -> Bool { draining != nil || host.isInConflict(with: peer) }
 
-    /// The rows in flight: at most a window of each peer.
-    public var liveRows: Set<Int64> { links.values.reduce(into: []) { $0.formUnion($1.courier?.inFlight ?? []) } }
+    /// The rows in flight, at most a window for each peer.
+    public var rowsInFlight: Set<Int64> { links.values.reduce(into: []) { $0.formUnion($1.courier?.inFlight ?? []) } }
 
     /// - Returns: the reason why a queued row that is not in flight waits, and the instant of the next attempt if it is known.
     public func wait(
@@ -172,7 +173,7 @@ public final class DeliveryScheduler {
     ) -> (reason: OutboxWait, until: ContinuousClock.Instant?) {
         guard !isHeld(peer, host) else { return (.conflict, nil) }
         let link = links[peer]
-        // A pause ends when the peer is back.
+        // Reported before a pause, because the pause ends when the peer is back.
         guard link?.courier != nil || host.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: clocks.now) { return (.retry, until) }
         guard let link, link.courier != nil, !host.isUndecided(peer) else { return (.session, nil) }
@@ -180,29 +181,29 @@ public final class DeliveryScheduler {
         return (slots.isWaiting(peer) ? .turn : .window, nil)
     }
 
-    /// Whether a row may get its result before the deadline: its peer is there, trusts this machine if it has to, and did not ask for a
-    /// longer pause.
-    /// - Parameter bytes: of the row; `nil` for rows of any length.
+    /// Whether a row may get its result before the deadline: its peer is online, trusts this machine if the row is long, and did not request
+    /// a longer pause.
+    /// - Parameter bytes: the bytes of the row; `nil` for any.
     public func isWorthWaiting(
         for peer: PeerID, bytes: Int?, until deadline: ContinuousClock.Instant, _ host: isolated some DeliveryHost
     ) -> Bool {
         guard !isHeld(peer, host) else { return false }
         guard let link = links[peer] else { return host.isVerified(peer) }
         if let bytes, link.delivery.waitsForTrust(bytes: bytes) { return false }
-        // The caller is given the reason of a refusal, which the store has in a moment.
+        // The reason of a refusal is about to be in the store.
         if link.delivery.isWriting { return true }
         if let until = link.delivery.pausedUntil, until > deadline { return false }
-        // A courier that is just ending may be followed by another one.
+        // A courier that is ending may be replaced by another.
         return link.courier?.isOpen == true || host.isVerified(peer)
     }
 
     // MARK: Callers
 
-    /// Wakes the callers that wait for room: rows came to an end, or are gone.
-    public func roomMade() { sends.roomMade() }
+    /// Wakes the callers that wait for capacity of the outbox, because rows were completed or deleted.
+    public func capacityFreed() { sends.capacityFreed() }
 
-    /// Makes all callers that wait for rows look again, because what the rows wait for may have changed.
-    public func wakeWaiters(_ host: isolated some DeliveryHost) { sends.lookAgain(isStopping: host.isStopping) }
+    /// Wakes the callers that wait for rows, because the conditions for waiting may have changed.
+    public func wakeWaiters(_ host: isolated some DeliveryHost) { sends.wakeAll(isStopping: host.isStopping) }
 
     // MARK: Draining
 
@@ -210,24 +211,24 @@ public final class DeliveryScheduler {
 
     public var isDraining: Bool { draining != nil }
 
-    /// Sends nothing new from now on.
-    /// - Parameter done: called once nothing that was sent is unanswered.
+    /// Stops sending new rows.
+    /// - Parameter done: called once all rows in flight have results.
     public func drain(_ done: @escaping () -> Void) {
         draining = .waiting(done)
         checkDrained()
     }
 
-    /// Ends the wait for results; still nothing is sent.
-    public func stopWaitingToDrain() { if draining != nil { draining = .silent } }
+    /// Ends the wait for results. Sending stays stopped.
+    public func stopWaitingToDrain() { if draining != nil { draining = .drained } }
 
-    /// Ends the wait for results if all are there.
+    /// Ends the wait for results if there are no rows in flight.
     func checkDrained() {
         guard case .waiting(let done)? = draining, links.values.allSatisfy(\.isAnswered) else { return }
-        draining = .silent
+        draining = .drained
         done()
     }
 
-    /// Ends `drain`: rows are sent again.
+    /// Resumes sending after `drain`.
     public func resume(_ host: isolated some DeliveryHost) {
         if case .waiting(let done)? = draining { done() }
         draining = nil
@@ -235,9 +236,9 @@ public final class DeliveryScheduler {
     }
 }
 
-/// The state of a machine that takes another identity: nothing new is sent.
+/// The state of draining, during which no new rows are sent.
 private enum Draining {
-    /// Something sent has no result yet; the closure is called once everything has.
+    /// Rows are in flight. The closure is called once all of them have results.
     case waiting(() -> Void)
-    case silent
+    case drained
 }

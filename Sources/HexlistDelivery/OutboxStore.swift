@@ -1,45 +1,45 @@
 public import HexlistModel
 
-/// The durable queue of hexes for peers. Its schema stays behind it.
+/// The durable queue of hexes for peers.
 ///
 /// Completions are called on any thread. All times are milliseconds since 1970.
 public protocol OutboxStore: Sendable {
-    /// Reads the next rows that wait for a peer, in ascending order.
+    /// Reads the next queued rows of a peer, in ascending order.
     /// - Parameters:
-    ///   - row: the row after which to begin; 0 for the first one.
-    ///   - limit: the most rows.
-    ///   - maxBytes: the most bytes of bodies; one row of more is returned alone.
-    ///   - longest: the bytes of a body above which a row is left out.
+    ///   - row: the row after which to start; 0 for the first one.
+    ///   - limit: maximum number of rows.
+    ///   - maxBytes: maximum bytes of all bodies. A longer row is returned alone.
+    ///   - longest: maximum bytes of a body. Longer rows are skipped.
     func nextBatch(
         for peer: PeerID, after row: Int64, limit: Int, maxBytes: Int, longest: Int,
         completion: @escaping @Sendable (Result<OutgoingBatch, any Error>) -> Void)
 
     /// Records the results of rows, in one transaction.
     /// - Parameters:
-    ///   - next: the next attempt of rows that were refused for now.
-    ///   - isAwaited: whether a caller waits for it; otherwise the write may be deferred to share a transaction.
-    ///   - completion: called with the rows whose state changed. A failure leaves all as they were.
+    ///   - next: the next attempt of rows that were refused temporarily.
+    ///   - isAwaited: whether a caller waits for the commit; otherwise the write may be deferred to share a transaction.
+    ///   - completion: called with the rows whose state changed; none changes on failure.
     func settle(
         _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void)
 
-    /// Notes an attempt that failed with its courier.
+    /// Records a failed attempt.
     /// - Parameters:
-    ///   - row: the row that was in flight; `nil` for the first one that waits.
-    ///   - counts: whether the failure counts against the row, which is given up after five.
+    ///   - row: the row that was in flight; `nil` for the first queued one.
+    ///   - counts: whether the failure counts against the row, which fails permanently after five.
     ///   - next: the next attempt.
-    ///   - error: the reason, for people.
-    ///   - completion: called as that of `settle`.
+    ///   - error: the reason, for users.
+    ///   - completion: as for `settle`.
     func transferFailed(
         to peer: PeerID, blaming row: Int64?, counts: Bool, next: Int64, error: String, at now: Int64,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void)
 
-    /// Rejects the oldest rows that wait for a peer.
-    /// - Parameter completion: called with the rejected rows, up to `rejectLimit`: reject again while there are as many.
+    /// Rejects the oldest queued rows of a peer.
+    /// - Parameter completion: called with the rejected rows. If they are `rejectLimit`, there may be more.
     func rejectQueued(
         of peer: PeerID, code: String, message: String, at now: Int64,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void)
 
-    /// The most rows that `rejectQueued` rejects at once.
+    /// Maximum number of rows that `rejectQueued` rejects at once.
     var rejectLimit: Int { get }
 }

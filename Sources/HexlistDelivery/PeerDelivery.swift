@@ -1,127 +1,128 @@
 import HexlistModel
 import NIOCore
 
-/// The way of one peer's rows from the outbox to its courier, lowest row first (Docs/Protocol.md, "Delivery").
+/// The state machine of the delivery to one peer: sends its outbox rows to its courier in ascending order (Docs/Protocol.md, "Delivery").
 ///
-/// Holds at most two loads of rows in memory, however long the queue is. Rows that are queued while it has caught up are
-/// handed over as they are; all others are read from the store. The shell asks for the next step until it says `wait`. Whatever makes the
-/// order doubtful (another courier, a temporary refusal, a raised limit) rewinds: nothing is sent until all that is in
-/// flight is answered and written down, and then it goes on from the lowest row that still waits.
+/// At most two batches of rows are in memory, however long the queue is. Rows that are queued while everything before them was read are
+/// taken from memory, all others from the store. `DeliveryScheduler` calls `next` until it returns `wait`.
+///
+/// An event that can change the order (another courier, a temporary refusal, a raised frame limit) causes a rewind: nothing is sent until
+/// all rows in flight have results in the store. Sending then restarts at the lowest queued row.
 struct PeerDelivery: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     enum Step: Sendable, Equatable {
-        /// Read rows after this one; answer with `loaded`.
+        /// Read rows after this one, and call `loaded`.
         case load(after: Int64, epoch: Int)
         case send(OutgoingHex)
-        /// The row is too long even for a peer that takes the longest frames: `tooLarge`.
+        /// Reject the row as `tooLarge`: it exceeds the limit of trusted peers.
         case reject(Int64)
-        /// The hex that the peer refused for now is no longer there to be sent first: end the courier.
+        /// End the courier: the peer expects the hex that it refused first, and that one is gone.
         case end
-        /// Nothing to do until something happens.
+        /// Nothing to do until the next event.
         case wait
     }
 
-    /// Rows, and bytes of them, that one load brings.
+    /// Maximum rows of a batch, and bytes of their bodies.
     static let loadRows = 512
     static let loadBytes = 4 << 20
 
-    /// The courier that rows are handed to: the newest one.
+    /// The state of the newest courier, which is the one used.
     private struct Channel {
-        /// Bytes of one frame the peer takes.
+        /// Maximum bytes of a frame.
         var frameLimit: Int
-        /// Rows sent on it and not answered.
+        /// The number of rows in flight.
         var inFlight: Int
-        /// Rows its peer refused for now since one was last sent. While there are any, one of them has to be the next.
+        /// The rows that the peer refused temporarily since a row was last sent. If there are any, the next row has to be one of them.
         var refused: Set<Int64> = []
-        /// The rows of `inFlight` that were sent before the peer last said that it may take more. The peer answers them first.
-        var sentUninvited = 0
+        /// The number of rows of `inFlight` that were sent before the peer's last Hello. Their results come first.
+        var sentBeforeHello = 0
     }
 
-    /// The knowledge of the rows after those in memory.
+    /// The state of reading rows from the store.
     private enum Reading {
-        /// Everything up to `cursor` was read; the store may have more behind it.
+        /// All rows up to `cursor` were read; there may be more after it.
         case idle(mayHaveMore: Bool)
-        /// A load is under way, which may not have seen rows that were queued meanwhile.
+        /// A batch is being read, which may lack rows that were queued meanwhile.
         case loading(addedMeanwhile: Bool)
-        /// The order is doubtful: once nothing is in flight or being written, everything is read anew. A load may still be under way; what
-        /// it brings does not count.
-        case doubtful(isLoading: Bool)
+        /// All rows are read again once nothing is in flight or being written. A batch that is still being read is discarded.
+        case rewinding(isLoading: Bool)
 
         var isLoading: Bool {
             switch self {
             case .idle: false
             case .loading: true
-            case .doubtful(let isLoading): isLoading
+            case .rewinding(let isLoading): isLoading
             }
         }
 
-        var isDoubtful: Bool { if case .doubtful = self { true } else { false } }
+        var isRewinding: Bool { if case .rewinding = self { true } else { false } }
     }
 
-    /// `nil` while there is no courier.
+    /// `nil` without a courier.
     private var channel: Channel?
     private var reading = Reading.idle(mayHaveMore: true)
-    /// Loaded or handed over, and not sent; empty while the order is doubtful.
+    /// The rows in memory that are to be sent next; empty while rewinding.
     private var rows: CircularBuffer<OutgoingHex> = []
     private var rowsBytes = 0
-    /// The last row that was loaded, or handed over.
+    /// The highest row that was read or appended.
     private var cursor: Int64 = 0
-    /// The number of batches with rows for the peer that are on their way into the store. These have lower ids than any row queued later.
-    private var coming = 0
-    /// The last row it was told of that is not durable yet, and cannot be read (decision 21).
-    private var ahead: Int64?
-    /// Whether one of those rows was not taken, or was dropped since. Until it is durable no later one is taken: the cursor would pass it.
-    private var hasMissedAhead = false
-    /// The number of the present reading; loads of an earlier one are stale.
+    /// The number of batches with rows for the peer that are being written. Their rows have lower ids than any row queued later.
+    private var enqueuesInProgress = 0
+    /// The last row that was appended before its commit and cannot be read yet (decision 27).
+    private var lastUncommitted: Int64?
+    /// Whether one of the uncommitted rows was not taken into memory, or was dropped since. No later row is taken before their commit, because
+    /// the cursor would skip it.
+    private var missedUncommitted = false
+    /// The number of rewinds; batches of an earlier epoch are discarded.
     private var epoch = 0
-    /// Whether there are rows that were seen and have no answer.
-    private(set) var knowsOfRows = false
-    /// Rises whenever it hears of rows that were queued.
-    private(set) var rowsNoted: UInt64 = 0
-    /// Results on their way into the store.
+    /// Whether there are known rows without a result.
+    private(set) var hasKnownRows = false
+    /// Increases whenever rows are queued.
+    private(set) var queueVersion: UInt64 = 0
+    /// The number of batches of results that are being written.
     private var writing = 0
-    /// Rows in flight at most, after a failure or a refusal: one, and twice as many with each receipt. So what the peer fails
-    /// on is soon alone at the head, and no other is blamed for it; and a full disk is asked with one hex, not a window.
-    private var allowance: Int?
+    /// Maximum rows in flight after a failure or a refusal: one at first, doubled with each receipt; `nil` for no limit. A row on which the
+    /// peer fails is soon alone in flight, so that no other row is blamed, and a full disk is probed with one hex instead of a window.
+    private var inFlightLimit: Int?
     private var pauses = DeliveryBackoff()
     /// Bytes sent since the slot was granted.
     private(set) var bytesThisSlot = 0
 
     init() {}
 
-    /// The earliest moment at which rows go out again: the later of both waits.
+    /// The end of the current pause.
     var pausedUntil: Instant? { pauses.until }
 
     func isPaused(now: Instant) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
-    /// Rows sent on the current session and not answered.
+    /// The number of rows in flight.
     var inFlight: Int { channel?.inFlight ?? 0 }
 
-    /// Bytes of one frame the peer takes on the current session; 0 without one.
+    /// Maximum bytes of a frame; 0 without a courier.
     var frameLimit: Int { channel?.frameLimit ?? 0 }
 
-    /// Bytes of the longest body that fits a frame the peer takes.
+    /// Maximum bytes of a body.
     var longestBody: Int { frameLimit - ProtocolLimits.wrapperBytes }
 
-    /// Whether anything is to be done as far as is known, so that it is worth a slot, a dial, an open session.
+    /// Whether there may be rows to send, which justify a slot, a dial or an open session.
     var hasWork: Bool {
         if case .idle(mayHaveMore: false) = reading { !rows.isEmpty || inFlight > 0 } else { true }
     }
 
-    /// Whether nothing of it is under way, so that it can be forgotten.
-    var isQuiet: Bool { inFlight == 0 && coming == 0 && ahead == nil && !isWriting && !reading.isLoading }
+    /// Whether nothing is in progress, so that the state can be dropped.
+    var isIdle: Bool { inFlight == 0 && enqueuesInProgress == 0 && lastUncommitted == nil && !isWriting && !reading.isLoading }
 
-    /// Whether the peer answered something the store does not say yet.
+    /// Whether results are being written.
     var isWriting: Bool { writing > 0 }
 
-    /// Whether so much waits in memory for the session that rows queued much faster would have to be read from the store again.
-    var isBehind: Bool { isReadUp && rowsBytes > Self.loadBytes / 2 }
+    /// Whether the rows in memory exceed half of the limit, above which further ones would have to be read from the store.
+    var isBufferFilling: Bool { isCaughtUp && rowsBytes > Self.loadBytes / 2 }
 
-    /// Whether all there is was read, on a session.
-    private var isReadUp: Bool { if channel != nil, case .idle(mayHaveMore: false) = reading { true } else { false } }
+    /// Whether there is a courier, and all rows were read.
+    private var isCaughtUp: Bool { if channel != nil, case .idle(mayHaveMore: false) = reading { true } else { false } }
 
-    /// Whether a row of so many bytes waits for the peer's trust, which raises its limit.
+    /// Whether a row of this size is too long until the peer trusts this machine and raises its limit.
     func waitsForTrust(bytes: Int) -> Bool {
         guard let frameLimit = channel?.frameLimit else { return false }
         return frameLimit < ProtocolLimits.trustedFrameBytes && bytes + ProtocolLimits.wrapperBytes > frameLimit
@@ -130,94 +131,95 @@ struct PeerDelivery: Sendable {
     // MARK: Rows
 
     mutating func rowsAdded() {
-        noteRows()
+        queueChanged()
         switch reading {
         case .idle: reading = .idle(mayHaveMore: true)
         case .loading: reading = .loading(addedMeanwhile: true)
-        case .doubtful: break
+        case .rewinding: break
         }
     }
 
-    /// Takes up rows that were queued, in this order, with nothing between them and what was queued before. Where all of that was read
-    /// already, and there is room, they need not be read from the store.
-    /// - Parameter isDurable: `false` for rows that go ahead. They are handed over once more when they are durable, before any that is queued
-    ///   later, or `lostAhead` is called.
+    /// Adds rows that were queued, in ascending order and without a gap after the rows queued before. They are kept in memory if all rows before
+    /// them were read and there is space; otherwise they are read from the store later.
+    /// - Parameter isDurable: `false` for rows that are sent before their commit. They are appended again after it, before any row that is
+    ///   queued later, or `uncommittedLost` is called.
     mutating func appended(_ more: [OutgoingHex], isDurable: Bool) {
         let new = more.drop { $0.id <= cursor }
-        let hadMissed = hasMissedAhead
+        let hadMissed = missedUncommitted
         if let last = more.last?.id {
-            if !isDurable { ahead = last } else if let ahead, ahead <= last { forgetAhead() }
+            if !isDurable { lastUncommitted = last } else if let lastUncommitted, lastUncommitted <= last { clearUncommitted() }
         }
         guard !new.isEmpty else { return }
-        noteRows()
-        if isReadUp, rowsBytes < Self.loadBytes, isDurable || (!hadMissed && coming == 0) {
-            for row in new { take(row) }
+        queueChanged()
+        if isCaughtUp, rowsBytes < Self.loadBytes, isDurable || (!hadMissed && enqueuesInProgress == 0) {
+            for row in new { append(row) }
         } else if isDurable {
             rowsAdded()
         } else {
-            hasMissedAhead = true
+            missedUncommitted = true
         }
     }
 
-    /// Notes that a batch with rows for the peer is on its way into the store; `rowsCame` once its rows are there, or will not be.
-    mutating func rowsComing() { coming += 1 }
+    /// Notes that a batch with rows for the peer is being written, until `enqueueEnded`.
+    mutating func enqueueBegan() { enqueuesInProgress += 1 }
 
-    mutating func rowsCame() { coming -= 1 }
+    mutating func enqueueEnded() { enqueuesInProgress -= 1 }
 
-    /// Notes that rows it was told of ahead, up to the last of them, will never be there. Later ones may be.
-    /// - Returns: `false` if it was told of none.
-    mutating func lostAhead(_ last: Int64) -> Bool {
-        guard let ahead else { return false }
-        if ahead <= last { forgetAhead() }
-        doubt()
+    /// Drops uncommitted rows whose transaction failed.
+    /// - Parameter last: the last one of them.
+    /// - Returns: `false` if there are no uncommitted rows.
+    mutating func uncommittedLost(upTo last: Int64) -> Bool {
+        guard let lastUncommitted else { return false }
+        if lastUncommitted <= last { clearUncommitted() }
+        rewind()
         return true
     }
 
-    private mutating func forgetAhead() {
-        ahead = nil
-        hasMissedAhead = false
+    private mutating func clearUncommitted() {
+        lastUncommitted = nil
+        missedUncommitted = false
     }
 
-    private mutating func noteRows() {
-        knowsOfRows = true
-        rowsNoted &+= 1
+    private mutating func queueChanged() {
+        hasKnownRows = true
+        queueVersion &+= 1
     }
 
-    /// Notes that rows changed on their way (cancelled, retried): what was loaded may be stale.
-    mutating func rowsChanged() { doubt() }
+    /// Rewinds because rows were cancelled or retried, so that those in memory may be outdated.
+    mutating func rowsChanged() { rewind() }
 
     /// - Parameters:
-    ///   - more: rows after the last one that was loaded.
-    ///   - hasMore: whether the store may have more behind them.
+    ///   - more: the rows after `cursor`.
+    ///   - hasMore: whether the store may have more rows after them.
     mutating func loaded(_ more: [OutgoingHex], hasMore: Bool, epoch: Int) {
         guard epoch == self.epoch else { return }
-        if !more.isEmpty { knowsOfRows = true }
+        if !more.isEmpty { hasKnownRows = true }
         switch reading {
         case .loading(let addedMeanwhile):
-            for row in more { take(row) }
+            for row in more { append(row) }
             reading = .idle(mayHaveMore: hasMore || addedMeanwhile)
-            forgetRowsIfNone()
-        case .doubtful: reading = .doubtful(isLoading: false)
-        case .idle: break  // nothing was asked for
+            updateHasKnownRows()
+        case .rewinding: reading = .rewinding(isLoading: false)
+        case .idle: break
         }
     }
 
-    /// Notes that a load failed: it is tried again when the next thing happens.
+    /// Lets the next call of `next` read the batch again.
     mutating func loadFailed(epoch: Int) {
         guard epoch == self.epoch else { return }
-        reading = reading.isDoubtful ? .doubtful(isLoading: false) : .idle(mayHaveMore: true)
+        reading = reading.isRewinding ? .rewinding(isLoading: false) : .idle(mayHaveMore: true)
     }
 
-    /// Notes that the store had no rows, while there is no session.
-    /// - Parameter noted: `rowsNoted` when the look began.
-    /// - Returns: `false` if that says nothing, as rows were queued meanwhile.
-    mutating func foundNone(since noted: UInt64) -> Bool {
-        guard channel == nil, noted == rowsNoted else { return false }
-        knowsOfRows = false
+    /// Notes that the store has no rows for the peer, while there is no courier.
+    /// - Parameter version: `queueVersion` at the time of the query.
+    /// - Returns: `false` if rows were queued since, so that the query is outdated.
+    mutating func foundNone(at version: UInt64) -> Bool {
+        guard channel == nil, version == queueVersion else { return false }
+        hasKnownRows = false
         return true
     }
 
-    private mutating func take(_ row: OutgoingHex) {
+    private mutating func append(_ row: OutgoingHex) {
         rows.append(row)
         rowsBytes += row.body.count
         cursor = row.id
@@ -226,93 +228,93 @@ struct PeerDelivery: Sendable {
     private mutating func popFirst() {
         guard let row = rows.popFirst() else { return }
         rowsBytes -= row.body.count
-        if rows.isEmpty, rows.capacity > 64 { rows = [] }  // what a bulk took is not kept
+        if rows.isEmpty, rows.capacity > 64 { rows = [] }  // returns the memory after a bulk send
     }
 
-    private mutating func doubt() {
-        if ahead != nil { hasMissedAhead = true }
-        reading = .doubtful(isLoading: reading.isLoading)
+    private mutating func rewind() {
+        if lastUncommitted != nil { missedUncommitted = true }
+        reading = .rewinding(isLoading: reading.isLoading)
         rows = []
         rowsBytes = 0
     }
 
-    private mutating func readAnew() {
+    private mutating func restartReading() {
         reading = .idle(mayHaveMore: true)
         cursor = 0
         epoch += 1
     }
 
-    private mutating func forgetRowsIfNone() {
-        if case .idle(mayHaveMore: false) = reading, rows.isEmpty, inFlight == 0, channel?.refused.isEmpty ?? true { knowsOfRows = false }
+    private mutating func updateHasKnownRows() {
+        if case .idle(mayHaveMore: false) = reading, rows.isEmpty, inFlight == 0, channel?.refused.isEmpty ?? true { hasKnownRows = false }
     }
 
-    // MARK: The session
+    // MARK: Courier
 
-    /// A session is there to send on.
-    /// - Parameter inFlight: rows sent on it earlier and not answered: it was fallen back to.
+    /// Uses a courier.
+    /// - Parameter inFlight: the number of rows in flight on it, if it was used before.
     mutating func connected(frameLimit: Int, inFlight: Int = 0) {
         channel = Channel(frameLimit: frameLimit, inFlight: inFlight)
-        doubt()
+        rewind()
     }
 
     mutating func disconnected() {
         channel = nil
-        doubt()
+        rewind()
     }
 
-    /// The peer told a higher limit: rows that were too long come back into play.
+    /// Rewinds if the limit is higher than before, because skipped rows may fit now.
     mutating func limitRaised(to limit: Int) {
         guard channel != nil, limit > frameLimit else { return }
         channel?.frameLimit = limit
-        doubt()
+        rewind()
     }
 
-    /// The peer's first Hello on a session. A peer that started anew, or that takes longer frames than before (it trusts this node now),
-    /// may take what it refused.
+    /// Handles the first Hello of a session. A peer that restarted, or that accepts longer frames because it trusts this machine now, may
+    /// accept the hexes it refused.
     mutating func greeted(boot: BootNonce, frameLimit: Int, now: Instant) {
         pauses.greeted(boot: boot, frameLimit: frameLimit, now: now)
     }
 
-    /// The peer's later Hello: it may take what it refused, whichever of its sessions it says so on.
-    /// - Parameter frameLimit: `nil` where that is not the session one sends on.
+    /// Handles a later Hello on any session of the peer: it may accept the hexes it refused.
+    /// - Parameter frameLimit: `nil` if the session is not the one used for sending.
     mutating func greetedAgain(frameLimit: Int?, now: Instant) {
         if let frameLimit { limitRaised(to: frameLimit) }
         let sent = inFlight
-        channel?.sentUninvited = sent
+        channel?.sentBeforeHello = sent
         pauses.greetedAgain(frameLimit: frameLimit, now: now)
     }
 
     mutating func slotBegan() { bytesThisSlot = 0 }
 
-    // MARK: Answers
+    // MARK: Results
 
-    /// Takes the peer's results for rows, which go into the store; call `written` when they are there.
-    /// - Parameter isCurrent: whether it came on the session one sends on.
+    /// Handles results of rows. The caller writes the returned ones to the store and then calls `written`.
+    /// - Parameter isCurrent: whether they came on the courier that is used.
     /// - Returns: the results, with the first refused row marked.
     mutating func settled(_ rows: [RowResult], isCurrent: Bool, now: Instant) -> [RowResult] {
         var results = rows
         for (index, row) in rows.enumerated() {
             if isCurrent, inFlight > 0 { channel?.inFlight -= 1 }
-            // A hex sent over another courier left before this session's Hello.
-            let isUninvited = !isCurrent || channel?.sentUninvited ?? 0 > 0
-            if isCurrent, isUninvited { channel?.sentUninvited -= 1 }
+            // Hexes of another courier were sent before the Hello of this one.
+            let isBeforeHello = !isCurrent || channel?.sentBeforeHello ?? 0 > 0
+            if isCurrent, isBeforeHello { channel?.sentBeforeHello -= 1 }
             guard case .refused(let code, _, let retryAfter) = row.result, code.isTemporary else { continue }
             results[index].isFirstRefused = isCurrent && channel?.refused.isEmpty ?? false
-            if isUninvited {
-                pauses.refusedUninvited(now: now)
+            if isBeforeHello {
+                pauses.refusedBeforeHello(now: now)
             } else {
                 let range = ProtocolLimits.retryAfterRange
                 pauses.refused(until: now + .seconds(min(max(retryAfter ?? 60, range.lowerBound), range.upperBound)))
             }
-            allowance = 1
+            inFlightLimit = 1
             if isCurrent { channel?.refused.insert(row.id) }
-            doubt()
+            rewind()
         }
-        if let allowance, results.contains(where: \.result.isDelivered), !reading.isDoubtful {
-            self.allowance = allowance < ProtocolLimits.windowFrames ? allowance * 2 : nil
+        if let limit = inFlightLimit, results.contains(where: \.result.isDelivered), !reading.isRewinding {
+            inFlightLimit = limit < ProtocolLimits.windowFrames ? limit * 2 : nil
         }
         if !results.isEmpty { writing += 1 }
-        forgetRowsIfNone()
+        updateHasKnownRows()
         return results
     }
 
@@ -320,34 +322,34 @@ struct PeerDelivery: Sendable {
 
     // MARK: Pauses
 
-    /// The own person trusted the peer, as the peer's person is likely to have done: what it refused is tried at once.
+    /// Ends the pause that the peer requested: this machine's user trusts it now, so its user probably trusts this machine.
     mutating func trustBegan() { pauses.endRefusal() }
 
-    /// The transfer failed; it goes on no earlier than this.
+    /// Pauses after a failed transfer.
     mutating func pause(until instant: Instant) {
         pauses.failed(until: instant)
-        allowance = 1
+        inFlightLimit = 1
     }
 
-    /// A person asked: no pause counts any more, and rows may have come back.
+    /// Ends all pauses, as requested by the user, and rewinds, because failed rows may be queued again.
     mutating func retryNow() {
         pauses.end()
-        doubt()
+        rewind()
     }
 
-    /// The peer was away and is there: what failed while it went counts no more, only what it asked for itself.
+    /// Ends the pause after a failure, because the peer was away and is back. A pause that it requested stays.
     mutating func peerIsBack() { pauses.endFailure() }
 
     // MARK: Steps
 
-    /// - Parameter hasRoom: whether a frame of so many bytes fits the peer's window.
-    mutating func next(now: Instant, hasRoom: (Int) -> Bool) -> Step {
+    /// - Parameter fitsWindow: whether a frame of that many bytes fits into the peer's window.
+    mutating func next(now: Instant, fitsWindow: (Int) -> Bool) -> Step {
         guard let frameLimit = channel?.frameLimit, !isPaused(now: now) else { return .wait }
-        if reading.isDoubtful {
+        if reading.isRewinding {
             guard inFlight == 0, writing == 0 else { return .wait }
-            readAnew()
+            restartReading()
         }
-        // A stranger's limit may be raised by trust: rows too long for it wait, and those behind them pass.
+        // Rows that are too long until the peer trusts this machine are skipped, and wait in the store.
         while frameLimit < ProtocolLimits.trustedFrameBytes, let row = rows.first, Self.frameBytes(row) > frameLimit { popFirst() }
         guard let row = rows.first else { return loadStep() }
         let bytes = Self.frameBytes(row)
@@ -356,7 +358,7 @@ struct PeerDelivery: Sendable {
             return .reject(row.id)
         }
         if let refused = channel?.refused, !refused.isEmpty, !refused.contains(row.id) { return .end }
-        guard inFlight < allowance ?? .max, hasRoom(bytes) else { return .wait }
+        guard inFlight < inFlightLimit ?? .max, fitsWindow(bytes) else { return .wait }
         pauses.end()
         popFirst()
         channel?.refused = []
@@ -365,7 +367,7 @@ struct PeerDelivery: Sendable {
         return .send(row)
     }
 
-    /// Bytes of a row in its wrapper, at most.
+    /// Maximum bytes of a row with its wrapper.
     static func frameBytes(_ row: OutgoingHex) -> Int { row.body.count + ProtocolLimits.wrapperBytes }
 
     private mutating func loadStep() -> Step {

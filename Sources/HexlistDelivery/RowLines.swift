@@ -1,9 +1,9 @@
 import NIOCore
 
-/// The lines of a stream that rows of the outbox came in, and those of which are still to be told. Rows that follow each other and came in
-/// lines that do are one run.
+/// The line numbers of the outbox rows of a stream, and the rows that are still to be reported. Consecutive rows of consecutive lines are
+/// stored as one run.
 struct RowLines: Sendable {
-    /// Runs whose lines are known, at most: beyond, a row has no line.
+    /// Maximum number of runs with known lines. Rows beyond have no line.
     static let runLimit = 100_000
 
     private struct Run {
@@ -14,23 +14,24 @@ struct RowLines: Sendable {
         var end: Int64 { first + Int64(count) }
     }
 
-    /// The rows of a line: one for each peer.
+    /// The number of rows of a line: one for each peer.
     private let rowsPerLine: Int
     /// The runs of new rows, ascending.
     private var runs: CircularBuffer<Run> = []
-    /// The runs of rows to report, in the order they were taken in.
-    private var untold: CircularBuffer<Run> = []
-    /// The rows of the first of `untold` that were reported.
-    private var toldOfFirst = 0
+    /// The runs of rows to report, in the order in which they were accepted.
+    private var unreported: CircularBuffer<Run> = []
+    /// The number of rows of the first run of `unreported` that were reported.
+    private var reportedOfFirst = 0
 
     init(rowsPerLine: Int) { self.rowsPerLine = rowsPerLine }
 
     mutating func add(_ row: Int64, line: Int) {
-        // A row of an earlier run, which the same key brought up, lies before them and has no line.
+        // A row of an earlier send, found by its key, has a lower id and no line.
         if runs.last.map({ $0.end <= row }) ?? true, runs.count < Self.runLimit { Self.append(row, line, rowsPerLine, to: &runs) }
     }
 
-    mutating func tell(_ row: Int64, line: Int) { Self.append(row, line, rowsPerLine, to: &untold) }
+    /// Adds a row to report.
+    mutating func addUnreported(_ row: Int64, line: Int) { Self.append(row, line, rowsPerLine, to: &unreported) }
 
     private static func append(_ row: Int64, _ line: Int, _ rowsPerLine: Int, to runs: inout CircularBuffer<Run>) {
         if let last = runs.last, row == last.end, line == last.line + last.count / rowsPerLine {
@@ -40,23 +41,22 @@ struct RowLines: Sendable {
         }
     }
 
-    /// The next rows to be told, at most so many, of one run.
-    func nextUntold(_ limit: Int) -> [Int64] {
-        guard let run = untold.first else { return [] }
-        let first = run.first + Int64(toldOfFirst)
-        return Array(first..<first + Int64(min(limit, run.count - toldOfFirst)))
+    /// The next rows to report, at most `limit`, all of one run.
+    func nextUnreported(_ limit: Int) -> [Int64] {
+        guard let run = unreported.first else { return [] }
+        let first = run.first + Int64(reportedOfFirst)
+        return Array(first..<first + Int64(min(limit, run.count - reportedOfFirst)))
     }
 
-    /// Takes rows off those that are to be told.
-    /// - Parameter count: of the rows `nextUntold` gave, from the first.
+    /// Removes the first `count` rows returned by `nextUnreported`.
     /// - Returns: their lines.
-    mutating func told(_ count: Int) -> [Int] {
-        guard count > 0, let run = untold.first else { return [] }
-        let lines = (toldOfFirst..<toldOfFirst + count).map { run.line + $0 / rowsPerLine }
-        toldOfFirst += count
-        if toldOfFirst == run.count {
-            untold.removeFirst()
-            toldOfFirst = 0
+    mutating func markReported(_ count: Int) -> [Int] {
+        guard count > 0, let run = unreported.first else { return [] }
+        let lines = (reportedOfFirst..<reportedOfFirst + count).map { run.line + $0 / rowsPerLine }
+        reportedOfFirst += count
+        if reportedOfFirst == run.count {
+            unreported.removeFirst()
+            reportedOfFirst = 0
         }
         return lines
     }

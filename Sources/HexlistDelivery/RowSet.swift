@@ -1,21 +1,20 @@
-/// A set of outbox rows by id: one bit each, in pieces of 65 536, so that a bulk send of a million hexes takes 128 KiB, in whatever order
-/// its rows come.
+/// A set of outbox row ids: a bitmap in pages of 65 536 bits, so that a million rows take 128 KiB in any order.
 public struct RowSet: Sendable {
-    private static let pieceBits = 16
-    private var pieces: [Int64: [UInt64]] = [:]
+    private static let pageBits = 16
+    private var pages: [Int64: [UInt64]] = [:]
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    private static func place(_ id: Int64) -> (piece: Int64, word: Int, bit: UInt64) {
-        (id >> pieceBits, Int(id & 0xFFFF) >> 6, 1 << UInt64(id & 63))
+    private static func position(_ id: Int64) -> (page: Int64, word: Int, bit: UInt64) {
+        (id >> pageBits, Int(id & 0xFFFF) >> 6, 1 << UInt64(id & 63))
     }
 
     /// - Returns: whether the id was not in the set before.
     @discardableResult
     mutating func insert(_ id: Int64) -> Bool {
-        let (piece, word, bit) = Self.place(id)
-        let isNew = Self.set(bit, in: &pieces[piece, default: Array(repeating: 0, count: 1_024)][word])
+        let (page, word, bit) = Self.position(id)
+        let isNew = Self.set(bit, in: &pages[page, default: Array(repeating: 0, count: 1_024)][word])
         if isNew { count += 1 }
         return isNew
     }
@@ -26,30 +25,30 @@ public struct RowSet: Sendable {
     }
 
     func contains(_ id: Int64) -> Bool {
-        let (piece, word, bit) = Self.place(id)
-        return pieces[piece].map { $0[word] & bit != 0 } ?? false
+        let (page, word, bit) = Self.position(id)
+        return pages[page].map { $0[word] & bit != 0 } ?? false
     }
 
-    /// The number of ids in a range that are in the set.
+    /// The number of elements in a range.
     func count(in ids: ClosedRange<Int64>) -> Int {
         var count = 0
         var id = ids.lowerBound
         while true {
             let last = min(id | 63, ids.upperBound)
-            let (piece, word, _) = Self.place(id)
-            let wanted = (UInt64.max << UInt64(id & 63)) & (UInt64.max >> UInt64(63 - (last & 63)))
-            if let words = pieces[piece] { count += (words[word] & wanted).nonzeroBitCount }
+            let (page, word, _) = Self.position(id)
+            let mask = (UInt64.max << UInt64(id & 63)) & (UInt64.max >> UInt64(63 - (last & 63)))
+            if let words = pages[page] { count += (words[word] & mask).nonzeroBitCount }
             guard last < ids.upperBound else { return count }
             id = last + 1
         }
     }
 
-    /// The ids as ranges in ascending order, as few as possible.
+    /// The elements as the fewest ranges, in ascending order.
     public var ranges: [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
-        for (piece, words) in pieces.sorted(by: { $0.key < $1.key }) {
+        for (page, words) in pages.sorted(by: { $0.key < $1.key }) {
             for (index, word) in words.enumerated() where word != 0 {
-                let base = piece << Self.pieceBits | Int64(index) << 6
+                let base = page << Self.pageBits | Int64(index) << 6
                 for bit in 0..<64 as Range<Int64> where word & (1 << UInt64(bit)) != 0 {
                     if let last = ranges.last, last.upperBound + 1 == base + bit {
                         ranges[ranges.count - 1] = last.lowerBound...(base + bit)

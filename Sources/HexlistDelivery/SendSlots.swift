@@ -1,72 +1,72 @@
 import HexlistModel
 
-/// The limit on peers that are sent to at once; the others wait in the order in which they asked (Docs/Protocol.md, "Delivery").
+/// A limit on the number of peers that are sent to at once. Other peers wait for a slot in a FIFO queue (Docs/Protocol.md, "Delivery").
 struct SendSlots: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// How long a slot is kept while others wait.
-    struct Patience: Sendable {
-        /// The most time in all, whatever the peer answers.
-        var inAll = Duration.seconds(60)
-        /// The most time without an answer.
-        var withoutProgress = Duration.seconds(30)
+    /// Maximum times a slot is held while other peers wait.
+    struct Timeouts: Sendable {
+        /// Regardless of progress.
+        var total = Duration.seconds(60)
+        /// Without a result.
+        var idle = Duration.seconds(30)
     }
 
     private struct Slot: Sendable {
-        let began: Instant
-        /// When it was given, or something was last answered.
-        var progressed: Instant
+        let grantedAt: Instant
+        /// The time of the last result, or of the grant.
+        var lastProgress: Instant
 
-        func end(_ patience: Patience) -> Instant { min(began + patience.inAll, progressed + patience.withoutProgress) }
+        func end(_ timeouts: Timeouts) -> Instant { min(grantedAt + timeouts.total, lastProgress + timeouts.idle) }
     }
 
     private var granted: [PeerID: Slot] = [:]
     private var waiting: [PeerID] = []
-    private let patience: Patience
+    private let timeouts: Timeouts
     var limit: Int
 
-    init(limit: Int, patience: Patience = Patience()) {
+    init(limit: Int, timeouts: Timeouts = Timeouts()) {
         self.limit = max(1, limit)
-        self.patience = patience
+        self.timeouts = timeouts
     }
 
     var active: Set<PeerID> { Set(granted.keys) }
 
     var othersWait: Bool { !waiting.isEmpty }
 
-    /// The first in line, which may ask again; `nil` while no slot is free.
+    /// The first peer in the queue, which may request the free slot; `nil` if no slot is free.
     var next: PeerID? { granted.count < limit ? waiting.first : nil }
 
-    /// When `overdue` may name somebody; `nil` where nobody waits.
-    var deadline: Instant? { othersWait ? granted.values.lazy.map { $0.end(patience) }.min() : nil }
+    /// The earliest time at which `overdue` may return a peer; `nil` if no peer waits.
+    var deadline: Instant? { othersWait ? granted.values.lazy.map { $0.end(timeouts) }.min() : nil }
 
     func hasSlot(_ peer: PeerID) -> Bool { granted[peer] != nil }
 
     func isWaiting(_ peer: PeerID) -> Bool { waiting.contains(peer) }
 
-    /// - Returns: whether the peer has a slot now; otherwise it stands in the queue.
+    /// - Returns: whether the peer has a slot now; otherwise it is in the queue.
     mutating func request(_ peer: PeerID, now: Instant) -> Bool {
         if hasSlot(peer) { return true }
         if granted.count < limit, waiting.isEmpty || waiting.first == peer {
             waiting.removeAll { $0 == peer }
-            granted[peer] = Slot(began: now, progressed: now)
+            granted[peer] = Slot(grantedAt: now, lastProgress: now)
             return true
         }
         if !waiting.contains(peer) { waiting.append(peer) }
         return false
     }
 
-    /// Notes that the peer answered for something that was sent to it.
-    mutating func progressed(_ peer: PeerID, now: Instant) { granted[peer]?.progressed = now }
+    /// Restarts the idle timeout after a result of the peer.
+    mutating func progressed(_ peer: PeerID, now: Instant) { granted[peer]?.lastProgress = now }
 
-    /// Peers that keep others waiting and have had their time.
+    /// The peers whose slots have timed out; none if no peer waits.
     func overdue(now: Instant) -> [PeerID] {
         guard othersWait else { return [] }
-        return granted.filter { now >= $0.value.end(patience) }.map(\.key)
+        return granted.filter { now >= $0.value.end(timeouts) }.map(\.key)
     }
 
-    /// Gives the slot, or the place in the queue, back.
-    /// - Returns: the peer that may ask again.
+    /// Releases the slot of a peer, or its place in the queue.
+    /// - Returns: the peer that may request the free slot.
     mutating func release(_ peer: PeerID) -> PeerID? {
         waiting.removeAll { $0 == peer }
         granted[peer] = nil

@@ -2,74 +2,72 @@ public import HexlistEventLoop
 public import HexlistModel
 public import NIOCore
 
-/// Tells whoever waits for rows of the outbox what becomes of them: sends, single ones and streams alike, and streams that wait for room.
-/// Lives on the node's loop.
+/// Notifies the callers that wait for results of rows, and streams that wait for capacity of the outbox. Confined to the node's event loop.
 public struct SendTracker {
     private var sends: [ObjectIdentifier: TrackedSend] = [:]
-    private var waitingForRoom: [ObjectIdentifier: Wakeup] = [:]
-    /// Rises with each row that makes room in the outbox.
-    public private(set) var madeRoom: UInt64 = 0
+    private var waitingForCapacity: [ObjectIdentifier: Wakeup] = [:]
+    /// Increases whenever rows are completed or deleted.
+    public private(set) var capacityEpoch: UInt64 = 0
 
-    /// Whether a receipt is told before it is in the store.
+    /// Whether a caller is notified of receipts before they are durable.
     var followsReceipts: Bool { sends.values.contains(where: \.followsReceipts) }
-    /// Whether somebody waits for rows, of whatever peer, to be in the store.
+    /// Whether a caller waits for durable results.
     var followsStore: Bool { sends.values.contains { !$0.followsReceipts } }
 
     public mutating func follow(_ send: TrackedSend) { sends[ObjectIdentifier(send)] = send }
 
     public mutating func unfollow(_ send: TrackedSend) { sends[ObjectIdentifier(send)] = nil }
 
-    /// Wakes the caller whenever there may be more room than there was, until `stopWaiting`.
-    public mutating func waitForRoom(_ wakeup: Wakeup) { waitingForRoom[ObjectIdentifier(wakeup)] = wakeup }
+    /// Wakes a caller whenever capacity is freed, until `stopWaiting`.
+    public mutating func waitForCapacity(_ wakeup: Wakeup) { waitingForCapacity[ObjectIdentifier(wakeup)] = wakeup }
 
-    public mutating func stopWaiting(_ wakeup: Wakeup) { waitingForRoom[ObjectIdentifier(wakeup)] = nil }
+    public mutating func stopWaiting(_ wakeup: Wakeup) { waitingForCapacity[ObjectIdentifier(wakeup)] = nil }
 
-    /// Takes rows that were answered, cancelled, given up, or queued again, as the store has them now.
+    /// Handles changes of rows after their commit.
     public mutating func moved(_ moves: [OutboxMove]) {
         guard !moves.isEmpty else { return }
         for send in sends.values { send.moved(moves) }
-        if moves.contains(where: { $0.to != .queued }) { roomMade() }
+        if moves.contains(where: { $0.to != .queued }) { capacityFreed() }
     }
 
-    /// Takes receipts that are not in the store yet. Who waits for one hex is told at once: the peer has it, and says so again should this
-    /// node forget.
+    /// Handles receipts that are not durable yet. Callers of single hexes are notified: after a crash the peer answers `duplicate`.
     func received(_ receipts: [OutboxMove]) {
         for send in sends.values { send.received(receipts) }
     }
 
-    /// Wakes those who wait for room: rows came to an end, or are gone.
-    public mutating func roomMade() {
-        madeRoom &+= 1
-        for wakeup in waitingForRoom.values { wakeup.wake() }
+    /// Wakes the callers that wait for capacity.
+    public mutating func capacityFreed() {
+        capacityEpoch &+= 1
+        for wakeup in waitingForCapacity.values { wakeup.wake() }
     }
 
-    /// Makes every send look again, because what its rows wait for may have changed.
-    /// - Parameter isStopping: whether callers that wait for room look too, because there will be none.
-    func lookAgain(isStopping: Bool) {
+    /// Notifies all sends, because the conditions for waiting may have changed.
+    /// - Parameter isStopping: whether to wake the callers that wait for capacity too, because there will be none.
+    func wakeAll(isStopping: Bool) {
         for send in sends.values { send.changed() }
-        if isStopping { for wakeup in waitingForRoom.values { wakeup.wake() } }
+        if isStopping { for wakeup in waitingForCapacity.values { wakeup.wake() } }
     }
 }
 
-/// The sleep of one caller on the node's loop.
+/// A wake-up for one caller, like a condition variable. Confined to the node's event loop; that makes it `Sendable`.
 public final class Wakeup: @unchecked Sendable {
     private var continuation: CheckedContinuation<Void, Never>?
-    /// Whether it was woken while nobody slept: between a look and the sleep the loop may do other things.
-    private var isDue = false
+    /// Whether `wake` was called since the last sleep: the loop may do other work between the caller's check and its sleep.
+    private var isWoken = false
 
     public init() {}
 
-    /// Ends the sleep, or the next one before it begins.
+    /// Ends the current sleep, or else the next one at once.
     public func wake() {
         guard let continuation else {
-            isDue = true
+            isWoken = true
             return
         }
         self.continuation = nil
         continuation.resume()
     }
 
-    /// Sleeps until it is woken, the deadline has come or the task is cancelled.
+    /// Sleeps until `wake`, the deadline or the cancellation of the task.
     /// - Parameter isolation: the actor whose executor is the event loop.
     public func sleep(
         until deadline: ContinuousClock.Instant, on eventLoop: any EventLoop, _ clocks: Clocks,
@@ -78,8 +76,8 @@ public final class Wakeup: @unchecked Sendable {
         let timer = eventLoop.schedule(at: deadline, clocks) { self.wake() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if isDue {
-                    isDue = false
+                if isWoken {
+                    isWoken = false
                     continuation.resume()
                 } else {
                     self.continuation = continuation

@@ -1,15 +1,15 @@
 public import HexlistEventLoop
 public import HexlistModel
 
-/// Rows of one send by what became of them.
+/// The number of rows of a send in each state.
 public struct BulkCounts: Sendable, Equatable {
     public var stored = 0
     public var held = 0
     public var rejected = 0
-    /// Failed, expired or cancelled.
+    /// Rows that failed, expired or were cancelled.
     public var failed = 0
     public var queued = 0
-    /// The rows, out of all, that an earlier send with the same key had made.
+    /// The rows, of all of them, that were queued by an earlier send with the same key.
     public var earlier = 0
 
     public var accepted: Int { stored + held + rejected + failed + queued }
@@ -27,39 +27,38 @@ public struct BulkCounts: Sendable, Equatable {
     }
 }
 
-/// The rows of one send, from the first one queued to the last one's end: one hex to one or more peers, or a stream of hexes. Holds no hex:
-/// a bit for each row, counts, and what is still to be told, which has a bound.
+/// The progress of a send: one hex to one or more peers, or a stream of hexes. Has a bit for each row, counts, and a bounded number of rows
+/// to report, but no hexes.
 ///
-/// Everything but `init` runs on the node's loop; that is what makes it `Sendable`.
+/// Confined to the node's event loop, except `init`; that makes it `Sendable`.
 public final class TrackedSend: @unchecked Sendable {
     public enum Kind: Sendable {
-        /// One hex of `bytes` bytes, with a row for each peer. A peer's receipt ends its row, whether written yet or not.
+        /// One hex of `bytes` bytes, with a row for each peer. A row is complete with the peer's receipt, even before the receipt is durable.
         case single(bytes: Int)
-        /// Hexes as they come. Reports only bad ends, or each row, in the order they were taken in.
-        case stream(tellsAll: Bool)
+        /// A stream of hexes. Reports failures only, or all rows in the order in which they were accepted.
+        case stream(reportsAll: Bool)
     }
 
-    /// Ends that wait to be told, at most; those beyond are counted only.
-    static let unreadLimit = 10_000
+    /// Maximum number of failed rows that wait to be reported. Further ones are only counted.
+    static let failureLimit = 10_000
 
     public let peers: [PeerID]
     let kind: Kind
     private let onChange: @Sendable () -> Void
     public private(set) var rows = RowSet()
     public private(set) var counts = BulkCounts()
-    /// Rows without an end, by peer.
+    /// The number of queued rows for each peer.
     public private(set) var pending: [PeerID: Int] = [:]
-    /// Rows of a single hex that their peers have.
+    /// The delivered rows of a single hex.
     public private(set) var delivered: [Int64: OutboxState] = [:]
-    /// Rows of a stream with a bad end that was not told yet.
-    private var unread: [Int64] = []
-    /// Lines of a stream; empty for a single hex.
+    /// The failed rows of a stream that were not reported yet.
+    private var failures: [Int64] = []
+    /// The line numbers of a stream; empty for a single hex.
     private var lines: RowLines
     public private(set) var lastProgress: ContinuousClock.Instant
     private let clocks: Clocks
 
-    /// - Parameters:
-    ///   - onChange: something is to be looked at again. On the node's loop.
+    /// - Parameter onChange: called on the node's event loop after each change.
     public init(to peers: [PeerID], _ kind: Kind, _ clocks: Clocks, onChange: @escaping @Sendable () -> Void) {
         self.peers = peers
         self.kind = kind
@@ -69,30 +68,30 @@ public final class TrackedSend: @unchecked Sendable {
         lines = RowLines(rowsPerLine: peers.count)
     }
 
-    /// Bytes of the one hex all rows are of; `nil` for a stream.
+    /// The size of a single hex; `nil` for a stream.
     public var bytes: Int? { if case .single(let bytes) = kind { bytes } else { nil } }
 
     var followsReceipts: Bool { bytes != nil }
 
-    private var tellsAll: Bool { if case .stream(tellsAll: true) = kind { true } else { false } }
+    private var reportsAll: Bool { if case .stream(reportsAll: true) = kind { true } else { false } }
 
     // MARK: Events
 
-    /// Takes a row that was queued. One it has already is counted once: the same key twice in one stream, whose lines are both told where all
-    /// are, or a row that went ahead.
+    /// Adds a row that was queued. A row that is added again is counted once: a key that is twice in a stream (both lines are reported if all
+    /// are), or a row that was sent before its commit.
     /// - Parameters:
-    ///   - isEarlier: whether an earlier send with the same key had queued it.
-    ///   - line: of the stream.
+    ///   - isEarlier: whether an earlier send with the same key queued it.
+    ///   - line: the line of the stream.
     public func accepted(_ row: Int64, for peer: PeerID, _ state: OutboxState, isEarlier: Bool = false, line: Int) {
-        if tellsAll { lines.tell(row, line: line) }
+        if reportsAll { lines.addUnreported(row, line: line) }
         guard rows.insert(row) else { return }
         counts.add(in: state)
         if isEarlier { counts.earlier += 1 }
-        if state == .queued { pend(peer, 1) }
+        if state == .queued { changePending(peer, by: 1) }
         if bytes == nil { lines.add(row, line: line) }
     }
 
-    /// Takes rows that changed, as the store has them now; others than its own are passed over.
+    /// Updates the states of rows after a commit. Rows of other sends are ignored.
     func moved(_ moves: [OutboxMove]) {
         var isOwn = false
         for move in moves {
@@ -104,20 +103,20 @@ public final class TrackedSend: @unchecked Sendable {
             }
             counts.add(-own, in: move.from)
             counts.add(own, in: move.to)
-            if move.from == .queued { pend(move.peer, -own) }
-            if move.to == .queued { pend(move.peer, own) }
-            guard !move.to.isDelivered, move.to != .queued, bytes == nil, !tellsAll else { continue }
-            for id in move.ids where rows.contains(id) && unread.count < Self.unreadLimit { unread.append(id) }
+            if move.from == .queued { changePending(move.peer, by: -own) }
+            if move.to == .queued { changePending(move.peer, by: own) }
+            guard !move.to.isDelivered, move.to != .queued, bytes == nil, !reportsAll else { continue }
+            for id in move.ids where rows.contains(id) && failures.count < Self.failureLimit { failures.append(id) }
         }
         if isOwn { progressed() }
     }
 
-    /// Takes receipts that are not in the store yet.
+    /// Updates the states of rows after receipts that are not durable yet.
     func received(_ receipts: [OutboxMove]) {
         if followsReceipts { moved(receipts) }
     }
 
-    private func pend(_ peer: PeerID, _ change: Int) {
+    private func changePending(_ peer: PeerID, by change: Int) {
         pending[peer, default: 0] += change
         if change < 0, pending[peer] == 0 { pending[peer] = nil }
     }
@@ -127,24 +126,24 @@ public final class TrackedSend: @unchecked Sendable {
         onChange()
     }
 
-    /// Makes the caller look again, because what its rows wait for may have changed.
+    /// Notifies the caller, because the conditions for waiting may have changed.
     func changed() { onChange() }
 
     // MARK: Reports
 
-    /// Rows with other ends than `stored` and `held` that nobody was told of yet.
-    public func takeUnread() -> [Int64] {
-        defer { unread = [] }
-        return unread
+    /// Takes the failed rows that were not reported yet.
+    public func takeFailures() -> [Int64] {
+        defer { failures = [] }
+        return failures
     }
 
-    /// The next rows to be told, at most so many, of lines that follow each other.
-    public func nextUntold(_ limit: Int) -> [Int64] { lines.nextUntold(limit) }
+    /// The next rows to report, at most `limit`, of consecutive lines.
+    public func nextUnreported(_ limit: Int) -> [Int64] { lines.nextUnreported(limit) }
 
-    /// - Parameter count: of the rows `nextUntold` gave, from the first.
+    /// Marks the first `count` rows returned by `nextUnreported` as reported.
     /// - Returns: their lines.
-    public func told(_ count: Int) -> [Int] { lines.told(count) }
+    public func markReported(_ count: Int) -> [Int] { lines.markReported(count) }
 
-    /// The line a new row came in.
+    /// The line of a new row.
     public func line(of row: Int64) -> Int? { lines.line(of: row) }
 }

@@ -36,7 +36,7 @@ public struct Diagnostics: Sendable {
                     .map { ($0.peer, $0.name, $0.session.connection.remoteAddress, node.clocks.now - $0.session.connection.openedAt) }
                     .sorted { $0.age < $1.age },
                 mayDialBack: remote.filter { entry in
-                    node.known.trust(of: entry.session.connection.peerFingerprint) == .trusted
+                    node.registry.trust(of: entry.session.connection.peerFingerprint) == .trusted
                         && entry.session.machine.peerHello?.answersDialBack == true
                 }.map { ($0.peer, $0.name, $0.session.connection.localAddress) })
         }

@@ -109,7 +109,7 @@ final class DiscoveryDriver {
             report.connection?.close()
             guard let reached else { return node.finder.endProbe(probe, node.finder.result(report, of: endpoints), node) }
             node.finder.endProbe(probe, .reached(reached), node)
-            node.known.rememberPlaces(of: expecting, node)
+            node.registry.rememberPlaces(of: expecting, node)
         }
     }
 

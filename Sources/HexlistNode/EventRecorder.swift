@@ -17,7 +17,7 @@ final class EventRecorder {
     /// The time of the next `events.omitted`; `nil` if nothing was omitted.
     var nextOmission: ContinuousClock.Instant? { allowance.nextDeadline }
 
-    /// Records an event. Peer text in `data` is stored unchanged and cleaned where it is shown.
+    /// Records an event. Peer text in `data` is stored unchanged and cleaned for display.
     /// - Parameter source: the source whose allowance the event counts against; `nil` for an event caused by this machine's user.
     func record(
         _ type: EventType, peer: PeerID?, data: [String: String] = [:], from source: EventAllowance.Source? = nil,

@@ -19,7 +19,7 @@ public struct Groups: Sendable {
     ///   - name: the name of the group, with or without `@`.
     public func add(_ peers: [String], to name: String) async throws -> GroupView {
         try await node.perform { node in
-            await node.known.reload(node)
+            await node.registry.reload(node)
             let contacts = try node.peerList.resolve(peers, comparing: false).map { peer in
                 guard let id = peer.uuid, peer.fingerprint != nil else {
                     throw HexlistError(
@@ -34,7 +34,7 @@ public struct Groups: Sendable {
     /// Removes peers from a group.
     public func remove(_ peers: [String], from name: String) async throws -> GroupView {
         try await node.perform { node in
-            await node.known.reload(node)
+            await node.registry.reload(node)
             let ids = try node.peerList.resolve(peers, comparing: false).map { try $0.requiredID() }
             return try await Self.changed(node.store.removeFromGroup(GroupName.bare(name), ids), node)
         }
@@ -72,7 +72,7 @@ public struct Groups: Sendable {
     }
 
     private static func changed(_ group: PeerGroup, _ node: isolated Node) async -> GroupView {
-        await node.known.reload(node)
+        await node.registry.reload(node)
         node.notifyWatchers()
         return view(of: group, node)
     }

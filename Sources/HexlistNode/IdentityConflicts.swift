@@ -18,11 +18,11 @@ final class IdentityConflicts {
     private(set) var witnesses: Set<PeerID> = []
 
     func began(with peer: PeerID, _ node: isolated Node) {
-        let isKnown = peer == node.id || node.known.isTrusted(peer)
+        let isKnown = peer == node.id || node.registry.isTrusted(peer)
         node.logger.log(
             level: isKnown ? .warning : .debug, peer == node.id ? "another machine uses this identity" : "two machines use one identity",
             metadata: ["peer.id": "\(peer)"])
-        // Not for strangers, who can make any number of keys.
+        // A stranger could create any number of keys.
         if isKnown {
             node.events.record(
                 .conflictIdentity, peer: peer, data: peer == node.id ? ["own": "true"] : [:], from: .comings(of: peer), node)
@@ -34,10 +34,10 @@ final class IdentityConflicts {
     func ended(with peer: PeerID, _ node: isolated Node) {
         let isOwn = peer == node.id
         node.logger.log(
-            level: isOwn || node.known.isTrusted(peer) ? .notice : .debug, "one machine uses this identity again",
+            level: isOwn || node.registry.isTrusted(peer) ? .notice : .debug, "one machine uses this identity again",
             metadata: ["peer.id": "\(peer)"])
         node.deliver { $0.holdsChanged(of: isOwn ? nil : peer, $1) }
-        if isOwn { node.invitations.mayTakeMore(node) }
+        if isOwn { node.invitations.mayAcceptMore(node) }
         node.wakeWaiters()
         node.notifyWatchers()
     }
@@ -45,7 +45,7 @@ final class IdentityConflicts {
     /// Records the report of a peer that another machine has this machine's identity: it ends its sessions with both. Reports of strangers
     /// are ignored; those of trusted peers are shown, and have no other effect.
     func sessionEnded(with peer: PeerID, _ end: Session.End, _ node: isolated Node) {
-        guard case .peer(.conflict, _) = end, node.known.isTrusted(peer) else {
+        guard case .peer(.conflict, _) = end, node.registry.isTrusted(peer) else {
             witnesses.remove(peer)
             return
         }
@@ -71,7 +71,7 @@ final class IdentityConflicts {
             return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them; "
                 + "about two minutes later it is settled."
         }
-        guard let witness = witnesses.filter({ node.known.isTrusted($0) }).min() else { return nil }
+        guard let witness = witnesses.filter({ node.registry.isTrusted($0) }).min() else { return nil }
         return
             "\(node.peerList.text(of: witness)) says that another machine has this one's identity, and takes nothing from either. "
             + "Run `hexlist id rotate` on one of them; where that was done, it is settled about two minutes later."

@@ -9,7 +9,7 @@ import NIOCore
 /// The parts of a node that `Invitations` uses.
 protocol InvitationsHost: EventLoopActor {
     var invitations: Invitations { get }
-    var known: PeerRegistry { get }
+    var registry: PeerRegistry { get }
     func isVerified(_ peer: PeerID) -> Bool
     /// Whether deliveries to the peer are held back because of an identity conflict.
     func isQuarantined(_ peer: PeerID) -> Bool
@@ -22,7 +22,7 @@ protocol InvitationsHost: EventLoopActor {
     /// Dials a peer, and begins a session if it answers.
     func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
     /// - Parameter always: whether to send a Hello without changes too.
-    func tellHello(_ session: PeerSession, always: Bool)
+    func sendHello(_ session: PeerSession, always: Bool)
 }
 
 /// Notifies peers that were refused temporarily when the node may accept more, by another Hello, so that they need not wait for `retryAfter`
@@ -58,7 +58,7 @@ final class Invitations {
     }
 
     /// Invites all refused peers, because more may be accepted than before.
-    func mayTakeMore(_ host: isolated some InvitationsHost) {
+    func mayAcceptMore(_ host: isolated some InvitationsHost) {
         capacityEpoch += 1
         let trusted = refused.filter { isTrusted($0, host) }
         let strangers = refused.subtracting(trusted)
@@ -76,10 +76,10 @@ final class Invitations {
     func invite(_ peer: PeerID, _ host: isolated some InvitationsHost) {
         let open = host.sessions(with: peer).filter(\.machine.isOpen)
         guard open.isEmpty else {
-            for session in open { host.tellHello(session, always: true) }
+            for session in open { host.sendHello(session, always: true) }
             return
         }
-        guard !host.isQuarantined(peer), host.known[peer]?.trust != .blocked else { return }
+        guard !host.isQuarantined(peer), host.registry[peer]?.trust != .blocked else { return }
         guard host.isVerified(peer) else { return inviteLater(peer, host) }
         invited[peer] = .now
         slots.request(peer, isTrusted: isTrusted(peer, host))
@@ -103,14 +103,16 @@ final class Invitations {
         invited[peer] = .later
     }
 
-    private func isTrusted(_ peer: PeerID, _ host: isolated some InvitationsHost) -> Bool { host.known.record(of: peer)?.trust == .trusted }
+    private func isTrusted(_ peer: PeerID, _ host: isolated some InvitationsHost) -> Bool {
+        host.registry.record(of: peer)?.trust == .trusted
+    }
 
     /// Dials the next invited peers that have no session.
     private func dial(_ host: isolated some InvitationsHost) {
         while !host.isStopping, let peer = slots.next() {
             let endpoints = host.endpoints(of: peer)
             let hasSession = host.isDialling(peer) || host.sessions(with: peer).contains(where: \.machine.isOpen)
-            guard invited[peer] == .now, !endpoints.isEmpty, !hasSession, host.known[peer]?.trust != .blocked else {
+            guard invited[peer] == .now, !endpoints.isEmpty, !hasSession, host.registry[peer]?.trust != .blocked else {
                 slots.ended()
                 continue
             }

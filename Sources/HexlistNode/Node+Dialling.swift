@@ -6,12 +6,11 @@ import HexlistSession
 import HexlistTransport
 import NIOCore
 
-// Peers that are there, and dials to them for work of this machine.
 extension Node: InvitationsHost {
-    /// Whether a session with the peer has work, so that it is not ended as idle.
+    /// Whether there is work for the peer, so that its session is not ended as idle.
     func hasWork(for peer: PeerID?) -> Bool {
         guard let peer else { return false }
-        return deliver { deliveries, _ in deliveries.hasWork(for: peer) } || pairingDriver.desk.concerns(peer)
+        return deliver { deliveries, _ in deliveries.hasWork(for: peer) } || pairingDriver.coordinator.concerns(peer)
             || transfers.hasWork(for: peer)
     }
 

@@ -4,19 +4,16 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistSession
 
-// Events of discovery and their consequences.
 extension Node {
     func discovered(_ event: DiscoveryEvent) {
         guard !isStopping else { return }
-        if case .woke = event { woke() }
+        if case .woke = event {
+            logger.info("the machine woke from sleep")
+            // Sessions that their peers ended meanwhile are closed at once.
+            for session in sessions.values { session.timePassed() }
+        }
         finder.discovered(event, self)
         notifyWatchers()
-    }
-
-    /// The machine slept: sessions the other side gave up long ago are found to be silent now, and not when their time comes.
-    private func woke() {
-        logger.info("the machine woke from sleep")
-        for session in sessions.values { session.timePassed() }
     }
 
     func changed(_ event: PeerEvent) {
@@ -38,11 +35,11 @@ extension Node {
     }
 
     private func comings(of peer: PeerID) -> EventAllowance.Source {
-        known.isTrusted(peer) ? .comings(of: peer) : .strangers
+        registry.isTrusted(peer) ? .comings(of: peer) : .strangers
     }
 
     private func source(of ghost: GhostEvent) -> EventAllowance.Source {
-        guard ghost.reason == .impostor, let peer = ghost.peer, known.isTrusted(peer) else { return .strangers }
+        guard ghost.reason == .impostor, let peer = ghost.peer, registry.isTrusted(peer) else { return .strangers }
         return .impostors(of: peer)
     }
 }

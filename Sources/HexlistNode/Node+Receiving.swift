@@ -20,7 +20,7 @@ extension Node {
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = clocks.milliseconds
         let epoch = invitations.capacityEpoch
-        let takesNothing = known[sender.peer]?.receive == .nothing
+        let takesNothing = registry[sender.peer]?.receive == .nothing
         let began = clocks.now
         store.receive(batch, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) { [self] result in
             let results: [DeliveryResult]
@@ -35,13 +35,13 @@ extension Node {
             onLoop { node in
                 session.batchCompleted(results)
                 node.invitations.refused(results, of: session, decidedAt: epoch, node)
-                if node.known[sender.peer]?.fetchLimit != nil { node.transfers.fetchAutomatically(from: sender.peer) }
+                if node.registry[sender.peer]?.fetchLimit != nil { node.transfers.fetchAutomatically(from: sender.peer) }
             }
         }
     }
 
-    /// The sender of a session's hexes: on TLS the session's key; on plain TCP a stranger by its source address, whatever it claims to be,
-    /// with a UUID that no key can prove.
+    /// The sender of a session's hexes. On TLS it is the peer that proved its key. On plain TCP it is a stranger with a UUID made of its source
+    /// address, which no key can prove; the identity it claims is ignored.
     private func sender(of session: PeerSession) -> Sender {
         let address = session.connection.remoteAddress
         if let fingerprint = session.connection.peerFingerprint {

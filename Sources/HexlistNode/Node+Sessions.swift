@@ -17,7 +17,7 @@ extension Node {
 
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: SessionDial?) -> PeerSession {
-        let isTrusted = known.trust(of: connection.peerFingerprint) == .trusted
+        let isTrusted = registry.trust(of: connection.peerFingerprint) == .trusted
         let session = PeerSession(
             connection, hello: hello(trusted: isTrusted), expected: dialled?.expected, isTrusted: isTrusted, in: sessions,
             delegate: NodeSession(self, dialled))
@@ -45,7 +45,7 @@ extension Node {
     private func isUninvited(_ session: PeerSession) -> Bool {
         guard !configuration.announce else { return false }
         let key = session.connection.peerFingerprint
-        if let key, known.trust(of: key) == .trusted || pairingDriver.desk.invites(key.peerID, now: clocks.now) { return false }
+        if let key, registry.trust(of: key) == .trusted || pairingDriver.coordinator.invites(key.peerID, now: clocks.now) { return false }
         return session.dialled.map { $0.probe != nil } ?? true
     }
 
@@ -68,8 +68,8 @@ extension Node {
         guard let fingerprint = session.connection.peerFingerprint, let peer = session.peer, let peerBoot = hello.boot else {
             return  // plain TCP: the UUID is not proven
         }
-        guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
-        known.proved(peer, fingerprint, listed: Set(finder.directory.listing().compactMap(\.peer)))
+        guard registry.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
+        registry.proved(peer, fingerprint, listed: Set(finder.directory.listing().compactMap(\.peer)))
         let older = links[peer]?.sessions ?? []
         links[peer, default: PeerSessions()].sessions.append(session)
         logger.log(
@@ -78,7 +78,7 @@ extension Node {
                 "peer.id": "\(peer)", "peer.boot": "\(peerBoot)", "role": "\(session.connection.role)",
                 "address": "\(session.connection.remoteAddress)",
             ])
-        known.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
+        registry.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
         // The source address of an inbound session is shown, but cannot be dialled.
         let info = SessionInfo(
             peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? session.source,
@@ -102,26 +102,26 @@ extension Node {
         deliver { $0.pump(session, to: peer, $1) }
         if hello.servesFiles { transfers.peerCame(peer) }
         pairingDriver.sessionsChanged(of: peer, self)
-        if invitations.take(peer) { tellHello(session, always: true) }
+        if invitations.take(peer) { sendHello(session, always: true) }
     }
 
-    /// The log level for sessions of a key; lower for strangers, who could fill the log.
-    private func logLevel(of key: Fingerprint?) -> Logger.Level { known.trust(of: key) == .trusted ? .info : .debug }
+    /// The log level for sessions of a key. Strangers could fill the log.
+    private func logLevel(of key: Fingerprint?) -> Logger.Level { registry.trust(of: key) == .trusted ? .info : .debug }
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
         guard let peer = session.peer, links[peer] != nil else { return }
-        deliver { $0.mayTakeMore(session, to: peer, $1) }
+        deliver { $0.mayAcceptMore(session, to: peer, $1) }
         let before = finder.directory.provenName(of: peer)
         finder.apply(.renamed(peer, name: hello.name), self)
         guard finder.directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
-        known.rememberName(session, self)
+        registry.rememberName(session, self)
         notifyWatchers()
     }
 
     /// Handles a session of a foreign program that sends no Hello. It may send hexes and receives receipts only.
     func legacySender(_ session: PeerSession) {
         guard let fingerprint = session.connection.peerFingerprint else { return }
-        guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
+        guard registry.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         duplicates.endSurplus(of: fingerprint, newest: session, self)
     }
 
@@ -131,7 +131,7 @@ extension Node {
 
     func alertReceived(_ message: String, _ session: PeerSession) {
         guard let (peer, greetedAt) = session.greeting, let link = links[peer] else { return }
-        let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
+        let isTrusted = registry.trust(of: session.connection.peerFingerprint) == .trusted
         let text = PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes)
         guard isTrusted || !link.hasRecordedAlert,
             alerts.isNews(text, from: peer, on: session.connection.id, greetedAt: greetedAt, now: clocks.now)
@@ -148,10 +148,10 @@ extension Node {
 
     /// Sends a Hello with the current name and the peer's frame limit, if either changed.
     /// - Parameter always: whether to send it without a change too.
-    func tellHello(_ session: PeerSession, always: Bool = false) {
+    func sendHello(_ session: PeerSession, always: Bool = false) {
         guard session.peer != nil, session.connection.isTLS else { return }
-        let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
-        session.sayHello(hello(trusted: isTrusted), isTrusted: isTrusted, always: always)
+        let isTrusted = registry.trust(of: session.connection.peerFingerprint) == .trusted
+        session.sendHello(hello(trusted: isTrusted), isTrusted: isTrusted, always: always)
     }
 
     /// Dials a peer back that asks for it, if it is trusted, and at the address of its session only. Requests that come too soon are not
@@ -161,7 +161,7 @@ extension Node {
         let now = clocks.now
         if let last = link.lastDialBack, now - last < dialBacks.pause { return }
         links[peer]?.lastDialBack = now
-        guard known.trust(of: session.connection.peerFingerprint) == .trusted else {
+        guard registry.trust(of: session.connection.peerFingerprint) == .trusted else {
             return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
         }
         guard dialBacks.begin() else { return }
@@ -194,7 +194,7 @@ extension Node {
         if let greetedAt = session.greeting?.at { alerts.sessionEnded(of: peer, greetedAt: greetedAt, now: clocks.now) }
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }
         if !finder.directory.holds(peer) {
-            known.forgetKey(of: peer)
+            registry.forgetKey(of: peer)
             alerts.forget(peer)
             invitations.peerLeft(peer, self)
         }
@@ -203,10 +203,34 @@ extension Node {
         if others.isEmpty {
             links[peer]?.hasRecordedAlert = false
             transfers.peerWent(peer)
-            known.rememberSeen(peer, self)
+            registry.rememberSeen(peer, self)
         }
         duplicates.challengeAgain(others.filter { !$0.machine.isClosed })
         pairingDriver.sessionEnded(session, peer, self)
         deliver { $0.ended(session, to: peer, CourierEnd(end, closedByPeer: closedByPeer), $1) }
+    }
+
+    // MARK: Deliveries
+
+    /// Calls the delivery scheduler, which belongs to the outbox on the same event loop.
+    func deliver<Value: Sendable>(_ body: @Sendable (DeliveryScheduler, isolated Outbox) -> Value) -> Value {
+        outbox.assumeIsolated { body($0.deliveries, $0) }
+    }
+
+    /// Wakes the callers that wait for rows, because the conditions for waiting may have changed.
+    func wakeWaiters() { deliver { $0.wakeWaiters($1) } }
+
+    func deliveryEnded(with peer: PeerID) { if links[peer]?.sessions.isEmpty ?? false { links[peer] = nil } }
+
+    /// Continues to send over a session whose connection accepts writes again.
+    func writabilityChanged(on session: PeerSession) {
+        guard let peer = session.peer else { return }
+        deliver { $0.pump(session, to: peer, $1) }
+    }
+
+    /// Handles results of rows.
+    func settled(_ rows: [RowResult], on session: PeerSession) {
+        guard let peer = session.peer else { return }
+        deliver { $0.settled(rows, by: session, to: peer, $1) }
     }
 }

@@ -34,7 +34,7 @@ public actor Node {
     public internal(set) var isStopping = false
 
     let finder: DiscoveryDriver
-    let known: PeerRegistry
+    let registry: PeerRegistry
     let sessions: SessionTable
     let duplicates: DuplicateChallenges
     let invitations = Invitations()
@@ -77,7 +77,7 @@ public actor Node {
         executor = eventLoop.executor
         sessions = SessionTable(own: identity.peerID, limits: SessionLimits(configuration.limits), on: eventLoop, clocks: clocks)
         duplicates = DuplicateChallenges(sessions)
-        known = PeerRegistry(on: eventLoop, clocks)
+        registry = PeerRegistry(on: eventLoop, clocks)
         events = EventRecorder(on: eventLoop, clocks)
         boot = .random
         var bounds = DirectoryLimits()
@@ -108,7 +108,7 @@ public actor Node {
         outbox.connect(to: self)
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
-        known.set(records, self)
+        registry.set(records, self)
         await transfers.serve()
         port = try await listen()
         let connections = TransportLimits(configuration).connections
@@ -117,7 +117,7 @@ public actor Node {
                 "fewer connections than configured: the system allows few open files",
                 metadata: ["connections": "\(connections)", "open.files": "\(Descriptors.limit)"])
         }
-        known.reserveAddresses(self)
+        registry.reserveAddresses(self)
 
         finder.apply(.hiding(!configuration.announce), self)
         for record in records where record.trust == .trusted {
@@ -168,7 +168,7 @@ public actor Node {
         await pairingDriver.stop(self)
         maintenance.stop()
         sessions.stop()
-        known.stop()
+        registry.stop()
         await finder.stop(self)
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
         await transfers.stop()
@@ -197,10 +197,10 @@ public actor Node {
         }
         if configuration.name != old.name || configuration.announce != old.announce { finder.publish(announcement()) }
         if configuration.announce != old.announce { finder.apply(.hiding(!configuration.announce), self) }
-        for session in sessions.values { tellHello(session) }
+        for session in sessions.values { sendHello(session) }
         endUninvited()
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
-        if takesOthers || configuration.limits != old.limits { invitations.mayTakeMore(self) }
+        if takesOthers || configuration.limits != old.limits { invitations.mayAcceptMore(self) }
         sessions.limits = SessionLimits(configuration.limits)
         notifyWatchers()
     }
@@ -212,7 +212,7 @@ public actor Node {
     }
 
     func maintained(_ report: MaintenanceReport) {
-        if report.expired > 0 { deliver { deliveries, _ in deliveries.roomMade() } }
+        if report.expired > 0 { deliver { deliveries, _ in deliveries.capacityFreed() } }
         guard !report.isPartial else { return }
         transfers.tidy()
     }
@@ -236,11 +236,11 @@ public actor Node {
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
             if change.contains(.peers) {
-                node.known.reloadSoon(node)
+                node.registry.reloadSoon(node)
                 node.transfers.sharesChanged()
             }
             if change.contains(.room) {
-                node.invitations.mayTakeMore(node)
+                node.invitations.mayAcceptMore(node)
                 node.transfers.hexesDeleted()
             }
         }

@@ -111,7 +111,7 @@ public struct NodeGauges: Sendable {
 extension Node {
     public func gauges() async throws -> NodeGauges {
         var states = Dictionary(uniqueKeysWithValues: PeerView.State.allCases.map { ($0, 0) })
-        await known.reload(self)
+        await registry.reload(self)
         for peer in peerList.views() { states[peer.state, default: 0] += 1 }
         let open = sessions.values.filter(\.machine.isOpen)
         let trusted = open.count(where: \.machine.isTrusted)

@@ -42,7 +42,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     func updated(_ session: PeerSession, hello: Hello) { node.assumeIsolated { $0.sessionUpdated(session, hello: hello) } }
     func received(hexes: [IncomingHex], on session: PeerSession) { node.assumeIsolated { $0.receive(hexes, from: session) } }
     func settled(_ hexes: [RowResult], on session: PeerSession) { node.assumeIsolated { $0.settled(hexes, on: session) } }
-    func writabilityChanged(on session: PeerSession) { node.assumeIsolated { $0.roomMade(on: session) } }
+    func writabilityChanged(on session: PeerSession) { node.assumeIsolated { $0.writabilityChanged(on: session) } }
     func received(pairing: Pairing, on session: PeerSession) { node.assumeIsolated { $0.pairingDriver.received(pairing, session, $0) } }
     func received(alert: String, on session: PeerSession) { node.assumeIsolated { $0.alertReceived(alert, session) } }
     func received(dialBack: DialBack, on session: PeerSession) { node.assumeIsolated { $0.answerDialBack(dialBack, session) } }
@@ -58,7 +58,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
     func mayGiveWay(_ session: PeerSession) -> Bool {
         node.assumeIsolated { node in
             // The session of a pairing never gives way.
-            !(session.peer.map(node.pairingDriver.desk.concerns) ?? false || node.duplicates.isWitness(session))
+            !(session.peer.map(node.pairingDriver.coordinator.concerns) ?? false || node.duplicates.isWitness(session))
         }
     }
     func ended(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
@@ -96,7 +96,7 @@ extension PeerSession {
 }
 
 extension Node: DuplicatesHost {
-    package func isPairing(on session: PeerSession) -> Bool { pairingDriver.desk.hasExchange(on: ObjectIdentifier(session)) }
+    package func isPairing(on session: PeerSession) -> Bool { pairingDriver.coordinator.hasExchange(on: ObjectIdentifier(session)) }
     package func postponesEnd(of session: PeerSession) -> Bool { pairingDriver.postponesEnd(of: session) }
     package func foundTwoStarts(of peer: PeerID, _ older: BootNonce, _ newer: BootNonce) {
         finder.apply(.identityConflict(peer, older, newer), self)

@@ -11,7 +11,7 @@ public struct PairingCommands: Sendable {
     /// Accepts requests for two minutes.
     public func open() async -> PairingOverview {
         await node.perform { node in
-            node.pairingDriver.carry(node.pairingDriver.desk.open(now: node.clocks.now), node)
+            node.pairingDriver.execute(node.pairingDriver.coordinator.open(now: node.clocks.now), node)
             return Self.overview(node)
         }
     }
@@ -19,7 +19,7 @@ public struct PairingCommands: Sendable {
     /// Stops accepting requests. A request that is not answered yet is refused.
     public func close() async -> PairingOverview {
         await node.perform { node in
-            node.pairingDriver.carry(node.pairingDriver.desk.close(now: node.clocks.now), node)
+            node.pairingDriver.execute(node.pairingDriver.coordinator.close(now: node.clocks.now), node)
             return Self.overview(node)
         }
     }
@@ -36,21 +36,21 @@ public struct PairingCommands: Sendable {
                 throw HexlistError(.badRequest, "\(name) is blocked here.", hint: "First run `hexlist peer unblock \(peer)`.")
             }
             let now = node.clocks.now
-            if let key = view.fingerprint, let again = node.pairingDriver.desk.mayTry(key, now: now) {
+            if let key = view.fingerprint, let again = node.pairingDriver.coordinator.mayTry(key, now: now) {
                 throw HexlistError(
                     .recentlyFailed, "Three pairing attempts with \(name) failed within ten minutes.",
                     hint: "A no, Ctrl-C and no answer all count, to stop guessing. The next attempt is possible in "
                         + "\(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
             }
-            guard let actions = node.pairingDriver.desk.ask(peer, now: now) else {
-                let other = node.pairingDriver.desk.items.first.map { node.peerList.text(of: $0.peer) } ?? "another peer"
+            guard let actions = node.pairingDriver.coordinator.ask(peer, now: now) else {
+                let other = node.pairingDriver.coordinator.items.first.map { node.peerList.text(of: $0.peer) } ?? "another peer"
                 throw HexlistError(
                     .alreadyRunning, "A pairing with \(other) is already running.",
                     hint: "To see it: `hexlist pair --list`. To end it: `hexlist pair --reject PEER`.")
             }
             // Keeps the peer in the directory after its session ends, because the request continues.
             node.finder.apply(.pairingAsked(peer), node)
-            node.pairingDriver.carry(actions, node)
+            node.pairingDriver.execute(actions, node)
             guard let item = Self.overview(node).items.last(where: { $0.peer == peer }) else {
                 throw HexlistError(.internal, "The pairing ended at once.")
             }
@@ -75,9 +75,9 @@ public struct PairingCommands: Sendable {
     /// - Throws: `HexlistError` `notFound` if no digits of this peer wait for an answer, `gone` if they changed.
     public func confirm(with peer: PeerID, digits: String, number: Int? = nil) async throws -> PairingView {
         try await node.perform { node in
-            let current = node.pairingDriver.desk.items.first { $0.peer == peer }
-            let (answer, actions) = node.pairingDriver.desk.confirm(peer, digits: digits, number: number, now: node.clocks.now)
-            node.pairingDriver.carry(actions, node)
+            let current = node.pairingDriver.coordinator.items.first { $0.peer == peer }
+            let (answer, actions) = node.pairingDriver.coordinator.confirm(peer, digits: digits, number: number, now: node.clocks.now)
+            node.pairingDriver.execute(actions, node)
             switch answer {
             case .given: break
             case .outdated:
@@ -97,11 +97,11 @@ public struct PairingCommands: Sendable {
     /// - Throws: `HexlistError` `notFound` if there is no pairing with the peer.
     public func reject(with peer: PeerID) async throws -> PairingView {
         try await node.perform { node in
-            let current = node.pairingDriver.desk.items.first { $0.peer == peer }
-            guard let actions = node.pairingDriver.desk.reject(peer, now: node.clocks.now) else {
+            let current = node.pairingDriver.coordinator.items.first { $0.peer == peer }
+            guard let actions = node.pairingDriver.coordinator.reject(peer, now: node.clocks.now) else {
                 throw Self.noPairing("There is no pairing with \(node.peerList.text(of: peer)).")
             }
-            node.pairingDriver.carry(actions, node)
+            node.pairingDriver.execute(actions, node)
             return try Self.latest(current?.number, peer, node)
         }
     }
@@ -111,14 +111,14 @@ public struct PairingCommands: Sendable {
 
     private static func overview(_ node: isolated Node) -> PairingOverview {
         let list = node.peerList
-        let desk = node.pairingDriver.desk
+        let coordinator = node.pairingDriver.coordinator
         func known(_ peer: PeerID) -> PeerView? { list.view(of: peer, comparing: false).flatMap { $0.state == .ghost ? nil : $0 } }
         // A pairing that a peer began is not listed before there are digits, because peers can begin and drop any number of them.
-        let items = desk.items.filter { $0.isOwn || $0.stage != .opening }
+        let items = coordinator.items.filter { $0.isOwn || $0.stage != .opening }
         return PairingOverview(
-            openUntil: desk.openUntil.map { Timestamp(milliseconds: list.times.milliseconds(of: $0)) },
-            triesLeft: desk.openUntil.map { _ in desk.triesLeft },
-            items: desk.outcomes.map { PairingView($0, of: known($0.peer)) }
+            openUntil: coordinator.openUntil.map { Timestamp(milliseconds: list.times.milliseconds(of: $0)) },
+            triesLeft: coordinator.openUntil.map { _ in coordinator.triesLeft },
+            items: coordinator.outcomes.map { PairingView($0, of: known($0.peer)) }
                 + items.map { PairingView($0, of: known($0.peer), until: list.times.milliseconds(of: $0.until)) })
     }
 

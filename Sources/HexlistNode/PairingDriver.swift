@@ -11,7 +11,7 @@ import NIOCore
 
 /// Drives the `PairingCoordinator`: executes its actions (frames, dials, trust, events) and its timer.
 final class PairingDriver {
-    var desk: PairingCoordinator
+    var coordinator: PairingCoordinator
     private let timer: DeadlineTimer
     /// Whether a dial for a request of this machine is in progress.
     private var isDialling = false
@@ -21,7 +21,7 @@ final class PairingDriver {
     private var trusting: Task<Void, Never>?
 
     init(own: Fingerprint, on eventLoop: any EventLoop, _ clocks: Clocks) {
-        desk = PairingCoordinator(own: own)
+        coordinator = PairingCoordinator(own: own)
         timer = DeadlineTimer(on: eventLoop, clocks)
     }
 
@@ -34,39 +34,39 @@ final class PairingDriver {
 
     func received(_ frame: Pairing, _ session: PeerSession, _ node: isolated Node) {
         guard let peer = session.connection.peerFingerprint else { return }
-        let actions = desk.received(
+        let actions = coordinator.received(
             frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: .random(),
             now: node.clocks.now)
         if case .refuse? = actions.first {
-            // Not through `carry`, because refusals of many frames are coalesced.
+            // Not through `execute`, because refusals of many frames are coalesced.
             session.refuse(frame)
         } else {
-            carry(actions, node)
+            execute(actions, node)
         }
     }
 
     func sessionsChanged(of peer: PeerID, _ node: isolated Node) {
-        guard desk.concerns(peer) else { return }
-        carry(desk.sessionsChanged(of: peer, now: node.clocks.now), node)
+        guard coordinator.concerns(peer) else { return }
+        execute(coordinator.sessionsChanged(of: peer, now: node.clocks.now), node)
     }
 
     func sessionEnded(_ session: PeerSession, _ peer: PeerID, _ node: isolated Node) {
         if endsAfterwards === session { endsAfterwards = nil }
-        carry(desk.sessionEnded(ObjectIdentifier(session), now: node.clocks.now), node)
+        execute(coordinator.sessionEnded(ObjectIdentifier(session), now: node.clocks.now), node)
         sessionsChanged(of: peer, node)
     }
 
     /// - Returns: whether the end of a duplicate session is postponed until the exchange on it is over. If it ended between the answers of the
     ///   two users, only one side would have agreed.
     func postponesEnd(of session: PeerSession) -> Bool {
-        guard desk.hasExchange(on: ObjectIdentifier(session)) else { return false }
+        guard coordinator.hasExchange(on: ObjectIdentifier(session)) else { return false }
         endsAfterwards = session
         return true
     }
 
     // MARK: Actions
 
-    func carry(_ actions: [PairingCoordinator.Action], _ node: isolated Node) {
+    func execute(_ actions: [PairingCoordinator.Action], _ node: isolated Node) {
         for action in actions {
             switch action {
             case .send(let frame, let key): node.sessions[key]?.act { $0.sendPairing(frame, &$1) }
@@ -74,24 +74,24 @@ final class PairingDriver {
             case .reach(let peer): reach(peer, node)
             case .shown(let peer, let digits, let wasAsked):
                 let name = node.finder.directory.provenName(of: peer) ?? ""
-                desk.nameShown(name)
+                coordinator.nameShown(name)
                 guard wasAsked else { break }
                 node.logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
                 node.finder.apply(.pairingAsked(peer), node)
                 node.events.record(
                     .pairingRequested, peer: peer,
-                    data: ["digits": digits, "name": PeerName.cut(node.known[peer]?.alias ?? name, bytes: 256)], node)
+                    data: ["digits": digits, "name": PeerName.cut(node.registry[peer]?.alias ?? name, bytes: 256)], node)
             case .trust(let peer, let key, let number, let name): trust(peer, key, number, name, node)
             case .over(let outcome): over(outcome, node)
             case .changed: node.watchers.notify()
             }
         }
-        if let session = endsAfterwards, !desk.hasExchange(on: ObjectIdentifier(session)) {
+        if let session = endsAfterwards, !coordinator.hasExchange(on: ObjectIdentifier(session)) {
             endsAfterwards = nil
             session.act { $0.end(.duplicateSession, &$1) }
         }
         node.endUninvited()
-        timer.set(desk.nextDeadline, node) { $0.pairingDriver.carry($0.pairingDriver.desk.tick(now: $0.clocks.now), $0) }
+        timer.set(coordinator.nextDeadline, node) { $0.pairingDriver.execute($0.pairingDriver.coordinator.tick(now: $0.clocks.now), $0) }
     }
 
     /// Begins the exchange on the session with the peer, or dials the peer.
@@ -103,15 +103,15 @@ final class PairingDriver {
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }
-            return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: .random(), now: node.clocks.now), node)
+            return execute(coordinator.begin(on: ObjectIdentifier(session), with: key, nonce: .random(), now: node.clocks.now), node)
         }
         let endpoints = node.endpoints(of: peer)
-        guard !endpoints.isEmpty else { return carry(desk.notReached(peer), node) }
+        guard !endpoints.isEmpty else { return execute(coordinator.notReached(peer), node) }
         guard !isDialling, !node.isDialling(peer) else { return }
         isDialling = true
         node.dial(peer, endpoints) { node, connected in
             node.pairingDriver.isDialling = false
-            if !connected { node.pairingDriver.carry(node.pairingDriver.desk.notReached(peer), node) }
+            if !connected { node.pairingDriver.execute(node.pairingDriver.coordinator.notReached(peer), node) }
         }
     }
 
@@ -126,7 +126,7 @@ final class PairingDriver {
                 failure = (error as? HexlistError)?.message ?? "The store could not be written."
                 node.logger.error("trust could not be stored", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
-            node.pairingDriver.carry(node.pairingDriver.desk.stored(number, failure: failure), node)
+            node.pairingDriver.execute(node.pairingDriver.coordinator.stored(number, failure: failure), node)
         }
     }
 

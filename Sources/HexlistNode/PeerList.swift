@@ -6,7 +6,7 @@ import HexlistStore
 /// The peers as lists show them: the rows of the directory joined with the records of the store. Made for one call, on the event loop.
 struct PeerList {
     let own: PeerID
-    let known: PeerRegistry
+    let registry: PeerRegistry
     let finder: DiscoveryDriver
     /// Converts instants of the directory to times of day.
     let times: MonotonicToWallClock
@@ -21,7 +21,7 @@ struct PeerList {
             if isPeer(row), let peer = row.peer { listed.insert(peer) }
             views.append(view(of: row))
         }
-        views += known.all.filter { !listed.contains($0.peer) }.compactMap(awayView)
+        views += registry.all.filter { !listed.contains($0.peer) }.compactMap(awayView)
         return views.sorted { left, right in
             if left.state != right.state { return left.state.rank < right.state.rank }
             // Compared as bytes, because `String` comparison is quadratic on hostile text.
@@ -35,7 +35,7 @@ struct PeerList {
     /// - Parameter comparing: whether `why` also says that the peer may be a reinstalled one, which compares the names of all peers.
     func view(of peer: PeerID, comparing: Bool = true) -> PeerView? {
         guard peer != own else { return nil }
-        guard let row = finder.directory.row(of: peer, comparing: comparing), isPeer(row) else { return known[peer].flatMap(awayView) }
+        guard let row = finder.directory.row(of: peer, comparing: comparing), isPeer(row) else { return registry[peer].flatMap(awayView) }
         let view = view(of: row)
         return view.isPeer ? view : nil
     }
@@ -54,7 +54,7 @@ struct PeerList {
     private func view(of row: DirectoryRow) -> PeerView {
         let peer = isPeer(row) ? row.peer : nil
         return PeerView(
-            row, record: peer.flatMap(known.record(of:)), fingerprint: peer.flatMap { known.keys[$0] }, times: times, at: now)
+            row, record: peer.flatMap(registry.record(of:)), fingerprint: peer.flatMap { registry.keys[$0] }, times: times, at: now)
     }
 
     /// The view of a record without a row in the directory; `nil` without a proven key, because a sender over plain TCP can be neither
@@ -65,7 +65,7 @@ struct PeerList {
 
     /// The name of a peer in messages; `nil` for this machine.
     func label(of peer: PeerID) -> PeerDisplayName? {
-        peer == own ? nil : known.label(of: peer, name: finder.directory.provenName(of: peer))
+        peer == own ? nil : registry.label(of: peer, name: finder.directory.provenName(of: peer))
     }
 
     /// The name of a peer as text, or the beginning of its UUID.
@@ -104,7 +104,7 @@ struct PeerList {
     /// - Throws: `HexlistError` `badRequest` or `notFound` if one of the peers cannot be sent to.
     func recipients(_ peers: [PeerID]) throws(HexlistError) -> [ContactInfo] {
         guard !peers.isEmpty else { throw HexlistError(.badRequest, "No recipient.", hint: "Give one with --to.") }
-        guard !peers.contains(own) else { throw HexlistError(.badRequest, "You cannot pair with this machine itself.") }
+        guard !peers.contains(own) else { throw HexlistError(.badRequest, "You cannot send to this machine itself.") }
         var contacts: [ContactInfo] = []
         for peer in peers {
             let view = try required(peer, comparing: false)
@@ -123,7 +123,7 @@ struct PeerList {
     func members(_ marked: String, of groups: [PeerGroup]) throws(HexlistError) -> [PeerID] {
         let name = GroupName.bare(marked)
         let aliasKey = NameKey(marked)
-        let owner = known.all.first { record in record.alias.map { aliasKey?.isKey(of: $0) ?? false } ?? false }
+        let owner = registry.all.first { record in record.alias.map { aliasKey?.isKey(of: $0) ?? false } ?? false }
         guard let group = groups.named(name) else {
             if let owner { return [owner.peer] }
             throw HexlistError.noGroup(name, among: groups.map(\.name))
@@ -138,7 +138,7 @@ struct PeerList {
         guard !members.isEmpty else {
             throw HexlistError(.badRequest, "\(shown) is empty.", hint: "To add peers: `hexlist group add`.")
         }
-        if let blocked = members.first(where: { known[$0]?.trust == .blocked }) {
+        if let blocked = members.first(where: { registry[$0]?.trust == .blocked }) {
             throw HexlistError(
                 .badRequest, "\(label(of: blocked)?.text(.named) ?? "\(blocked)"), of \(shown), is blocked here.",
                 hint: "Remove it with `hexlist group remove`, or run `hexlist peer unblock \(blocked.shortID)`.")

@@ -106,9 +106,9 @@ final class PeerRegistry {
         let changes = self.changes
         node.store.submitRead({ try $0.peers() }) { [node] result in
             node.onLoop { node in
-                node.known.isReading = false
-                if case .success(let records) = result { node.known.set(records, node) }
-                if node.known.changes != changes { node.known.read(node) } else { node.watchers.notify() }
+                node.registry.isReading = false
+                if case .success(let records) = result { node.registry.set(records, node) }
+                if node.registry.changes != changes { node.registry.read(node) } else { node.watchers.notify() }
             }
         }
     }
@@ -124,7 +124,7 @@ final class PeerRegistry {
         if record.trust == .trusted, lastAddresses[peer] != address {
             lastAddresses[peer] = address
             // Once for all peers that connect within a second.
-            reserveTimer.set(node.clocks.now + .seconds(1), node) { $0.known.reserveAddresses($0) }
+            reserveTimer.set(node.clocks.now + .seconds(1), node) { $0.registry.reserveAddresses($0) }
         }
         let at = node.clocks.milliseconds
         var endpoints: [PeerEndpoint] = []
@@ -171,7 +171,7 @@ final class PeerRegistry {
         node.eventLoop.scheduleTask(in: .seconds(1)) { [weak node, weak session] in
             node?.assumeIsolated { node in
                 guard let session, session.namePause.take() == .hadHello else { return }
-                node.known.rememberName(session, node)
+                node.registry.rememberName(session, node)
             }
         }
     }
@@ -182,8 +182,8 @@ final class PeerRegistry {
             switch result {
             case .success(let record):
                 node.onLoop { node in
-                    node.known.records[sighting.peer] = record
-                    node.known.changes += 1
+                    node.registry.records[sighting.peer] = record
+                    node.registry.changes += 1
                     if notifies { node.watchers.notify() }
                 }
             case .failure(let error):

@@ -12,16 +12,12 @@ public struct Peers: Sendable {
     /// All peers, sorted by state (verified, away, ghost), then by name.
     public func all() async throws -> [PeerView] {
         await node.perform { node in
-            await node.known.reload(node)
+            await node.registry.reload(node)
             return node.peerList.views()
         }
     }
 
-    /// The name of a peer in messages; `nil` for this machine.
-    public func label(of peer: PeerID) async -> PeerDisplayName? {
-        await node.perform { $0.peerList.label(of: peer) }
-    }
-
+    /// The names of peers in messages; none for this machine.
     public func labels(of peers: [PeerID]) async -> [PeerID: PeerDisplayName] {
         await node.perform { $0.peerList.labels(of: peers) }
     }
@@ -31,7 +27,7 @@ public struct Peers: Sendable {
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
     public func resolve(_ text: String, counting: Bool = true) async throws -> PeerView {
         try await node.perform { node in
-            if counting { await node.known.reload(node) }
+            if counting { await node.registry.reload(node) }
             return try node.peerList.resolve([text])[0]
         }
     }
@@ -44,7 +40,7 @@ public struct Peers: Sendable {
     @discardableResult
     public func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint? = nil, name: String? = nil) async throws -> PeerView {
         try await node.perform { node in
-            await node.known.reload(node)
+            await node.registry.reload(node)
             var before = try node.peerList.required(peer)
             if let proven { before.fingerprint = proven }
             if trust != .stranger, before.fingerprint == nil {
@@ -56,12 +52,12 @@ public struct Peers: Sendable {
             let at = node.clocks.milliseconds
             if trust == .trusted { contact.endpoints = node.finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
             try await node.store.setTrust(trust, of: contact, name: name, at: at)
-            await node.known.reload(node)
-            node.known.reserveAddresses(node)
+            await node.registry.reload(node)
+            node.registry.reserveAddresses(node)
             node.finder.apply(.trustChanged(peer, trust), node)
             node.trustChanged(of: peer, to: trust)
-            if trust == .blocked, let actions = node.pairingDriver.desk.reject(peer, now: node.clocks.now) {
-                node.pairingDriver.carry(actions, node)
+            if trust == .blocked, let actions = node.pairingDriver.coordinator.reject(peer, now: node.clocks.now) {
+                node.pairingDriver.execute(actions, node)
             }
             node.endUninvited()
             node.notifyWatchers()
@@ -73,14 +69,14 @@ public struct Peers: Sendable {
     /// - Throws: `HexlistError` `badRequest` for an alias that another peer has or that is not allowed (`PeerAlias.fault`).
     public func change(_ peer: PeerID, _ change: PeerChange) async throws -> PeerView {
         try await node.perform { node in
-            await node.known.reload(node)
+            await node.registry.reload(node)
             let before = try node.peerList.required(peer)
             if case .set(let alias?) = change.alias, let fault = PeerAlias.fault(alias, of: peer) {
                 throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
             }
             try await node.store.change(change, of: node.peerList.contact(peer, before), at: node.clocks.milliseconds)
-            await node.known.reload(node)
-            if change.receive != nil { node.invitations.mayTakeMore(node) }
+            await node.registry.reload(node)
+            if change.receive != nil { node.invitations.mayAcceptMore(node) }
             node.notifyWatchers()
             return node.peerList.view(of: peer) ?? before
         }
@@ -89,11 +85,11 @@ public struct Peers: Sendable {
     /// Deletes the record of a peer, but not its hexes. A peer that is online becomes a stranger.
     public func forget(_ peer: PeerID) async throws {
         try await node.perform { node in
-            await node.known.reload(node)
+            await node.registry.reload(node)
             _ = try node.peerList.required(peer)
             try await node.store.forgetPeer(peer)
-            await node.known.reload(node)
-            node.known.reserveAddresses(node)
+            await node.registry.reload(node)
+            node.registry.reserveAddresses(node)
             node.finder.apply(.forget(peer), node)
             node.applyTrust(.stranger, toSessionsOf: peer)
             node.endUninvited()
@@ -105,7 +101,7 @@ public struct Peers: Sendable {
 extension Node {
     public nonisolated var peers: Peers { Peers(node: self) }
 
-    var peerList: PeerList { PeerList(own: id, known: known, finder: finder, times: times(), now: clocks.milliseconds) }
+    var peerList: PeerList { PeerList(own: id, registry: registry, finder: finder, times: times(), now: clocks.milliseconds) }
 
     /// Applies a trust change to the sessions, invitations and deliveries of a peer. A peer that is trusted now may send the hexes that were
     /// refused before, and probably trusts this node too. Quota used by its held hexes may be free for other peers now.
@@ -116,7 +112,7 @@ extension Node {
             invitations.invite(peer, self)
             deliver { $0.trustBegan(peer, $1) }
         }
-        invitations.mayTakeMore(self)
+        invitations.mayAcceptMore(self)
     }
 
     /// Applies a trust change to all sessions of a peer, also those still before Hello: sends a new Hello, or ends them.
@@ -127,7 +123,7 @@ extension Node {
             case .blocked: endBlocked(session)
             // The session has the memory and the rate of a trusted peer, so it ends.
             case .stranger where session.machine.isTrusted: session.act { $0.end(.idle, &$1) }
-            case .stranger, .trusted: tellHello(session)
+            case .stranger, .trusted: sendHello(session)
             }
         }
     }

@@ -21,17 +21,17 @@ public struct Roster: Sendable {
             do {
                 while outcomes.count < entries.count {
                     let batch = entries[outcomes.count...].prefix(Self.batchSize)
-                    outcomes += try await node.store.importRoster(batch, own: node.id, proven: node.known.keys, at: at)
+                    outcomes += try await node.store.importRoster(batch, own: node.id, proven: node.registry.keys, at: at)
                 }
             } catch {
                 failure = error
             }
-            await node.known.reload(node)
+            await node.registry.reload(node)
             for (number, entry) in entries.prefix(outcomes.count).enumerated() where outcomes[number] == .changed {
                 Self.imported(entry.peer, node)
                 if number % Self.yieldInterval == 0 { await Task.yield() }
             }
-            node.known.reserveAddresses(node)
+            node.registry.reserveAddresses(node)
             node.notifyWatchers()
             if let failure { throw failure }
             return outcomes
@@ -45,7 +45,7 @@ public struct Roster: Sendable {
     private static let yieldInterval = 50
 
     private static func imported(_ peer: PeerID, _ node: isolated Node) {
-        guard let record = node.known[peer] else { return }
+        guard let record = node.registry[peer] else { return }
         // As after a start, a trusted peer is dialled at its last addresses.
         node.finder.apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust), node)
         node.trustChanged(of: peer, to: record.trust)

@@ -14,9 +14,9 @@ final class TransfersNode: TransfersHost, @unchecked Sendable {
 
     var isStopping: Bool { onNode { $0.isStopping } ?? true }
 
-    func isTrusted(_ peer: PeerID) -> Bool { onNode { $0.known.isTrusted(peer) } ?? false }
+    func isTrusted(_ peer: PeerID) -> Bool { onNode { $0.registry.isTrusted(peer) } ?? false }
 
-    func isTrusted(_ key: Fingerprint) -> Bool { onNode { $0.known.trust(of: key) == .trusted } ?? false }
+    func isTrusted(_ key: Fingerprint) -> Bool { onNode { $0.registry.trust(of: key) == .trusted } ?? false }
 
     func hasSession(with key: Fingerprint) -> Bool {
         onNode { $0.sessions.sessions(of: key).contains { $0.machine.isOpen } } ?? false

@@ -82,7 +82,7 @@ package final class DuplicateChallenges {
             return
         }
         guard newer.connection.isOpen else { return }
-        switch DuplicateSessions.verdict(
+        switch DuplicateSessions.resolution(
             own: sessions.own, peer: peer, olderDialledHere: older.connection.role == .dialer,
             newerDialledHere: newer.connection.role == .dialer)
         {
@@ -111,7 +111,7 @@ package final class DuplicateChallenges {
         let newBoot = newest.machine.peerHello?.boot
         let surplus = DuplicateSessions.surplus(
             older.map {
-                DuplicateSessions.Older(
+                DuplicateSessions.OlderSession(
                     isAnswered: $0.machine.isOpen && !asked.contains(ObjectIdentifier($0)),
                     isPairing: host.isPairing(on: $0),
                     isOtherStart: Self.areOfTwoStarts($0.machine.peerHello?.boot, newBoot))

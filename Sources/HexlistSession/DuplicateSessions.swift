@@ -2,14 +2,14 @@ import HexlistModel
 
 /// Decides which of two live sessions with one start of one peer ends (Docs/Protocol.md, "Session", 3).
 enum DuplicateSessions {
-    enum Verdict: Sendable, Equatable {
+    enum Resolution: Sendable, Equatable {
         case endOlder
         case endNewer
         /// The other side dialled both sessions; it says `Bye` to one.
         case leaveToPeer
     }
 
-    static func verdict(own: PeerID, peer: PeerID, olderDialledHere: Bool, newerDialledHere: Bool) -> Verdict {
+    static func resolution(own: PeerID, peer: PeerID, olderDialledHere: Bool, newerDialledHere: Bool) -> Resolution {
         guard olderDialledHere != newerDialledHere else { return newerDialledHere ? .endOlder : .leaveToPeer }
         // Both sides dialled: the session dialled by the greater UUID stays.
         let newerStays = newerDialledHere == (own > peer)
@@ -17,7 +17,7 @@ enum DuplicateSessions {
     }
 
     /// A session that existed before the newest one.
-    struct Older: Sendable, Equatable {
+    struct OlderSession: Sendable, Equatable {
         /// Whether the session has said Hello and owes no answer to a Ping that asks whether it lives.
         var isAnswered: Bool
         /// Whether two people are comparing digits on it.
@@ -34,7 +34,7 @@ enum DuplicateSessions {
     /// left and are too many, the newest session ends.
     /// - Parameter older: the sessions, oldest first.
     /// - Returns: their indices, and whether the newest session is to end.
-    static func surplus(_ older: [Older]) -> (older: [Int], isNewest: Bool) {
+    static func surplus(_ older: [OlderSession]) -> (older: [Int], isNewest: Bool) {
         let order = older.indices.filter { !older[$0].isOtherStart }.sorted { left, right in
             let (a, b) = (older[left], older[right])
             if a.isPairing != b.isPairing { return b.isPairing }

@@ -69,7 +69,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         machine.start(&actions)
         perform(actions)
         connection.delegate = self
-        settle()
+        updateState()
         table.admit(self, mayGiveWay: delegate.mayGiveWay)
     }
 
@@ -107,7 +107,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     public func readCompleted(on connection: PeerConnection) {
         burst = nil
         submitBatch()
-        settle()
+        updateState()
     }
 
     public func frameFault(_ length: UInt32, on connection: PeerConnection) {
@@ -115,7 +115,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     public func writabilityChanged(on connection: PeerConnection) {
-        settle()
+        updateState()
         delegate.writabilityChanged(on: self)
     }
 
@@ -143,7 +143,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         var actions: [Session.Action] = []
         event(&machine, &actions)
         perform(actions)
-        settle()
+        updateState()
     }
 
     /// Whether a hex of `bytes` bytes may be sent now: the peer's window has room, and the connection takes writes.
@@ -157,7 +157,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         return room.frames > 0 && (room.isIdle || bytes <= room.bytes)
     }
 
-    /// Sends one hex, if `canSend` allows it. The caller calls `settle` after the last one it has to send now.
+    /// Sends one hex, if `canSend` allows it. The caller calls `updateState` after the last one it has to send now.
     /// - Parameters:
     ///   - id: a number of the caller's for the hex, which comes back with the peer's answer (`SessionDelegate.settled`).
     ///   - messageID: the same for every attempt, by which the peer recognises a hex it has.
@@ -174,7 +174,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     /// Applies a change of trust, and says Hello again if the own name or the peer's frame limit changed.
     /// - Parameter always: whether to say it even without a change: a peer that was refused for now tries again after a Hello.
-    public func sayHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
+    public func sendHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
         act { machine, actions in
             machine.setTrusted(isTrusted)
             machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, always: always, &actions)
@@ -184,7 +184,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     /// Writes owed receipts, updates reading and timers. Called after `send`; `act` calls it itself.
-    public func settle() {
+    public func updateState() {
         count()
         updateReading()  // also of a connection that has ended: what came before its end waits for it
         guard connection.isOpen else { return }
@@ -276,7 +276,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let isShared = table.storeIsShared(beside: self, within: Self.sharedTime)
         let batch = machine.takeBatch(limit: isShared ? Self.sharedBatchLimit : Self.batchLimit)
         guard !batch.isEmpty else { return }
-        table.noteKeeper(self)
+        table.noteStoreWrite(by: self)
         delegate.received(hexes: batch, on: self)
     }
 
@@ -285,7 +285,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     public func batchCompleted(_ results: [DeliveryResult]) {
         machine.batchCompleted(results, now: table.clocks.now)
         submitBatch()
-        settle()
+        updateState()
     }
 
     // MARK: Reading and time
@@ -311,7 +311,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
             readTimer = connection.eventLoop.schedule(at: again, table.clocks) { [self] in
                 readTimer = nil
-                settle()
+                updateState()
             }
         }
         guard mayRead != connection.isReading else { return }

@@ -18,8 +18,8 @@ public final class SessionTable: @unchecked Sendable {
     /// The frames per second at which each stranger is read.
     private(set) var strangerRate = 0.0
     private(set) var room = InboundMemoryLimit()
-    /// The two trusted sessions whose hexes went to the store last, and when.
-    private var keepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
+    /// The two trusted sessions whose hexes were passed to the store last.
+    private var recentStoreWriters: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
     private var ticks = CoalescedTimers()
     private let tickTimer: DeadlineTimer
     private var isStopped = false
@@ -115,19 +115,19 @@ public final class SessionTable: @unchecked Sendable {
         if changed { for session in all.values { session.updateReading() } }
     }
 
-    /// Whether another trusted session's hexes went to the store not long ago.
+    /// Whether hexes of another trusted session were passed to the store within that time.
     func storeIsShared(beside session: PeerSession, within time: Duration) -> Bool {
         let now = clocks.now
-        return keepers.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }
+        return recentStoreWriters.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }
     }
 
-    /// Notes that hexes of a session go to the store.
-    func noteKeeper(_ session: PeerSession) {
+    /// Notes that hexes of a session are passed to the store.
+    func noteStoreWrite(by session: PeerSession) {
         guard session.machine.isTrusted else { return }
         let id = ObjectIdentifier(session)
-        keepers.removeAll { $0.session == id }
-        keepers.append((id, clocks.now))
-        if keepers.count > 2 { keepers.removeFirst() }
+        recentStoreWriters.removeAll { $0.session == id }
+        recentStoreWriters.append((id, clocks.now))
+        if recentStoreWriters.count > 2 { recentStoreWriters.removeFirst() }
     }
 
     // MARK: Time

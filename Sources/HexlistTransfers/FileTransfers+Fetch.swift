@@ -35,7 +35,7 @@ extension FileTransfers {
             guard seconds >= 0, seconds <= LocalAPI.longestWaitSeconds else {
                 throw HexlistError(.badRequest, "`timeout` is a number of seconds up to \(Int(LocalAPI.longestWaitSeconds)).")
             }
-            // If the peer does not come, listing the folder below throws the reason.
+            // If there is no session, listing the folder below throws the reason.
             _ = await fetching.lists.awaitPeer(peer.peer, within: .seconds(seconds), self)
             try Task.checkCancellation()
         }
@@ -125,7 +125,7 @@ extension FileTransfers {
         var seen: Set<TransferKey> = []
         var rows = all.filter { seen.insert(TransferKey($0)).inserted }
         try checkPauses(of: seen, force: force)
-        let here = try await lookForPresent(&rows, destination, hex: hex, at: now)
+        let pooled = try await completePooled(&rows, destination, hex: hex, at: now)
         var new: [TransferRow] = []
         var known: [Int64] = []
         for row in rows {
@@ -136,7 +136,7 @@ extension FileTransfers {
             }
         }
         let added = new.isEmpty ? [] : try await addTransfers(new)
-        fetching.add(added.filter { $0.state == .waiting }, here: here, force: force, self)
+        fetching.add(added.filter { $0.state == .waiting }, pooled: pooled, force: force, self)
         node.notifyWatchers()
         return TransferStart(
             first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: 0)
@@ -202,49 +202,49 @@ extension FileTransfers {
         }
     }
 
-    /// Looks which files are here already because their peer sent them. Those that are to be under their digest are done.
-    /// - Returns: those that are here.
-    private func lookForPresent(
+    /// Completes transfers whose files are in the pool, if they are fetched into it.
+    /// - Returns: the files that are in the pool.
+    private func completePooled(
         _ rows: inout [TransferRow], _ destination: FetchDestination, hex: Int64, at now: Int64
     ) async throws -> Set<PooledOrigin> {
         let digests = Array(Set(rows.compactMap(\.sha256)))
         if destination == .place(.kept) {
             try await store.keep(digests, for: hex)
             pool.keepingChanged()
-            try await onFileThread { [pool] in try pool.settle() }
+            try await onFileThread { [pool] in try pool.reconcile() }
         }
         let wanted = Dictionary(grouping: rows.filter { $0.sha256 != nil }, by: \.peer).mapValues { Array(Set($0.compactMap(\.sha256))) }
-        let here = try await onFileThread { [pool] in
-            var here: [PooledOrigin: PooledFile] = [:]
+        let pooled = try await onFileThread { [pool] in
+            var pooled: [PooledOrigin: PooledFile] = [:]
             for (peer, digests) in wanted {
                 for file in try pool.use(digests, from: peer, for: destination.isFolder ? nil : hex, at: now) {
-                    here[PooledOrigin(sha256: file.sha256, peer: peer)] = file
+                    pooled[PooledOrigin(sha256: file.sha256, peer: peer)] = file
                 }
             }
-            return here
+            return pooled
         }
         for (index, row) in rows.enumerated() where row.place != nil {
-            guard let digest = row.sha256, let file = here[PooledOrigin(sha256: digest, peer: row.peer)] else { continue }
+            guard let digest = row.sha256, let file = pooled[PooledOrigin(sha256: digest, peer: row.peer)] else { continue }
             rows[index].folder = pool.folder(file.place).folder(of: digest)
             rows[index].place = file.place
             (rows[index].state, rows[index].finalName, rows[index].endedAt) = (.done, file.name, now)
             (rows[index].bytes, rows[index].size) = (file.size, file.size)
         }
-        return Set(here.keys)
+        return Set(pooled.keys)
     }
 
     /// Adds transfers, after making room for them in the pool.
     /// - Throws: `HexlistError` `tooLarge` for more than the pool holds, `storageFull` if files in use leave no room.
     func addTransfers(_ rows: [TransferRow]) async throws -> [TransferRow] {
         let most = configuration.cacheBytes
-        let coming = rows.filter { $0.place == .pool && $0.state == .waiting }
-        let bytes = coming.map { $0.size ?? 0 }.clampedSum
-        guard bytes <= most, coming.count <= PooledFile.limit else {
+        let waiting = rows.filter { $0.place == .pool && $0.state == .waiting }
+        let bytes = waiting.map { $0.size ?? 0 }.clampedSum
+        guard bytes <= most, waiting.count <= PooledFile.limit else {
             let isMany = bytes <= most
             throw HexlistError(
                 .tooLarge,
                 isMany
-                    ? "The cache holds \(PooledFile.limit) files; these are \(coming.count)."
+                    ? "The cache holds \(PooledFile.limit) files; these are \(waiting.count)."
                     : "The cache holds \(ByteCountText.of(most)); this has \(ByteCountText.of(bytes)).",
                 hint: "Fetch into a folder with `--to`, or with `--keep`\(isMany ? "" : "; `files.cacheBytes` sets the size of the cache")."
             )

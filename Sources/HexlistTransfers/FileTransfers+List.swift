@@ -90,14 +90,14 @@ extension FileTransfers {
                 hint: "`--force` tries it now.")
         }
         (row.state, row.reason, row.error, row.endedAt) = (.waiting, nil, nil, nil)
-        row.reservedBytes = nil  // somebody asks for it
+        row.reservedBytes = nil  // requested by the user
         try await updated(row)
         fetching.add([row], force: force, self)
         node.notifyWatchers()
         return view(of: row)
     }
 
-    /// Takes transfers that came to an end off the list. Files stay.
+    /// Removes ended transfers from the list. Files stay.
     public func forget(_ id: Int64) async throws {
         let row = try await transfer(id)
         guard try await store.forgetTransfers([id]) == 1 else {

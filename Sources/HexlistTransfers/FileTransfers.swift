@@ -76,9 +76,9 @@ public actor FileTransfers: EventLoopActor {
         while true {
             let page = try await store.read { [after] in try $0.waitingTransfers(after: after) }
             guard let last = page.items.last else { break }
-            let here = if let pooled { pooled } else { try await store.read { try $0.pooledOrigins() } }
-            pooled = here
-            fetching.add(page.items, here: here, force: true, self)
+            let origins = if let pooled { pooled } else { try await store.read { try $0.pooledOrigins() } }
+            pooled = origins
+            fetching.add(page.items, pooled: origins, force: true, self)
             after = last.id
         }
         for peer in peers { fetchAutomatically(from: peer) }
@@ -119,17 +119,17 @@ extension FileTransfers {
         }
     }
 
-    /// A peer asks to be dialled for files (`FileDial`).
+    /// Handles a peer's request to be dialled for files (`FileDial`).
     /// - Parameters:
     ///   - key: the key that the peer proved.
-    ///   - address: the address its session comes from.
+    ///   - address: the source address of its session.
     public nonisolated func dial(_ request: DialBack, for key: Fingerprint, at address: String) {
         assumeIsolated { $0.serving.dial(request, for: key, at: address, $0) }
     }
 
-    /// Whether files are wanted of a peer, or fetched by it, so that its session is not idle.
+    /// Whether files are being fetched from or by the peer, so that its session is not idle.
     public nonisolated func hasWork(for peer: PeerID) -> Bool {
-        assumeIsolated { $0.fetching.wants(peer) || $0.serving.isBusy(with: peer) }
+        assumeIsolated { $0.fetching.hasRequests(for: peer) || $0.serving.isBusy(with: peer) }
     }
 
     public nonisolated func reconfigure(_ configuration: TransfersConfiguration) { assumeIsolated { $0.configuration = configuration } }
@@ -138,7 +138,7 @@ extension FileTransfers {
     public nonisolated func sharesChanged() { assumeIsolated { $0.serving.sharesChanged($0) } }
 
     /// Hexes were deleted, so that files that were kept for them may go.
-    public nonisolated func hexesDeleted() { if pool.keeps { cache.settle() } }
+    public nonisolated func hexesDeleted() { if pool.hasKeptFiles { cache.reconcile() } }
 
     /// The hourly maintenance of the pool and of copies on offer.
     public nonisolated func tidy() {

@@ -42,8 +42,7 @@ public protocol TransfersHost: AnyObject, Sendable {
     /// Finds a peer by the name a person typed. Any thread.
     /// - Throws: `HexlistError` `notFound`, `ambiguous`.
     func peer(named name: String) async throws -> PeerView
-    /// Finds several peers, without reading the store again. Their `why` does not say whether one may be another installed anew. Any
-    /// thread.
+    /// Finds several peers, without reading the store again. Their `why` does not say whether one may be a reinstalled peer. Any thread.
     func peers(named names: [String]) async throws -> [PeerView]
 }
 

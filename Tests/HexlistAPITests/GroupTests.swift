@@ -35,7 +35,7 @@ struct GroupTests {
             #expect(blocked?.code == .badRequest && blocked?.message.contains("eve, of @Team, is blocked") == true)
             _ = try await ada.client.removeFromGroup("team", ["eve", "bob"])
             let empty = await #expect(throws: HexlistError.self) { try await ada.send(["https://example.org"], to: ["@team"]) }
-            #expect(empty?.message == "@Team has no peers.")
+            #expect(empty?.message == "@Team is empty.")
 
             // An alias that looks like a group still names its peer unless a group has that name.
             _ = try await ada.client.rename("bob", alias: "@team")

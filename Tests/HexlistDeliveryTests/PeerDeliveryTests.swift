@@ -64,7 +64,7 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2)), .send(Self.row(3))])
         // Rows 4 to 6 are committed when the store reports it; the running load may already contain some of them.
         delivery.rowsAdded()
-        guard case .load(3, let epoch) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
+        guard case .load(3, let epoch) = delivery.next(now: start, fitsWindow: { _ in true }) else { return #expect(Bool(false)) }
         delivery.appended([Self.row(5), Self.row(6)], isDurable: true)
         delivery.loaded([Self.row(4), Self.row(5)], hasMore: false, epoch: epoch)
         let all = (1...6).map { Self.row($0) }
@@ -78,7 +78,7 @@ struct PeerDeliveryTests {
     func handedOverTwice() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
-        #expect(!delivery.knowsOfRows)
+        #expect(!delivery.hasKnownRows)
         delivery.appended([Self.row(1)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(1))])
         _ = delivery.settled([RowResult(id: 1, .stored)], isCurrent: true, now: start)
@@ -118,11 +118,11 @@ struct PeerDeliveryTests {
     func comingBefore() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
-        delivery.rowsComing()
-        #expect(!delivery.isQuiet)
+        delivery.enqueueBegan()
+        #expect(!delivery.isIdle)
         delivery.appended([Self.row(3)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
-        delivery.rowsCame()
+        delivery.enqueueEnded()
         delivery.appended([Self.row(1), Self.row(2)], isDurable: true)
         delivery.appended([Self.row(3)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == (1...3).map { .send(Self.row($0)) })
@@ -132,13 +132,13 @@ struct PeerDeliveryTests {
     func lostAhead() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
-        var isLost = delivery.lostAhead(1)
+        var isLost = delivery.uncommittedLost(upTo: 1)
         #expect(!isLost && !delivery.hasWork)
         delivery.appended([Self.row(1)], isDurable: false)
-        isLost = delivery.lostAhead(1)
+        isLost = delivery.uncommittedLost(upTo: 1)
         #expect(isLost)
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
-        #expect(!delivery.knowsOfRows && !delivery.hasWork)
+        #expect(!delivery.hasKnownRows && !delivery.hasWork)
         delivery.appended([Self.row(2)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2))])
     }
@@ -149,8 +149,8 @@ struct PeerDeliveryTests {
         _ = Self.drain(&delivery, outbox: [], now: start)
         delivery.appended([Self.row(1)], isDurable: false)
         delivery.appended([Self.row(2)], isDurable: false)
-        let isLost = delivery.lostAhead(1)
-        #expect(isLost && !delivery.isQuiet)
+        let isLost = delivery.uncommittedLost(upTo: 1)
+        #expect(isLost && !delivery.isIdle)
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
         delivery.appended([Self.row(3)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
@@ -163,12 +163,12 @@ struct PeerDeliveryTests {
     func staleLook() {
         var delivery = PeerDelivery()
         delivery.rowsAdded()
-        let noted = delivery.rowsNoted
+        let noted = delivery.queueVersion
         delivery.appended([Self.row(1)], isDurable: true)
-        var isNone = delivery.foundNone(since: noted)
-        #expect(!isNone && delivery.knowsOfRows)
-        isNone = delivery.foundNone(since: delivery.rowsNoted)
-        #expect(isNone && !delivery.knowsOfRows)
+        var isNone = delivery.foundNone(at: noted)
+        #expect(!isNone && delivery.hasKnownRows)
+        isNone = delivery.foundNone(at: delivery.queueVersion)
+        #expect(isNone && !delivery.hasKnownRows)
     }
 
     @Test("at most about two loads are kept in memory: the rest is read from the store")
@@ -178,10 +178,10 @@ struct PeerDeliveryTests {
         let large = (1...9).map { Self.row($0, bytes: (1 << 20) - 256) }
         for row in large { delivery.appended([row], isDurable: true) }
         var taken: [Int64] = []
-        var step = delivery.next(now: start, hasRoom: { _ in true })
+        var step = delivery.next(now: start, fitsWindow: { _ in true })
         while case .send(let row) = step {
             taken.append(row.id)
-            step = delivery.next(now: start, hasRoom: { _ in true })
+            step = delivery.next(now: start, fitsWindow: { _ in true })
         }
         #expect(taken.count < large.count)
         guard case .load(let after, _) = step else { return #expect(Bool(false)) }
@@ -197,14 +197,14 @@ struct PeerDeliveryTests {
         delivery.connected(frameLimit: 16 << 20)
         _ = Self.drain(&delivery, outbox: [], now: start)
         delivery.appended([half], isDurable: true)
-        #expect(!delivery.isBehind)
+        #expect(!delivery.isBufferFilling)
         delivery.appended([Self.row(2)], isDurable: true)
-        #expect(delivery.isBehind)
+        #expect(delivery.isBufferFilling)
         delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)], isDurable: true)
-        delivery.appended([Self.row(4)], isDurable: true)  // not accepted
+        delivery.appended([Self.row(4)], isDurable: true)  // not taken
         #expect(!delivery.isBehind)
         delivery.disconnected()
-        #expect(!delivery.isBehind)
+        #expect(!delivery.isBufferFilling)
     }
 
     @Test("a newer session continues at the lowest pending row, once all receipts are written")
@@ -222,12 +222,12 @@ struct PeerDeliveryTests {
     @Test("a load requested before the rewind is discarded")
     func staleLoad() {
         var delivery = Self.connected()
-        guard case .load(_, let epoch) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
+        guard case .load(_, let epoch) = delivery.next(now: start, fitsWindow: { _ in true }) else { return #expect(Bool(false)) }
         delivery.connected(frameLimit: 1 << 20)
-        guard case .load(_, let next) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
+        guard case .load(_, let next) = delivery.next(now: start, fitsWindow: { _ in true }) else { return #expect(Bool(false)) }
         #expect(next != epoch)
         delivery.loaded([Self.row(9)], hasMore: false, epoch: epoch)
-        let step = delivery.next(now: start, hasRoom: { _ in true })
+        let step = delivery.next(now: start, fitsWindow: { _ in true })
         #expect(step == .wait)
     }
 
@@ -529,17 +529,17 @@ struct PeerDeliveryTests {
     @Test("it is quiet once nothing is in flight, being written or being loaded")
     func quiet() {
         var delivery = Self.connected()
-        #expect(delivery.isQuiet)
+        #expect(delivery.isIdle)
         _ = delivery.next(now: start) { _ in true }
         #expect(!delivery.isQuiet)  // loading
         delivery.disconnected()
         delivery.connected(frameLimit: 1 << 20)
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
-        #expect(!delivery.isQuiet)  // in flight
+        #expect(!delivery.isIdle)  // in flight
         _ = delivery.settled(Self.kept([1]), isCurrent: true, now: start)
-        #expect(!delivery.isQuiet)  // being written
+        #expect(!delivery.isIdle)  // being written
         delivery.written()
-        #expect(delivery.isQuiet)
+        #expect(delivery.isIdle)
     }
 
     @Test("returned rows come before loaded ones")

@@ -50,14 +50,14 @@ struct SendTrackerTests {
     @Test("rows of a stream end with the commit; failures are reported by line, and a row queued again is pending again")
     func stream() {
         var tracker = SendTracker()
-        let send = Self.followed(.stream(tellsAll: false), by: &tracker)
+        let send = Self.followed(.stream(reportsAll: false), by: &tracker)
         #expect(!tracker.followsReceipts && tracker.followsStore)
         tracker.received([Self.move(1, to: .stored)])
         #expect(send.counts.queued == 3)
         tracker.moved([Self.move(1, to: .stored), Self.move(2, to: .failed)])
         #expect(send.counts.stored == 1 && send.counts.failed == 1 && send.counts.queued == 1)
         #expect(send.pending == [Self.peers[2]: 1])
-        #expect(send.takeUnread() == [2] && send.takeUnread().isEmpty)
+        #expect(send.takeFailures() == [2] && send.takeFailures().isEmpty)
         #expect(send.line(of: 2) == 7 && send.line(of: 4) == nil)
         tracker.moved([Self.move(2, .failed, to: .queued)])
         #expect(send.pending == [Self.peers[1]: 1, Self.peers[2]: 1])
@@ -70,7 +70,7 @@ struct SendTrackerTests {
     func ranges() {
         var tracker = SendTracker()
         let single = Self.followed(.single(bytes: 10), by: &tracker)
-        let stream = Self.send(.stream(tellsAll: false))
+        let stream = Self.send(.stream(reportsAll: false))
         tracker.follow(stream)
         for row in 4...70 as ClosedRange<Int64> { stream.accepted(row, for: Self.peers[0], .queued, line: Int(row)) }
         tracker.received([OutboxMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
@@ -80,32 +80,32 @@ struct SendTrackerTests {
         #expect(single.counts.stored == 3 && single.counts.queued == 0)
         #expect(stream.counts.stored == 37 && stream.counts.rejected == 2 && stream.counts.queued == 28)
         #expect(stream.pending == [Self.peers[0]: 28])
-        #expect(stream.takeUnread() == [69, 70])
+        #expect(stream.takeFailures() == [69, 70])
     }
 
     @Test("a stream that reports all rows reports each once, in line order")
     func telling() {
         var tracker = SendTracker()
-        let send = Self.followed(.stream(tellsAll: true), by: &tracker)
+        let send = Self.followed(.stream(reportsAll: true), by: &tracker)
         for (row, peer) in zip(Int64(4)..., Self.peers) {
             send.accepted(row, for: peer, .queued, line: 8)
         }
         tracker.moved([Self.move(1, to: .failed)])
-        #expect(send.takeUnread().isEmpty)
-        #expect(send.nextUntold(4) == [1, 2, 3, 4])
-        #expect(send.told(4) == [7, 7, 7, 8])
-        #expect(send.nextUntold(4) == [5, 6])
-        #expect(send.told(2) == [8, 8] && send.nextUntold(4).isEmpty)
+        #expect(send.takeFailures().isEmpty)
+        #expect(send.nextUnreported(4) == [1, 2, 3, 4])
+        #expect(send.markReported(4) == [7, 7, 7, 8])
+        #expect(send.nextUnreported(4) == [5, 6])
+        #expect(send.markReported(2) == [8, 8] && send.nextUnreported(4).isEmpty)
     }
 
     @Test("capacity is freed by the end of a row, not by its return to the queue")
     func room() {
         var tracker = SendTracker()
         tracker.moved([Self.move(1, .failed, to: .queued)])
-        #expect(tracker.madeRoom == 0)
+        #expect(tracker.capacityEpoch == 0)
         tracker.moved([Self.move(1, to: .cancelled)])
-        #expect(tracker.madeRoom == 1)
-        tracker.roomMade()
-        #expect(tracker.madeRoom == 2)
+        #expect(tracker.capacityEpoch == 1)
+        tracker.capacityFreed()
+        #expect(tracker.capacityEpoch == 2)
     }
 }

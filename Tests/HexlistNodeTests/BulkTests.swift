@@ -186,7 +186,7 @@ struct BulkTests {
         try store.close()
         let again = try await TestNode("two", on: link, folder: two.folder)
         try await one.until { try await $0.outbox.summary(of: bulk).rejected == 4 }
-        let ends = try await one.node.outbox.takeEnds(of: bulk)
+        let ends = try await one.node.outbox.takeFailures(of: bulk)
         #expect(ends.map(\.line) == [11, 12, 13, 20])
         #expect(ends.map(\.outcome.code) == Array(repeating: "blocked", count: 4))
         try await one.stop()

@@ -15,7 +15,7 @@ extension Node {
     var linkCount: Int { links.count }
     var sessionCount: Int { sessions.values.count }
     func setSlots(_ slots: SendSlots) { deliver { deliveries, _ in deliveries.slots = slots } }
-    var fingerprintCount: Int { known.keys.count }
+    var fingerprintCount: Int { registry.keys.count }
     var isWaitingToDrain: Bool { deliver { deliveries, _ in deliveries.isWaitingToDrain } }
 }
 

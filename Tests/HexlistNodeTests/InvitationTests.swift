@@ -23,8 +23,8 @@ extension Node {
     fileprivate func wake() { finder.discovered(.woke, self) }
 
     fileprivate func inviteLater(_ peers: [PeerID]) { for peer in peers { invitations.inviteLater(peer, self) } }
-    fileprivate var refusedTrusted: Set<PeerID> { invitations.refused.filter { known.isTrusted($0) } }
-    fileprivate var refusedStrangers: Set<PeerID> { invitations.refused.filter { !known.isTrusted($0) } }
+    fileprivate var refusedTrusted: Set<PeerID> { invitations.refused.filter { registry.isTrusted($0) } }
+    fileprivate var refusedStrangers: Set<PeerID> { invitations.refused.filter { !registry.isTrusted($0) } }
     fileprivate var invitedLater: Set<PeerID> { Set(invitations.invited.filter { $0.value == .later }.keys) }
 
     fileprivate func change(_ change: (inout NodeConfiguration) -> Void) async {

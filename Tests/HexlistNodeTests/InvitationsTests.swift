@@ -22,11 +22,11 @@ struct InvitationsTests {
     func here() async throws {
         try await StandIn.with { host in
             await host.run { host in
-                host.known.set([friend])
+                host.registry.set([friend])
                 host.here = Set(Self.strangers).union([friend.peer])
                 host.invitations.refused = Set(Self.strangers.prefix(10)).union([friend.peer])
-                host.invitations.mayTakeMore(host)
-                host.invitations.mayTakeMore(host)
+                host.invitations.mayAcceptMore(host)
+                host.invitations.mayAcceptMore(host)
             }
             #expect(await host.dialled.count == InvitationSlots.atOnce)
             #expect(await host.dialled.first == friend.peer)
@@ -41,7 +41,7 @@ struct InvitationsTests {
             await host.run { host in
                 host.here = [here]
                 host.invitations.refused = [here, away]
-                host.invitations.mayTakeMore(host)
+                host.invitations.mayAcceptMore(host)
             }
             #expect(await host.dialled == [here])
             #expect(await host.run { $0.invitations.invited } == [here: .now, away: .later])
@@ -57,7 +57,7 @@ struct InvitationsTests {
     func bound() async throws {
         try await StandIn.with { host in
             let invited = await host.run { host in
-                host.known.set([friend])
+                host.registry.set([friend])
                 host.invitations.inviteLater(friend.peer, host)
                 for peer in Self.strangers { host.invitations.inviteLater(peer, host) }
                 return Set(host.invitations.invited.keys)
@@ -73,11 +73,11 @@ struct InvitationsTests {
             var blocked = friend
             blocked.trust = .blocked
             let invited = await host.run { [blocked] host in
-                host.known.set([blocked])
+                host.registry.set([blocked])
                 host.here = [blocked.peer, Self.strangers[0]]
                 host.inConflict = [Self.strangers[0]]
                 host.invitations.refused = host.here
-                host.invitations.mayTakeMore(host)
+                host.invitations.mayAcceptMore(host)
                 return host.invitations.invited
             }
             #expect(invited.isEmpty)

@@ -34,7 +34,7 @@ struct NamesTests {
         let bob = try await TestNode("Bob", on: link)
         try await one.untilListed(bob)
         #expect(try await one.node.peers.resolve("bob").uuid == bob.id)
-        #expect(await one.node.peers.label(of: bob.id)?.text() == "Bob \(bob.id.shortID) (stranger)")
+        #expect(await one.node.peers.labels(of: [bob.id])[bob.id]?.text() == "Bob \(bob.id.shortID) (stranger)")
         #expect(try await one.node.peers.setTrust(bob.id, .trusted).alias == "Bob")
         await rename(bob, "Robert")
         try await one.until { try await $0.peers.resolve("bob").name == "Robert" }
@@ -78,10 +78,10 @@ struct NamesTests {
         #expect(try await one.node.peers.resolve("bob").uuid == bob.id)
         let error = await #expect(throws: HexlistError.self) { try await one.send(to: bob) }
         #expect(error?.message == "Bob is blocked here.")
-        #expect(await one.node.peers.label(of: bob.id)?.text() == "Bob (blocked)")
+        #expect(await one.node.peers.labels(of: [bob.id])[bob.id]?.text() == "Bob (blocked)")
         _ = try await one.node.peers.setTrust(bob.id, .stranger)
         #expect(try await one.node.peers.resolve("bob").uuid == bob.id)
-        #expect(await one.node.peers.label(of: bob.id)?.text() == "Bob (stranger)")
+        #expect(await one.node.peers.labels(of: [bob.id])[bob.id]?.text() == "Bob (stranger)")
 
         // An alias belongs to one peer, and is not a UUID.
         for alias in ["BOB", "b\u{200D}ob", "cafe", "x \(bob.id.shortID)", "x (trusted)"] {

@@ -28,9 +28,9 @@ extension Node {
     /// Advances as if ten minutes had passed.
     fileprivate func forgetFailures() {
         var fresh = PairingCoordinator(own: identity.fingerprint)
-        fresh.lastNumber = pairingDriver.desk.lastNumber
-        fresh.outcomes = pairingDriver.desk.outcomes
-        pairingDriver.desk = fresh
+        fresh.lastNumber = pairingDriver.coordinator.lastNumber
+        fresh.outcomes = pairingDriver.coordinator.outcomes
+        pairingDriver.coordinator = fresh
     }
 
     /// Puts the node in the state after the peer's request, while the answer is under way.
@@ -39,10 +39,11 @@ extension Node {
         guard let session = links[peer]?.sending, let key = session.connection.peerFingerprint else { return false }
         var random = SystemRandomNumberGenerator()
         let nonce = PairingNonce(using: &random)
-        pairingDriver.desk.limits.timing.step = .seconds(600)
+        pairingDriver.coordinator.limits.timing.step = .seconds(600)
         let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
-        _ = pairingDriver.desk.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
-        return pairingDriver.desk.hasExchange(on: ObjectIdentifier(session))
+        _ = pairingDriver.coordinator.received(
+            commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
+        return pairingDriver.coordinator.hasExchange(on: ObjectIdentifier(session))
     }
 
     /// Whether there is exactly one session, with none pending or about to end.

@@ -14,7 +14,7 @@ actor StandIn: InvitationsHost {
     private nonisolated let executor: any SerialExecutor
     let isStopping = false
     let invitations = Invitations()
-    let known: PeerRegistry
+    let registry: PeerRegistry
     var here: Set<PeerID> = []
     var inConflict: Set<PeerID> = []
     private(set) var dialled: [PeerID] = []
@@ -25,7 +25,7 @@ actor StandIn: InvitationsHost {
     init(on eventLoop: any EventLoop) {
         self.eventLoop = eventLoop
         executor = eventLoop.executor
-        known = PeerRegistry(on: eventLoop, .system)
+        registry = PeerRegistry(on: eventLoop, .system)
     }
 
     func isQuarantined(_ peer: PeerID) -> Bool { inConflict.contains(peer) }
@@ -33,7 +33,7 @@ actor StandIn: InvitationsHost {
     func endpoints(of peer: PeerID) -> [Endpoint] { [Endpoint(host: "192.0.2.1", port: 1, via: .static)] }
     func sessions(with peer: PeerID) -> [PeerSession] { [] }
     func isDialling(_ peer: PeerID) -> Bool { false }
-    func tellHello(_ session: PeerSession, always: Bool) {}
+    func sendHello(_ session: PeerSession, always: Bool) {}
 
     func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated StandIn, Bool) -> Void) {
         dialled.append(peer)

@@ -321,7 +321,7 @@ struct StrangerTests {
     @Test("a peer that would keep its slot indefinitely loses it while another waits")
     func turns() async throws {
         let one = try await TestNode("one", on: nil)
-        await one.node.setSlots(SendSlots(limit: 1, patience: .init(inAll: .milliseconds(300), withoutProgress: .seconds(3_600))))
+        await one.node.setSlots(SendSlots(limit: 1, timeouts: .init(total: .milliseconds(300), idle: .seconds(3_600))))
         let (slow, other) = (try Guest(one), try Guest(one))
         var hex = HexContent()
         hex.hexDescription = hex.add("on its way")

@@ -6,13 +6,13 @@ import Testing
 @Suite("Sessions of one key")
 struct DuplicateSessionsTests {
     private static let peers = [1, 2].map { PeerID(UUIDBytes(high: $0, low: 0)) }
-    private static let answered = DuplicateSessions.Older(isAnswered: true)
-    private static let asked = DuplicateSessions.Older(isAnswered: false)
-    private static let pairing = DuplicateSessions.Older(isAnswered: false, isPairing: true)
+    private static let answered = DuplicateSessions.OlderSession(isAnswered: true)
+    private static let asked = DuplicateSessions.OlderSession(isAnswered: false)
+    private static let pairing = DuplicateSessions.OlderSession(isAnswered: false, isPairing: true)
 
-    private static let other = DuplicateSessions.Older(isAnswered: false, isOtherStart: true)
+    private static let other = DuplicateSessions.OlderSession(isAnswered: false, isOtherStart: true)
 
-    static let cases: [([DuplicateSessions.Older], [Int])] = [
+    static let cases: [([DuplicateSessions.OlderSession], [Int])] = [
         ([], []), ([asked], []), ([answered], []),
         // The oldest unresponsive session; if all responded, the oldest.
         ([asked, asked], [0]), ([answered, asked], [1]), ([asked, answered], [0]), ([answered, answered], [0]),
@@ -24,7 +24,7 @@ struct DuplicateSessionsTests {
     ]
 
     @Test("two sessions remain, including the newest; unresponsive ones end first, then the oldest", arguments: cases)
-    func surplus(_ older: [DuplicateSessions.Older], _ ending: [Int]) {
+    func surplus(_ older: [DuplicateSessions.OlderSession], _ ending: [Int]) {
         #expect(DuplicateSessions.surplus(older) == (ending, false))
     }
 
@@ -58,7 +58,7 @@ struct DuplicateSessionsTests {
         /// The session that this side ends; `nil` if it leaves that to the other side.
         var ends: Int? {
             let (older, newer) = (order[0], order[1])
-            switch DuplicateSessions.verdict(
+            switch DuplicateSessions.resolution(
                 own: own, peer: peer, olderDialledHere: dialledHere[older], newerDialledHere: dialledHere[newer])
             {
             case .endOlder: return older

@@ -110,7 +110,7 @@ struct PeerSessionTests {
                 session.send(
                     id: Int64(id), messageID: MessageID(milliseconds: 0, random: 0, UInt64(id)), body: Side.hex("hex \(id)"))
             }
-            session.settle()
+            session.updateState()
         }
         try await eventually("each hex is answered") { one.now.settled.count == 3 }
         #expect(one.now.settled == (1...3).map { RowResult(id: $0, answer) })

@@ -78,7 +78,7 @@ import NIOCore
             let hex = unsent.take()
         else { return }
         session.send(id: 1, messageID: .random(), body: HexEncoder.encode(hex)[...])
-        session.settle()
+        session.updateState()
     }
 
     func settled(_ hexes: [RowResult], on session: PeerSession) {
@@ -142,7 +142,7 @@ import NIOCore
     private func trust(_ key: Fingerprint) {
         trusted.insert(key)
         for session in sessions.sessions(of: key) {
-            session.sayHello(hello(true), isTrusted: true)
+            session.sendHello(hello(true), isTrusted: true)
             sendLink(on: session)
         }
     }

@@ -37,7 +37,7 @@ struct BulkReply: Sendable {
         let (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.wakeups, self.wake) = (wakeups, wake)
         let labels = await node.peers.labels(of: peers)
-        bulk = try await node.outbox.beginBulk(to: peers, force: force, tellsAll: wishes.reportsAll) { wake.yield(()) }
+        bulk = try await node.outbox.beginBulk(to: peers, force: force, reportsAll: wishes.reportsAll) { wake.yield(()) }
         intake = BulkIntake(node: node, bulk: bulk, wishes: wishes) { wake.yield(()) }
         writer = BulkReplyWriter(node: node, bulk: bulk, labels: labels, wishes: wishes, intake: intake)
     }

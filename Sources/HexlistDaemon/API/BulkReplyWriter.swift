@@ -66,7 +66,7 @@ struct BulkReplyWriter: Sendable {
     private func ends(all: Bool) async throws -> [UInt8] {
         guard wishes.reportsAll else {
             guard wishes.wait == .stored else { return [] }
-            return try await node.outbox.takeEnds(of: bulk).flatMap { line($0.line, $0.outcome) }
+            return try await node.outbox.takeFailures(of: bulk).flatMap { line($0.line, $0.outcome) }
         }
         var bytes: [UInt8] = []
         while bytes.count < 1 << 20 {

@@ -2,17 +2,17 @@ import HexlistAPI
 import HexlistModel
 import HexlistStore
 
-/// Hexes on their way into the outbox, with the outcome of those that it had room for.
+/// The result of an enqueue: hexes with the outcomes of those for which the outbox had capacity.
 struct EnqueuedHexes: Sendable {
     let report: EnqueueReport
     let hexes: [PreparedHexes]
-    /// The number of hexes before the first one that the report tells of.
+    /// The number of hexes before the first one of the report.
     let start: Int
     let recipients: [ContactInfo]
-    /// Whether the rows are committed. Until then they cannot be read, and may come to nothing.
+    /// Whether the rows are committed. Until then they cannot be read, and their transaction may fail.
     let isDurable: Bool
 
-    /// Calls `body` with each part of the report, and the hexes it begins with: the index of the first, in those it is one of.
+    /// Calls `body` with each part of the report, the hexes that contain its first hex, and the index of that hex.
     func forEachPart(_ body: (EnqueueReport.Part, PreparedHexes, Int) -> Void) {
         var parts = report.parts[...]
         var index = start
@@ -25,7 +25,7 @@ struct EnqueuedHexes: Sendable {
         }
     }
 
-    /// The rows that were there before, by their hex's key, and are queued anew.
+    /// The existing rows with the keys of hexes that are queued again.
     var requeued: [OutboxMove] {
         var moves: [OutboxMove] = []
         for part in report.parts {
@@ -38,7 +38,7 @@ struct EnqueuedHexes: Sendable {
         return moves
     }
 
-    /// The outcomes of one hex, one a recipient.
+    /// The outcomes of a single hex, one for each recipient.
     func outcomes() throws -> [SendOutcome] {
         let rows: [Enqueued]
         switch report.parts.first {

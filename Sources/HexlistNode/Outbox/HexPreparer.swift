@@ -4,35 +4,34 @@ public import HexlistModel
 public import HexlistStore
 import HexlistWire
 
-/// Makes of hexes what travels: fills in the sender where there is none, and gives each a message id. Any thread.
+/// Encodes hexes for delivery: adds this machine as the sender if there is none, and assigns message ids. Any thread.
 public struct HexPreparer: Sendable {
     private let own: PeerID
     private let name: String
-    /// The first two members of a HexJM that names this node.
-    private let signed: [UInt8]
-    /// The random bits of the message ids: they count up from a random number, as RFC 9562 section 6.2 has it, so that a
-    /// stream of hexes costs the kernel's random numbers once.
+    /// The encoded members of a HexJM that name this node as the sender.
+    private let ownSender: [UInt8]
+    /// The random bits of message ids. They are a counter with a random start (RFC 9562, section 6.2), so that a stream needs random numbers once.
     private let random = UInt64.random(in: .min ... .max)
     private var counter = UInt64.random(in: .min ... .max)
 
     init(own: PeerID, name: String) {
         self.own = own
         self.name = PeerName.cut(name, bytes: ProtocolLimits.nameBytes)
-        signed = HexEncoder.senders(uuid: own.description, name: self.name)
+        ownSender = HexEncoder.senders(uuid: own.description, name: self.name)
     }
 
-    /// Appends a hex to others, as it will travel.
+    /// Appends a new hex.
     /// - Parameters:
-    ///   - key: makes a rerun idempotent: the same key gives the same message id.
-    ///   - line: where it stood.
+    ///   - key: an idempotency key: the same key results in the same message id.
+    ///   - line: its line in the stream.
     ///   - now: milliseconds since 1970.
-    /// - Throws: `HexlistError` `badRequest` for one no peer can take.
+    /// - Throws: `HexlistError` `badRequest` if the hex is too long for any peer.
     public mutating func prepare(
         _ hex: HexContent, key: String?, line: Int = 0, at now: Int64, into hexes: inout PreparedHexes
     ) throws(HexlistError) {
         let start = hexes.nextBody
         if hex.senderUUID.isEmpty, hex.senderName.isEmpty {
-            HexEncoder.append(hex, senders: signed, to: &hexes.bodies)
+            HexEncoder.append(hex, senders: ownSender, to: &hexes.bodies)
         } else if !hex.senderUUID.isEmpty, !hex.senderName.isEmpty {
             HexEncoder.append(hex, to: &hexes.bodies)
         } else {
@@ -47,20 +46,20 @@ public struct HexPreparer: Sendable {
         add(hex, key: key, line: line, at: now, to: &hexes)
     }
 
-    /// Appends a stored hex on its way on: its claim of a sender and its unknown members go on as they came.
+    /// Appends a stored hex, with its original sender and unknown members.
     mutating func forward(_ hex: HexContent, key: String?, at now: Int64, into hexes: inout PreparedHexes) {
         HexEncoder.append(hex, to: &hexes.bodies)
         add(hex, key: key, line: 0, at: now, to: &hexes)
     }
 
-    /// - Parameter hex: as its sender gave it; its body is appended already.
+    /// - Parameter hex: the hex, whose body was appended already.
     private mutating func add(_ hex: HexContent, key: String?, line: Int, at now: Int64, to hexes: inout PreparedHexes) {
         hexes.add(
             line: line, messageID: messageID(key: key, at: now), digest: key == nil ? nil : Self.digest(HexEncoder.encode(hex)),
             subject: HexSubject.of(hex), offers: offers(in: hex))
     }
 
-    /// The offers of this machine that links of a hex name.
+    /// The offers of this machine that a hex links to.
     private func offers(in hex: HexContent) -> [[UInt8]] {
         var offers: [[UInt8]] = []
         for link in hex.links { add(link, of: hex, to: &offers) }
@@ -81,7 +80,7 @@ public struct HexPreparer: Sendable {
         return hex
     }
 
-    /// UUIDv8 from SHA-256(`hexlist-key-1` ‖ own UUID ‖ key): the same key gives the same id, for every target.
+    /// A UUIDv8 of SHA-256(`hexlist-key-1` ‖ own UUID ‖ key): the same key results in the same id for every recipient.
     static func messageID(forKey key: String, own: PeerID) -> MessageID {
         var hash = SHA256()
         hash.update(data: Array("hexlist-key-1".utf8))

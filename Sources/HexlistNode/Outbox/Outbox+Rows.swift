@@ -6,18 +6,17 @@ public import HexlistModel
 public import HexlistStore
 public import NIOCore
 
-// The outbox as people and scripts see it: the rows, with their state in this moment.
 extension Outbox {
-    /// A page in ascending order of rows.
-    /// - Parameter limit: rows at most; fewer come where the store read no more for one page.
-    /// - Returns: the rows, and where the list goes on; `nil` at its end.
+    /// A page of rows in ascending order.
+    /// - Parameter limit: maximum number of rows. A page may have fewer.
+    /// - Returns: the rows, and the cursor of the next page; `nil` for the last one.
     public func rows(
         peer: PeerID?, states: Set<OutboxState>?, after: Int64?, limit: Int
     ) async throws -> (rows: [OutboxView], next: Int64?) {
-        // `sending` is a queued row on its way; it is told apart here, where that is known.
+        // The store does not know which queued rows are in flight (`sending`).
         let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
         await finishWriting()
-        let live = deliveries.liveRows
+        let live = deliveries.rowsInFlight
         var cursor = after
         while true {
             let page = try await store.read { [cursor] in try $0.outboxPage(filter, limit: limit, after: cursor ?? 0) }
@@ -31,7 +30,7 @@ extension Outbox {
         }
     }
 
-    /// Waits until the store has what callers were told of, so that who looks there reads the same. Not for long: a disk may hang.
+    /// Waits for pending writes, so that readers of the store see the results that callers were notified of. Bounded, because a disk may hang.
     public func finishWriting(within time: TimeAmount = .milliseconds(200)) async {
         _ = await eventLoop.within(time, otherwise: ()) { done in store.finishWriting { done(()) } }
     }
@@ -41,9 +40,8 @@ extension Outbox {
         await finishWriting()
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
         let offers = try await store.read { try $0.offers(ofRow: id) }
-        var view = view(of: row, isSending: deliveries.liveRows.contains(id))
+        var view = view(of: row, isSending: deliveries.rowsInFlight.contains(id))
         if !offers.isEmpty {
-            // The files as they are now: their peer may not have asked for them yet.
             let problems = try await node?.transfers.offers.problems(of: offers.map { ($0.path, $0.identity) }) ?? []
             let times = times
             view.offers = zip(offers, problems).map { offer, problem in
@@ -55,8 +53,8 @@ extension Outbox {
         return view
     }
 
-    /// Tries a row again now: a failed or rejected one is queued anew, a waiting one waits no longer.
-    /// - Throws: `HexlistError` `notFound`, or `badRequest` for one that has no body any more.
+    /// Retries a row now. A failed or rejected row is queued again.
+    /// - Throws: `HexlistError` `notFound`, or `badRequest` for a completed row.
     public func retry(_ id: Int64) async throws -> OutboxView {
         let isQueued = try await retry(.ids([id])).changed > 0
         let row = try await self.row(id)
@@ -69,7 +67,7 @@ extension Outbox {
         return row
     }
 
-    /// - Returns: the row, with whether it was on its way and may have arrived all the same.
+    /// - Returns: the row, with `mayHaveArrived` if it was in flight.
     public func cancel(_ id: Int64) async throws -> OutboxView {
         let change = try await cancel(.ids([id]))
         var row = try await self.row(id)
@@ -77,41 +75,41 @@ extension Outbox {
         return row
     }
 
-    /// - Parameter rows: as they were.
+    /// - Parameter rows: the rows before the change.
     private func rowsQueuedAgain(_ rows: [OutboxRow]) {
         let moves = rows.filter { $0.state != .queued }.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) }
         deliveries.retried(moves, of: Set(rows.map(\.peer)), self)
         outboxChanged()
     }
 
-    // MARK: Many at once
+    // MARK: Several rows
 
     /// The result of a change of many rows.
     public struct OutboxChange: Sendable, Equatable {
         public var changed = 0
-        /// Cancelled rows that were on their way, or had been.
+        /// The number of cancelled rows that are or were in flight.
         public var mayHaveArrived = 0
-        /// Named rows in a state that does not permit the change.
+        /// The number of named rows in a state that does not permit the change.
         public var passedOver = 0
-        /// The row to go on after; `nil` where that was all.
+        /// The row after which to continue; `nil` if all were changed.
         public var next: Int64?
     }
 
-    /// Tries rows again now, whatever they wait for. Delivered, cancelled and expired ones are passed over.
-    /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
+    /// Retries rows now. Delivered, cancelled and expired rows are skipped.
+    /// - Throws: `HexlistError` `notFound` if a named row does not exist; nothing is changed then.
     public func retry(_ selection: OutboxSelection) async throws -> OutboxChange {
         let changed = try await store.retry(selection, lifetime: outboxLifetime)
         rowsQueuedAgain(changed.rows)
         return OutboxChange(changed: changed.rows.count, passedOver: changed.passedOver, next: changed.next)
     }
 
-    /// Takes rows back: named ones that are not delivered, and of a peer those that wait.
-    /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
+    /// Cancels named rows that are not delivered, or the queued rows of a peer.
+    /// - Throws: `HexlistError` `notFound` if a named row does not exist; nothing is changed then.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
-        let live = deliveries.liveRows
+        let live = deliveries.rowsInFlight
         let changed = try await store.cancel(selection, at: clocks.milliseconds)
         let rows = changed.rows
-        let arrived = live.union(deliveries.liveRows)
+        let arrived = live.union(deliveries.rowsInFlight)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
         node?.transfers.offers.tidyCopies()
         deliveries.cancelled(rows.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
@@ -134,11 +132,11 @@ extension Outbox {
         return view
     }
 
-    /// Sets the reason for waiting on those rows of a send that have no end yet.
-    /// - Parameter bytes: the size of the hex that all of them carry.
+    /// Sets the reason for waiting of queued rows of a single hex.
+    /// - Parameter bytes: the size of the hex.
     func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
-        guard outcomes.contains(where: { $0.state == .queued }) else { return }  // most sends: `liveRows` looks at every session
-        let live = deliveries.liveRows
+        guard outcomes.contains(where: { $0.state == .queued }) else { return }  // `rowsInFlight` is costly
+        let live = deliveries.rowsInFlight
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
             let wait = deliveries.wait(of: outcomes[index].peer, bytes: bytes, self)
             (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (

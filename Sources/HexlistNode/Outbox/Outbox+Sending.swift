@@ -6,12 +6,11 @@ import HexlistDelivery
 import HexlistWire
 import NIOCore
 
-// A send is a row of the outbox first, and a promise only then.
 extension Outbox {
-    /// One hex to one or more peers: a durable row for each, in the order of `request.peers`.
-    /// - Parameter deadline: waits until each row has an end, cannot have one for now (its peer is away, or it waits for
-    ///   trust), or this time; `nil` waits for none of it.
-    /// - Throws: `HexlistError`: `notFound` for a hex or peer that is not there, `keyConflict`, `outboxFull`, `badRequest`.
+    /// Sends one hex to one or more peers, with a durable row for each, in the order of `request.peers`.
+    /// - Parameter deadline: the end of the wait for results. The wait ends earlier once each row is complete or cannot be completed for now
+    ///   (its peer is away, or does not trust this machine). `nil` for no wait.
+    /// - Throws: `HexlistError`: `notFound` for an unknown hex or peer, `keyConflict`, `outboxFull`, `badRequest`.
     public func send(_ request: SendRequest, until deadline: ContinuousClock.Instant? = nil) async throws -> [SendOutcome] {
         let now = clocks.milliseconds
         try checkTakesRows()
@@ -26,7 +25,7 @@ extension Outbox {
         do {
             let ahead = deadline != nil && !hex.hasKey(0) && hex.offers(0).isEmpty
             taken = try await enqueue([hex], terms(for: send, at: now), ahead: ahead) { outbox, taken in
-                if deadline != nil { outbox.deliveries.sends.follow(tracked) }  // from the moment it is queued, so that no end is missed
+                if deadline != nil { outbox.deliveries.sends.follow(tracked) }  // in the tick of the enqueue, so that no result is missed
                 outbox.enqueued(taken, for: send)
             }
             if let error = taken.report.full { throw error }
@@ -40,7 +39,7 @@ extension Outbox {
         return tagged(try await outcomes(of: rows, tracked, bytes: bytes))
     }
 
-    /// The outcomes with what their peers are called now.
+    /// Adds the current names of the peers.
     private func tagged(_ outcomes: [SendOutcome]) -> [SendOutcome] {
         var tagged = outcomes
         let labels = labels(of: outcomes.map(\.peer))
@@ -48,7 +47,7 @@ extension Outbox {
         return tagged
     }
 
-    /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
+    /// - Throws: `daemonUnreachable` while the node stops or drains, because its successor would not know of new rows.
     func checkTakesRows() throws(HexlistError) {
         guard !deliveries.isDraining, !isStopping else {
             throw HexlistError(
@@ -56,10 +55,10 @@ extension Outbox {
         }
     }
 
-    /// Queues rows, and does what follows from it on the loop in the order in which the rows were queued: a delivery that heard of a later
-    /// row first would take the earlier one for read.
+    /// Enqueues rows and calls `then` on the event loop, in the order of the rows: a delivery that is notified of a later row first would skip
+    /// the earlier one.
     /// - Parameters:
-    ///   - start: the number of hexes at the beginning that are passed over.
+    ///   - start: the number of hexes to skip.
     ///   - ahead: whether the rows, of one hex, may leave while the disk makes them durable (decision 21). Should it fail then, the peer has a hex
     ///     of which nothing is known here, so nothing may depend on the row: no key, no offer of a file.
     ///   - then: is called twice where rows go ahead, the second time once they are durable (`EnqueuedHexes.isDurable`).
@@ -77,9 +76,9 @@ extension Outbox {
                 onLoop { outbox in
                     switch result {
                     case .success(let taken): then(outbox, taken)
-                    case .failure: if let last { outbox.deliveries.lostAhead(last, to: peers, outbox) }
+                    case .failure: if let last { outbox.deliveries.uncommittedLost(upTo: last, to: peers, outbox) }
                     }
-                    if last == nil { outbox.deliveries.rowsCame(for: peers, outbox) }
+                    if last == nil { outbox.deliveries.enqueueEnded(for: peers, outbox) }
                     continuation.resume(with: result)
                 }
             }
@@ -91,7 +90,7 @@ extension Outbox {
                 }
                 if isAhead { return }
             }
-            deliveries.rowsComing(for: peers)
+            deliveries.enqueueBegan(for: peers)
             store.enqueue(hexes, from: start, terms) { written($0) }
         }
     }
@@ -99,7 +98,7 @@ extension Outbox {
     /// - Throws: `badRequest` or `notFound` if one of the peers cannot be sent to.
     func recipients(_ peers: [PeerID]) throws -> [ContactInfo] { try withNode { try $0.peerList.recipients(peers) } }
 
-    /// Makes hexes of this machine ready to travel, with its present name.
+    /// Creates a `HexPreparer` with the current name of this machine.
     public func preparer() throws -> HexPreparer { try withNode { HexPreparer(own: $0.id, name: $0.configuration.name) } }
 
     /// The one hex of a request.
@@ -111,7 +110,7 @@ extension Outbox {
             guard let hex = try await store.read({ try $0.hex(hexID) }) else {
                 throw HexlistError(.notFound, "There is no hex \(hexID).", hint: "`hexlist inbox` lists your hexes.")
             }
-            // A hex made here names no sender until it is sent.
+            // A hex of My Hexlist has no sender until it is sent.
             if hex.summary.location == .mine, hex.content.senderUUID.isEmpty, hex.content.senderName.isEmpty {
                 try preparer.prepare(hex.content, key: request.key, at: now, into: &prepared)
             } else {
@@ -127,7 +126,7 @@ extension Outbox {
 
     /// Returns the outcomes of the rows of a single hex.
     private func outcomes(of rows: [SendOutcome], _ send: TrackedSend, bytes: Int) async throws -> [SendOutcome] {
-        // Each row that was not delivered has a reason, which the store knows.
+        // The reasons of rows that were not delivered are in the store.
         let isDelivered = rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
         var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
@@ -141,7 +140,7 @@ extension Outbox {
         return latest
     }
 
-    /// Whether there is nothing to wait for any more: every row has an end, or cannot have one for now, or the deadline has come.
+    /// Whether the wait is over: every row is complete or cannot be completed for now, or the deadline has passed.
     func isOver(_ send: TrackedSend, until deadline: ContinuousClock.Instant) -> Bool {
         guard !isStopping, clocks.now < deadline else { return true }
         return !send.pending.contains { $1 > 0 && deliveries.isWorthWaiting(for: $0, bytes: send.bytes, until: deadline, self) }

@@ -5,21 +5,22 @@ public import HexlistStore
 public import HexlistDelivery
 import NIOCore
 
-// Many hexes of one stream: batch by batch into the outbox, and from there as any other.
+// Bulk sends: streams of hexes that are enqueued in batches.
 extension Outbox {
+    /// Begins a bulk send.
     /// - Parameters:
-    ///   - force: takes what failed within the last 3 minutes too.
-    ///   - tellsAll: each row is told, not only those that come to a bad end.
-    ///   - onChange: something is to be told of it. On the node's loop.
+    ///   - force: whether to accept hexes that failed within the last 3 minutes.
+    ///   - reportsAll: whether all rows are reported, instead of failures only.
+    ///   - onChange: called on the node's event loop after each change.
     /// - Throws: `HexlistError` as `send`.
     public func beginBulk(
-        to peers: [PeerID], force: Bool, tellsAll: Bool = false, onChange: @escaping @Sendable () -> Void
+        to peers: [PeerID], force: Bool, reportsAll: Bool = false, onChange: @escaping @Sendable () -> Void
     ) throws -> OutgoingSend {
-        let tracked = TrackedSend(to: peers, .stream(tellsAll: tellsAll), clocks, onChange: onChange)
+        let tracked = TrackedSend(to: peers, .stream(reportsAll: reportsAll), clocks, onChange: onChange)
         return OutgoingSend(tracked: tracked, recipients: try recipients(peers), warns: !force)
     }
 
-    /// Runs `body` while what becomes of the rows is followed; later they go their way all the same.
+    /// Runs `body` while the results of the rows are followed. The rows are delivered afterwards too.
     public nonisolated func following(_ bulk: OutgoingSend, _ body: () async throws -> Void) async throws {
         await follow(bulk)
         do {
@@ -35,10 +36,9 @@ extension Outbox {
 
     func unfollow(_ bulk: OutgoingSend) { deliveries.sends.unfollow(bulk.tracked) }
 
-    /// Takes hexes into the outbox, in their order, durably once it returns. At the outbox's bound it waits until rows are
-    /// delivered.
-    /// - Parameter timeout: seconds without anything delivered at the bound, after which it is given up.
-    /// - Returns: those that were refused, and why what is behind them was not taken: `outboxFull`, `storageFull`, `internal`.
+    /// Enqueues hexes in their order. They are durable when the method returns. While the outbox is full, it waits for capacity.
+    /// - Parameter timeout: seconds without a completed row after which a full outbox is an error.
+    /// - Returns: the refused hexes, and the reason why the hexes after them were not enqueued: `outboxFull`, `storageFull`, `internal`.
     public func enqueue(
         _ hexes: [PreparedHexes], for bulk: OutgoingSend, timeout: Double
     ) async -> (refused: [RefusedHex], failure: HexlistError?) {
@@ -46,7 +46,7 @@ extension Outbox {
         var next = 0
         var refused: [RefusedHex] = []
         while next < count {
-            let madeRoom = deliveries.sends.madeRoom
+            let capacityEpoch = deliveries.sends.capacityEpoch
             let taken: EnqueuedHexes
             do {
                 taken = try await submit(hexes, from: next, for: bulk)
@@ -59,10 +59,10 @@ extension Outbox {
             }
             next += taken.report.hexes
             guard let full = taken.report.full else {
-                await keepPace(with: bulk)
+                await throttle(bulk)
                 continue
             }
-            guard await hasDrained(since: madeRoom, within: timeout) else { return (refused, full) }
+            guard await hasDrained(since: capacityEpoch, within: timeout) else { return (refused, full) }
         }
         return (refused, nil)
     }
@@ -81,10 +81,10 @@ extension Outbox {
             bounds: OutboxBounds(rows: limits.rows, bytes: limits.bytes))
     }
 
-    /// The milliseconds, by the store's `LivedClock`, after which a queued row is given up.
+    /// Milliseconds of the store's `LivedClock` after which a queued row expires.
     var outboxLifetime: Int64 { Int64(limits.expireDays) * 86_400_000 }
 
-    /// Rows were queued, in this order: their deliveries take them up.
+    /// Passes enqueued rows to their deliveries, in ascending order.
     func enqueued(_ taken: EnqueuedHexes, for send: OutgoingSend) {
         let requeued = taken.requeued
         let peers = taken.recipients.map(\.peer)
@@ -113,51 +113,49 @@ extension Outbox {
         outboxChanged()
     }
 
-    /// The longest wait for deliveries after a batch. A peer that is much slower than the stream is waited for a few times only: then more
-    /// is queued than `PeerDelivery` keeps in memory, and it is behind no more but reads from the store.
-    private static let pace = Duration.milliseconds(50)
+    /// Maximum wait for deliveries after a batch. A much slower peer causes few waits: it soon has more rows than `PeerDelivery` keeps in
+    /// memory, and reads the others from the store.
+    private static let longestThrottle = Duration.milliseconds(50)
 
-    /// Waits a moment for peers that take rows about as fast as they come. So these stay in memory until they are sent, and the store uses
-    /// their pages again, instead of moving them into its file and reading them back: a seventh of the sender's processor time.
-    private func keepPace(with bulk: OutgoingSend) async {
-        let deadline = clocks.now + Self.pace
+    /// Waits briefly for peers that are about as fast as the stream, so that their rows are sent from memory, and their pages are reused before
+    /// a checkpoint copies them. This saves a seventh of the sender's processor time.
+    private func throttle(_ bulk: OutgoingSend) async {
+        let deadline = clocks.now + Self.longestThrottle
         let peers = bulk.recipients.map(\.peer)
-        while deliveries.isBehind(peers), clocks.now < deadline, !isStopping, !Task.isCancelled {
-            await sleepForRoom(until: deadline)
+        while deliveries.isBufferFilling(for: peers), clocks.now < deadline, !isStopping, !Task.isCancelled {
+            await sleepForCapacity(until: deadline)
         }
     }
 
-    /// Waits until something of the outbox came to an end.
-    /// - Parameter madeRoom: that of the tracker before the outbox was found full.
-    /// - Returns: `false` after so many seconds without, or when nobody wants it any more.
-    private func hasDrained(since madeRoom: UInt64, within seconds: Double) async -> Bool {
-        if deliveries.sends.madeRoom == madeRoom, !isStopping, !Task.isCancelled {
-            await sleepForRoom(until: clocks.now + .seconds(seconds))
+    /// Waits until rows are completed or deleted.
+    /// - Parameter capacityEpoch: the tracker's epoch before the outbox was found full.
+    /// - Returns: `false` after the timeout, a cancellation or the node's stop.
+    private func hasDrained(since capacityEpoch: UInt64, within seconds: Double) async -> Bool {
+        if deliveries.sends.capacityEpoch == capacityEpoch, !isStopping, !Task.isCancelled {
+            await sleepForCapacity(until: clocks.now + .seconds(seconds))
         }
-        return deliveries.sends.madeRoom != madeRoom && !isStopping && !Task.isCancelled
+        return deliveries.sends.capacityEpoch != capacityEpoch && !isStopping && !Task.isCancelled
     }
 
-    /// Sleeps until something of the outbox came to an end, the node stops, or the deadline.
-    private func sleepForRoom(until deadline: ContinuousClock.Instant) async {
+    /// Sleeps until rows are completed or deleted, the node stops, or the deadline.
+    private func sleepForCapacity(until deadline: ContinuousClock.Instant) async {
         let wakeup = Wakeup()
-        deliveries.sends.waitForRoom(wakeup)
+        deliveries.sends.waitForCapacity(wakeup)
         defer { deliveries.sends.stopWaiting(wakeup) }
         await wakeup.sleep(until: deadline, on: eventLoop, clocks)
     }
 
-    // MARK: What became of it
+    // MARK: Results
 
-    /// Whether there is nothing to wait for any more: every row has an end, or cannot have one for now, or nothing
-    /// happened for so long.
-    /// - Parameter timeout: seconds.
+    /// Whether the wait is over: every row is complete or cannot be completed for now, or there was no progress for `timeout` seconds.
     public func isOver(_ bulk: OutgoingSend, timeout: Double) -> Bool {
         isOver(bulk.tracked, until: bulk.tracked.lastProgress + .seconds(timeout))
     }
 
-    /// The counts as they were last heard of; `outboxCounts` of the store has the last word.
+    /// The counts so far. `summary` reads them from the store.
     public func progress(of bulk: OutgoingSend) -> BulkCounts { bulk.tracked.counts }
 
-    /// Returns the counts of the rows of `bulk` as the store has them.
+    /// Reads the counts of the rows from the store.
     public func summary(of bulk: OutgoingSend) async throws -> BulkCounts {
         let ranges = bulk.tracked.rows.ranges
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }
@@ -167,21 +165,21 @@ extension Outbox {
         return counts
     }
 
-    /// Ends other than `stored` and `held` that were not told yet, with their lines.
-    public func takeEnds(of bulk: OutgoingSend) async throws -> [(line: Int?, outcome: SendOutcome)] {
-        let ids = bulk.tracked.takeUnread()
+    /// Takes the failed rows that were not reported yet, with their lines.
+    public func takeFailures(of bulk: OutgoingSend) async throws -> [(line: Int?, outcome: SendOutcome)] {
+        let ids = bulk.tracked.takeFailures()
         guard !ids.isEmpty else { return [] }
         return try await store.read { try $0.outboxRows(ids) }.map { (bulk.tracked.line(of: $0.id), SendOutcome($0)) }
     }
 
-    /// The next rows nobody was told of, in the order they were taken in, as far as they have an end.
+    /// Takes the next rows that were not reported yet, in the order in which they were accepted, up to the first incomplete one.
     /// - Parameters:
-    ///   - all: those without an end too.
-    ///   - limit: at most.
+    ///   - all: whether to take incomplete rows too.
+    ///   - limit: maximum number of rows.
     public func takeRows(of bulk: OutgoingSend, all: Bool, limit: Int) async throws -> [(line: Int?, outcome: SendOutcome)] {
-        let ids = bulk.tracked.nextUntold(limit)
+        let ids = bulk.tracked.nextUnreported(limit)
         guard !ids.isEmpty else { return [] }
         let rows = try await store.read { try $0.outboxRows(ids) }.prefix { all || $0.state != .queued }
-        return zip(bulk.tracked.told(rows.count), rows).map { (line: $0, outcome: SendOutcome($1)) }
+        return zip(bulk.tracked.markReported(rows.count), rows).map { (line: $0, outcome: SendOutcome($1)) }
     }
 }

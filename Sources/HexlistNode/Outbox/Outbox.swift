@@ -7,7 +7,7 @@ import HexlistTransport
 public import Logging
 public import NIOCore
 
-/// The outbox of a node as callers see it: they queue hexes, follow them, list, retry and cancel them. It owns the deliveries.
+/// The outbox of a node: enqueues hexes, reports their results, and lists, retries and cancels rows. Owns the `DeliveryScheduler`.
 ///
 /// Its executor is the event loop of the node, so that calls between the two need no hop.
 public actor Outbox {
@@ -21,7 +21,7 @@ public actor Outbox {
     let limits: NodeConfiguration.Outbox
     public internal(set) var isStopping = false
     public let deliveries: DeliveryScheduler
-    /// `nil` before the node is there and once it is gone: then nothing is sent.
+    /// `nil` before `connect` and after the node's deinitialisation; nothing is sent then.
     weak var node: Node?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -44,10 +44,10 @@ public actor Outbox {
             clocks)
     }
 
-    /// Begins to deliver for a node. On the event loop.
+    /// Starts to deliver for a node. On the event loop.
     nonisolated func connect(to node: Node) { assumeIsolated { $0.node = node } }
 
-    /// Sends nothing from now on; callers that wait are woken by `wakeWaiters`.
+    /// Stops sending. `wakeWaiters` wakes the callers that wait.
     func stop() { isStopping = true }
 
     /// - Throws: `daemonUnreachable` once the node is gone.
@@ -58,21 +58,20 @@ public actor Outbox {
 
     func labels(of peers: [PeerID]) -> [PeerID: PeerDisplayName] { node?.assumeIsolated { $0.peerList.labels(of: peers) } ?? [:] }
 
-    /// The converter of instants of the monotonic clock, for display.
+    /// Converts instants of the monotonic clock for display.
     var times: MonotonicToWallClock {
         node?.assumeIsolated { $0.times() } ?? MonotonicToWallClock(wall: clocks.milliseconds, steady: clocks.now)
     }
 
-    // MARK: While another identity takes this one's place
+    // MARK: Change of identity
 
-    /// Sends nothing new, and waits for the results of what is in flight, so that no hex is sent once under the old identity and again under
-    /// the new one.
-    public func drain(for patience: TimeAmount = .seconds(5)) async {
-        _ = await eventLoop.within(patience, otherwise: false) { done in deliveries.drain { done(true) } }
+    /// Stops sending new rows and waits for the results of rows in flight, so that no hex is sent under both the old and the new identity.
+    public func drain(for timeout: TimeAmount = .seconds(5)) async {
+        _ = await eventLoop.within(timeout, otherwise: false) { done in deliveries.drain { done(true) } }
         deliveries.stopWaitingToDrain()
     }
 
-    /// Ends `drain`: rows are sent again.
+    /// Resumes sending after `drain`.
     public func resume() { deliveries.resume(self) }
 }
 
@@ -85,7 +84,7 @@ extension Outbox: DeliveryHost {
 
     public func isUndecided(_ peer: PeerID) -> Bool { node?.assumeIsolated { $0.isUndecided(peer) } ?? true }
 
-    public func hadRows(for peer: PeerID) -> Bool { node?.assumeIsolated { $0.known[peer]?.queued ?? 0 > 0 } ?? false }
+    public func hadRows(for peer: PeerID) -> Bool { node?.assumeIsolated { $0.registry[peer]?.queued ?? 0 > 0 } ?? false }
 
     public func reach(_ peer: PeerID, then completion: @escaping @Sendable (isolated Outbox, _ isReached: Bool) -> Void) -> Bool {
         node?.assumeIsolated { node in
@@ -105,15 +104,15 @@ extension Outbox: DeliveryHost {
     public func deliveryEnded(with peer: PeerID) { node?.assumeIsolated { $0.deliveryEnded(with: peer) } }
 }
 
-/// Hexes on their way to recipients that were named once: a single one or a stream.
+/// A send in progress: a single hex or a stream, with its recipients.
 public struct OutgoingSend: Sendable {
     let tracked: TrackedSend
     let recipients: [ContactInfo]
-    /// Whether a hex is refused that failed for a recipient within the last 3 minutes.
+    /// Whether hexes that failed for a recipient within the last 3 minutes are refused.
     let warns: Bool
 }
 
-/// A hex of a stream that was not taken into the outbox.
+/// A hex of a stream that was not enqueued.
 public struct RefusedHex: Sendable {
     public var line: Int
     public var error: HexlistError

@@ -1,19 +1,19 @@
 public import HexlistModel
 
-/// One hex to one or more peers.
+/// A request to send one hex to one or more peers.
 public struct SendRequest: Sendable {
     public enum Content: Sendable {
-        /// A hex as decoded from what the caller gave.
+        /// A new hex.
         case hex(HexContent)
-        /// A stored hex, forwarded with its claim of a sender and its unknown members.
+        /// A stored hex, forwarded with its original sender and its unknown members.
         case forward(hexID: Int64)
     }
 
     public var content: Content
     public var peers: [PeerID]
-    /// Makes a rerun idempotent: the same key gives the same `messageID`.
+    /// An idempotency key: the same key results in the same `messageID`.
     public var key: String?
-    /// Sends again what failed within the last 3 minutes.
+    /// Whether to send a hex that failed within the last 3 minutes.
     public var force: Bool
 
     public init(content: Content, peers: [PeerID], key: String? = nil, force: Bool = false) {

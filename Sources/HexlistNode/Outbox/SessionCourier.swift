@@ -4,7 +4,7 @@ public import HexlistSession
 import HexlistTransport
 import HexlistWire
 
-// A live session as the way to its peer: the peer itself confirms each hex once it is durable.
+// A live session as a courier: the peer itself confirms each hex once it is durable.
 extension PeerSession: Courier {
     public var promise: DeliveryGuarantee { .stored }
 
@@ -14,7 +14,7 @@ extension PeerSession: Courier {
 
     public var inFlight: Set<Int64> { machine.unacknowledgedTags }
 
-    /// The bytes that are handed over before the connection is asked again whether it takes more.
+    /// Maximum bytes of a batch, after which the writability of the connection is checked again.
     private static let batchBytes = 64 << 10
 
     public func capacity(of window: CourierWindow) -> CourierCapacity {
@@ -24,7 +24,7 @@ extension PeerSession: Courier {
 
     public func send(_ batch: [OutgoingHex]) {
         for hex in batch { send(id: hex.id, messageID: hex.messageID, body: hex.body) }
-        settle()
+        updateState()
     }
 
     public func flush() { connection.flush() }
@@ -33,7 +33,7 @@ extension PeerSession: Courier {
 }
 
 extension CourierEnd {
-    /// - Parameter closedByPeer: whether a connection without a Bye was closed by the other side.
+    /// - Parameter closedByPeer: whether the other side closed the connection without a Bye.
     init(_ end: Session.End, closedByPeer: Bool) {
         let cause: Cause =
             switch end {

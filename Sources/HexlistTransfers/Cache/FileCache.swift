@@ -6,7 +6,7 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// The files that are here under their digest, as people and scripts see them.
+/// The pool of fetched files, for the local API.
 public struct FileCache: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
@@ -29,7 +29,7 @@ public struct FileCache: Sendable {
             copyBytes: copies.isEmpty ? nil : copies.reduce(0) { $0 + $1.size })
     }
 
-    /// Deletes files of the pool that nobody has open.
+    /// Deletes files of the pool that are not open.
     /// - Parameter seconds: only those that were not used for so long.
     public func clear(olderThan seconds: Int64?) async throws -> CacheCleared {
         let before = seconds.map { transfers.clocks.milliseconds &- $0 &* 1_000 } ?? .max
@@ -56,7 +56,7 @@ public struct FileCache: Sendable {
             if let hex = file.hex { try await store.keep([file.sha256], for: hex) }
         }
         pool.keepingChanged()
-        try await transfers.onFileThread { [pool] in try pool.settle() }
+        try await transfers.onFileThread { [pool] in try pool.reconcile() }
         transfers.node.notifyWatchers()
         return try await store.read { reader in try reader.pooled(files.map(\.sha256)) }.map(view)
     }
@@ -98,9 +98,9 @@ public struct FileCache: Sendable {
     // MARK: Maintenance
 
     /// Moves files between the pool and the kept ones as their rows say, and deletes those that are kept for no hex any more.
-    func settle() {
-        let settled = transfers.transport.fileThreads.run(on: transfers.eventLoop) { [pool] in try pool.settle() }
-        report(settled, "kept files could not be put in order")
+    func reconcile() {
+        let result = transfers.transport.fileThreads.run(on: transfers.eventLoop) { [pool] in try pool.reconcile() }
+        report(result, "kept files could not be put in order")
     }
 
     /// The hourly round through the pool.

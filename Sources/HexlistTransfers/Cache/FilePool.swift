@@ -4,8 +4,8 @@ import HexlistModel
 import HexlistStore
 import Synchronization
 
-/// The files that are here under their digest: those of the pool, which go when room is needed or nobody uses them, and kept ones, which go
-/// with the hexes they were kept for. Calls block; they are for the threads for files.
+/// The content-addressed files on this machine: those of the pool, which are evicted by size and age, and kept ones, which are deleted with
+/// their hexes. Calls block and run on the threads for files.
 ///
 /// A row of the store is written first, and the file is moved to its place afterwards. So whenever the process ends, the next round
 /// (`tidy`) finishes the move, and deletes files without a row.
@@ -14,9 +14,9 @@ final class FilePool: Sendable {
     private let cache: DigestFolder
     private let kept: DigestFolder
     /// False if no file is kept, so that deleting a hex needs no cleanup.
-    private let mayKeep = Mutex(true)
-    /// One change at a time.
-    private let turn = Mutex(())
+    private let mayHaveKeptFiles = Mutex(true)
+    /// Held during each change.
+    private let changeLock = Mutex(())
 
     /// - Parameter cacheFolder: `nil` for one beside the store.
     init(_ store: HexStore, cacheFolder: String?) {
@@ -26,7 +26,7 @@ final class FilePool: Sendable {
         kept = DigestFolder(path: HexlistPaths.join(beside, "files"))
     }
 
-    var keeps: Bool { mayKeep.withLock { $0 } }
+    var hasKeptFiles: Bool { mayHaveKeptFiles.withLock { $0 } }
 
     func folder(_ place: PoolLocation) -> DigestFolder { place == .pool ? cache : kept }
 
@@ -55,7 +55,7 @@ final class FilePool: Sendable {
         return file
     }
 
-    /// The files with these digests that a peer sent and that are here, which counts as a use. Files that have changed are forgotten.
+    /// The files with these digests from a peer, which counts as a use. Files that have changed are dropped.
     func use(_ digests: [[UInt8]], from peer: PeerID, for hex: Int64?, at now: Int64) throws -> [PooledFile] {
         var files: [PooledFile] = []
         for row in try store.readSync({ try $0.pooled(digests, from: peer) }) {
@@ -72,17 +72,17 @@ final class FilePool: Sendable {
     }
 
     /// The files that are kept have changed.
-    func keepingChanged() { mayKeep.withLock { $0 = true } }
+    func keepingChanged() { mayHaveKeptFiles.withLock { $0 = true } }
 
     // MARK: Room
 
     /// Files that are looked at at once.
     private static let chunk = 256
 
-    /// Deletes the least recently used files that nobody has open.
-    /// - Returns: whether there is as much room as was wanted.
+    /// Deletes the least recently used files that are not open.
+    /// - Returns: whether enough space is free.
     func makeRoom(_ wanted: PoolFull) throws -> Bool {
-        try turn.withLock { _ in
+        try changeLock.withLock { _ in
             var rest = wanted
             try removeUnused { file in
                 rest.bytes -= file.size
@@ -93,12 +93,12 @@ final class FilePool: Sendable {
         }
     }
 
-    /// Deletes files of the pool that nobody has open.
+    /// Deletes files of the pool that are not open.
     /// - Parameters:
     ///   - days: only those that were not used for so long, by the store's `LivedClock`; `nil` for any.
     ///   - before: only those that were last used before this time, in milliseconds since 1970.
     func clear(unusedFor days: Int? = nil, usedBefore before: Int64 = .max) throws -> (removed: Int, bytes: Int64, inUse: Int) {
-        try turn.withLock { _ in
+        try changeLock.withLock { _ in
             var (removed, bytes) = (0, Int64(0))
             let inUse = try removeUnused(for: days, usedBefore: before) { file in
                 removed += 1
@@ -135,11 +135,11 @@ final class FilePool: Sendable {
         return inUse.count
     }
 
-    // MARK: Order
+    // MARK: Maintenance
 
-    /// Moves files of the pool that are to be kept to the kept ones, and deletes those that are kept for no hex any more.
-    func settle() throws {
-        try turn.withLock { _ in
+    /// Moves files whose row has another place, and deletes kept files of deleted hexes.
+    func reconcile() throws {
+        try changeLock.withLock { _ in
             for file in try store.readSync({ try $0.misplacedPooled() }) {
                 switch file.place {
                 case .pool:
@@ -155,7 +155,7 @@ final class FilePool: Sendable {
                 try store.dropKept()
                 keeps = try store.readSync { try $0.keepsFiles() }
             }
-            mayKeep.withLock { $0 = keeps }
+            mayHaveKeptFiles.withLock { $0 = keeps }
         }
     }
 
@@ -168,11 +168,11 @@ final class FilePool: Sendable {
         try store.placePooled(file.id, file.place, identity: identity.description)
     }
 
-    /// The round at the start and each hour: finishes what was begun, drops what is gone, too old or too much, and deletes what no row names.
+    /// Runs at the start and hourly: completes interrupted moves, evicts files by age and size, and deletes files without a row.
     /// - Parameter days: unused files older than this are deleted.
     func tidy(unusedFor days: Int, most bytes: Int64) throws {
-        try settle()
-        try turn.withLock { _ in
+        try reconcile()
+        try changeLock.withLock { _ in
             var before: Int64?
             repeat {
                 let page = try store.readSync { [before] in try $0.pooledPage(before: before, limit: 1_000) }
@@ -191,7 +191,7 @@ final class FilePool: Sendable {
                 before = page.next
             } while before != nil
             for place in PoolLocation.allCases {
-                let there = folder(place).digests()  // first: what comes meanwhile has a row
+                let there = folder(place).digests()  // first, because files that are added meanwhile have a row
                 let known = try store.readSync { try $0.digests(in: place) }
                 for digest in there where !known.contains(digest) { folder(place).remove(digest) }
             }

@@ -9,7 +9,7 @@ import NIOCore
 /// One look at the new hexes of a peer whose files are fetched automatically. Blocks; for the threads for files.
 ///
 /// Only files that the proven sender itself offers are fetched, into the pool, and only if all files of the hex are within the limit. No more
-/// than half of the pool is reserved for them; the rest is for files that somebody asks for. The last hex that was looked at is in the store, in
+/// than half of the pool is reserved for them; the rest is for files that the user requests. The last hex that was examined is in the store, in
 /// one transaction with the transfers, so a restart neither repeats nor forgets one.
 struct AutomaticFetch: Sendable {
     let store: HexStore
@@ -41,7 +41,7 @@ struct AutomaticFetch: Sendable {
         return (added, hexes.count == Self.hexes)
     }
 
-    /// The files of a hex that its sender offers, and that are neither on their way from it nor here because it sent them.
+    /// The files of a hex that its sender offers, except those that are being fetched or are in the pool.
     private func wanted(_ id: Int64) throws -> [TransferRow] {
         guard let hex = try store.readSync({ try $0.hex(id) }) else { return [] }
         var plan = FetchPlan(own: own)

@@ -17,7 +17,7 @@ protocol FetchAttempt: AnyObject, Sendable {
     func placed(_ result: Result<PartFile.Placement, any Error>)
 
     /// Stops without an end.
-    /// - Parameter discarding: whether what is there of the file goes too.
+    /// - Parameter discarding: whether the partial file is deleted.
     func stop(discarding: Bool)
 }
 

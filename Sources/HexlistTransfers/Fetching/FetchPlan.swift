@@ -25,7 +25,7 @@ struct FetchPlan {
     /// The path of each hex inside, in the order of `HexContent.children`.
     private var paths: [[String]] = []
 
-    /// - Parameter own: whose links are passed over; `nil` for nobody's.
+    /// - Parameter own: the peer whose links are skipped; `nil` for none.
     init(own: PeerID?) { self.own = own }
 
     mutating func addAll(of content: HexContent) {

@@ -14,7 +14,7 @@ struct FetchTree {
         /// The index in `folders`.
         var folder: Int
 
-        /// As it is to be called here.
+        /// The name on this machine.
         var name: String { FileName(entryName).description }
     }
 
@@ -66,7 +66,7 @@ struct FetchTree {
                 do {
                     page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
                 } catch let error as HexlistError where error.code == .notFound && index > 1 {
-                    // Its parent lists it, but the service may not read it, or it is gone by now: the others are fetched all the same.
+                    // Its parent lists it, but the service cannot read it, or it was deleted. The others are fetched nevertheless.
                     tree.leftOut += 1
                     guard after == nil else { break }
                     // No file is in it yet, so no index in `files` changes.
@@ -108,7 +108,7 @@ struct FetchTree {
     ) throws {
         try check()
         let source = try service.source(of: path)
-        // No more is taken than was listed.
+        // Bounded by the size in the list.
         if case .remote = source, entry.size == nil {
             leftOut += 1
             return

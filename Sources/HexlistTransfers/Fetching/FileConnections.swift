@@ -3,15 +3,15 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The connections on which files are fetched: those without a request, those that small files share, and those that peers were asked to dial.
+/// The connections on which files are fetched: idle ones, those that small files share, and those that peers dial on request.
 final class FileConnections {
     typealias Connected = @Sendable (Result<FileClientConnection, ConnectFault>) -> Void
 
-    /// The time in which a peer that was asked to dial has to connect; its dial takes 3 s at most.
+    /// Maximum time for a peer to connect after a request; its dial takes at most 3 s.
     private static let dialTime = TimeAmount.seconds(6)
 
-    /// An attempt or a list that waits for a connection that its peer was asked to dial.
-    private struct Awaited {
+    /// A request of an attempt or a list for a connection that its peer dials.
+    private struct DialRequest {
         var token: BootNonce
         var done: Connected
         var timeout: Scheduled<Void>
@@ -19,20 +19,20 @@ final class FileConnections {
 
     /// The peers that serve files and have a session.
     private var connectedPeers: Set<PeerID> = []
-    /// The peers that took no dial and dialled themselves when asked to: they are asked at once, until they go.
+    /// The peers that could not be dialled but dialled on request. They are requested to dial at once, until they go away.
     private var firewalledPeers: Set<PeerID> = []
     /// Connections without a request, by peer.
     private var idle: [PeerID: [FileClientConnection]] = [:]
     /// At most one for each attempt.
-    private var awaited: [PeerID: [Awaited]] = [:]
+    private var dialRequests: [PeerID: [DialRequest]] = [:]
     private let shared = SharedConnections()
 
     func stop() {
         for connection in idle.values.joined() { connection.abort() }
         idle = [:]
         shared.stop()
-        for one in awaited.values.joined() { one.timeout.cancel() }
-        awaited = [:]
+        for one in dialRequests.values.joined() { one.timeout.cancel() }
+        dialRequests = [:]
     }
 
     // MARK: Peers
@@ -46,7 +46,7 @@ final class FileConnections {
     func peerWent(_ peer: PeerID) -> Bool {
         guard connectedPeers.remove(peer) != nil else { return false }
         firewalledPeers.remove(peer)
-        for one in awaited.removeValue(forKey: peer) ?? [] {
+        for one in dialRequests.removeValue(forKey: peer) ?? [] {
             one.timeout.cancel()
             one.done(.failure(.unreachable("Its owner went away.")))
         }
@@ -106,40 +106,41 @@ final class FileConnections {
             host.assumeIsolated { $0.connections.notDialled(token, by: peer, why) }
         }
         // First, since the session may end with the request.
-        awaited[peer, default: []].append(Awaited(token: token, done: done, timeout: timeout))
-        guard !host.node.askToDial(peer, token: token), let one = takeAwaited(token, of: peer) else { return }
+        dialRequests[peer, default: []].append(DialRequest(token: token, done: done, timeout: timeout))
+        guard !host.node.askToDial(peer, token: token), let one = takeDialRequest(token, of: peer) else { return }
         one.timeout.cancel()
         done(.failure(.unreachable(why)))
     }
 
     private func notDialled(_ token: BootNonce, by peer: PeerID, _ why: String) {
-        guard let one = takeAwaited(token, of: peer) else { return }
+        guard let one = takeDialRequest(token, of: peer) else { return }
         firewalledPeers.remove(peer)
         one.done(.failure(.unreachable("\(why) Nor did it come from there when it was asked to.")))
     }
 
-    private func takeAwaited(_ token: BootNonce, of peer: PeerID) -> Awaited? {
-        guard let index = awaited[peer]?.firstIndex(where: { $0.token == token }), let one = awaited[peer]?.remove(at: index) else {
+    private func takeDialRequest(_ token: BootNonce, of peer: PeerID) -> DialRequest? {
+        guard let index = dialRequests[peer]?.firstIndex(where: { $0.token == token }), let one = dialRequests[peer]?.remove(at: index)
+        else {
             return nil
         }
-        if awaited[peer]?.isEmpty == true { awaited[peer] = nil }
+        if dialRequests[peer]?.isEmpty == true { dialRequests[peer] = nil }
         return one
     }
 
-    /// Whether a connection is waited for that a peer was asked to dial.
-    func wantsConnection(of key: Fingerprint) -> Bool { awaited[key.peerID]?.isEmpty == false }
+    /// Whether a peer was requested to dial, and its connection is pending.
+    func expectsConnection(of key: Fingerprint) -> Bool { dialRequests[key.peerID]?.isEmpty == false }
 
-    /// A peer dialled that was asked to.
-    /// - Returns: whether it was waited for; otherwise it is closed.
+    /// Handles a connection that a peer dialled on request.
+    /// - Returns: whether the connection was expected; otherwise it is closed.
     @discardableResult
     func dialled(_ connection: FileClientConnection) -> Bool {
         let peer = connection.peer.peerID
-        guard var waiting = awaited[peer], !waiting.isEmpty else {
+        guard var waiting = dialRequests[peer], !waiting.isEmpty else {
             connection.abort()
             return false
         }
         let one = waiting.removeFirst()
-        awaited[peer] = waiting.isEmpty ? nil : waiting
+        dialRequests[peer] = waiting.isEmpty ? nil : waiting
         one.timeout.cancel()
         firewalledPeers.insert(peer)
         one.done(.success(connection))

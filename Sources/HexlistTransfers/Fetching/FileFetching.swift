@@ -39,7 +39,7 @@ final class FileFetching {
         noticedAt = clocks.now
     }
 
-    /// Makes this machine itself a source, for files that are here already. Transfers of an earlier start follow, page by page (`add`).
+    /// Makes this machine a source of files that are in the pool. Transfers of earlier runs follow, page by page (`add`).
     func start(_ host: isolated FileTransfers) { carryOut(queue.peerCame(host.id, now: host.clocks.now), host) }
 
     /// - Returns: the cancelled requests to services, which end soon.
@@ -48,7 +48,7 @@ final class FileFetching {
         noticeTimer.cancel()
         let copying = runs.values.compactMap { ($0 as? RemoteFetch)?.copying }
         for run in runs.values { run.stop(discarding: false) }
-        // Reserved bytes that have not arrived are given back.
+        // Releases reserved bytes that have not arrived.
         let automatic = runs.values.map(\.row).filter { $0.reservedBytes != nil }
         if !automatic.isEmpty { host.store.updateTransfers(automatic) { _ in } }
         (runs, loading) = ([:], [:])
@@ -56,20 +56,20 @@ final class FileFetching {
         return copying
     }
 
-    /// Whether a file of this peer is wanted, so that its session is not idle.
-    func wants(_ peer: PeerID) -> Bool { lists.wants(peer) || transfers.has(peer) }
+    /// Whether a file or a list is requested of the peer, so that its session is not idle.
+    func hasRequests(for peer: PeerID) -> Bool { lists.hasRequests(for: peer) || transfers.has(peer) }
 
     // MARK: Requests
 
-    /// Takes transfers of the store into the queue.
-    /// - Parameter pooled: files that are here, because their peer sent them, and need not be fetched: they wait for no peer, but for their turn.
-    func add(_ new: [TransferRow], here pooled: Set<PooledOrigin> = [], force: Bool, _ host: isolated FileTransfers) {
+    /// Adds transfers to the queue.
+    /// - Parameter pooled: the files of the pool, which need no peer.
+    func add(_ new: [TransferRow], pooled: Set<PooledOrigin> = [], force: Bool, _ host: isolated FileTransfers) {
         let now = host.clocks.now
         for row in new {
             let id = TransferID(row.id)
             let key = TransferKey(row)
-            let isHere = row.sha256.map { pooled.contains(PooledOrigin(sha256: $0, peer: row.peer)) } ?? false
-            let peer = isHere ? host.id : lane(of: row, host)
+            let isPooled = row.sha256.map { pooled.contains(PooledOrigin(sha256: $0, peer: row.peer)) } ?? false
+            let peer = isPooled ? host.id : lane(of: row, host)
             // Asked of its peer, and for a folder of the user's.
             let isSmall = peer == row.peer && row.place == nil && row.isSmallAndNew
             let (admission, actions) = queue.add(
@@ -99,7 +99,7 @@ final class FileFetching {
     /// Until when the same is not started again without force; `nil` if it can be started.
     func pause(of key: TransferKey, now: ContinuousClock.Instant) -> ContinuousClock.Instant? { queue.pause(of: key, now: now) }
 
-    /// Tries a transfer now, as one that somebody asks for.
+    /// Retries a transfer now, at the user's request.
     func retry(_ id: TransferID, force: Bool, _ host: isolated FileTransfers) -> TransferQueue.Admission {
         transfers.markRequested(id)
         if let run = runs.values.first(where: { $0.id == id }) as? PeerFetch { run.markRequested() }
@@ -160,9 +160,9 @@ final class FileFetching {
         for case let run as PeerFetch in runs.values where run.row.peer == peer { run.cutOff() }
     }
 
-    /// Opens a session with a peer of which files are wanted, unless there is one.
+    /// Opens a session with a peer of which files are requested, unless there is one.
     func kick(_ peer: PeerID, _ host: isolated FileTransfers) {
-        guard !host.isStopping, !host.connections.isConnected(peer), wants(peer) else { return }
+        guard !host.isStopping, !host.connections.isConnected(peer), hasRequests(for: peer) else { return }
         host.node.openSession(with: peer) { [weak host] in host?.assumeIsolated { $0.fetching.lists.peerCame(peer, false) } }
     }
 
@@ -201,7 +201,7 @@ final class FileFetching {
                 (runs[run] as? PeerFetch)?.giveWay()
             }
         }
-        if !actions.isEmpty { tell(host) }
+        if !actions.isEmpty { notifyWatchers(host) }
     }
 
     /// Reads the rows of runs that are to start, and starts those that were not stopped meanwhile.
@@ -278,7 +278,7 @@ final class FileFetching {
         host.node.notifyWatchers()
     }
 
-    /// A small file is written and waits for its name; the next one is asked for meanwhile.
+    /// Handles a small file that is written and waits for its final name. The next one is requested meanwhile.
     private func isWhole(_ run: any FetchAttempt, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated FileTransfers) {
         if let free { host.connections.keep(free, to: run.row.peer) }
         leaveConnection(run, host)
@@ -350,18 +350,18 @@ final class FileFetching {
             if case .failure(let error) = result {
                 host.logger.error("transfers could not be recorded", metadata: ["transfer": "\(rows[0].id)", "error": "\(error)"])
             }
-            let settles = rows.contains { $0.state == .done && $0.place != nil } && host.pool.keeps
+            let mayMoveFiles = rows.contains { $0.state == .done && $0.place != nil } && host.pool.hasKeptFiles
             let isSaved = if case .success = result { true } else { false }
             host.onLoop { host in
                 if isSaved { for row in rows { host.fetching.transfers.saved(row) } }
-                if settles { host.cache.settle() }
-                host.fetching.tell(host)
+                if mayMoveFiles { host.cache.reconcile() }
+                host.fetching.notifyWatchers(host)
             }
         }
     }
 
     /// Notifies watchers; if there are many transfers, at most once in `noticePause`.
-    private func tell(_ host: isolated FileTransfers) {
+    private func notifyWatchers(_ host: isolated FileTransfers) {
         guard transfers.count > Self.notifiedAtOnce else { return host.node.notifyWatchers() }
         noticeTimer.set(max(host.clocks.now, noticedAt + Self.noticePause), host) {
             $0.fetching.noticedAt = $0.clocks.now

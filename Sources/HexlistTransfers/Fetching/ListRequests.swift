@@ -4,33 +4,34 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The lists of folders that are asked for of peers, beside the transfers: at most two at once of each peer.
+/// The requests for lists of folders to peers: at most two at once for each peer.
 final class ListRequests {
     static let perPeer = 2
-    /// The time for a session with a peer that has none.
-    private static let patience = TimeAmount.seconds(10)
+    /// Maximum time to open a session.
+    private static let sessionTimeout = TimeAmount.seconds(10)
 
-    /// Requests that wait for a session, by peer; each is told once.
+    /// The requests that wait for a session. Each closure is called once.
     private var arrivals: [PeerID: [UInt64: (Bool) -> Void]] = [:]
-    private var asked: [PeerID: Int] = [:]
-    /// Requests that wait for a turn, by peer.
-    private var turns: [PeerID: [CheckedContinuation<Void, Never>]] = [:]
+    /// The number of requests in progress.
+    private var inProgress: [PeerID: Int] = [:]
+    /// The requests that wait for others of the same peer.
+    private var waiting: [PeerID: [CheckedContinuation<Void, Never>]] = [:]
     private var last: UInt64 = 0
 
-    /// Whether a list of this peer is wanted.
-    func wants(_ peer: PeerID) -> Bool { arrivals[peer] != nil || asked[peer] != nil }
+    /// Whether a list is requested of the peer.
+    func hasRequests(for peer: PeerID) -> Bool { arrivals[peer] != nil || inProgress[peer] != nil }
 
-    /// - Parameter isHere: `false` if no session could be opened.
-    func peerCame(_ peer: PeerID, _ isHere: Bool) {
-        for tell in arrivals.removeValue(forKey: peer)?.values ?? [:].values { tell(isHere) }
+    /// - Parameter isConnected: `false` if no session could be opened.
+    func peerCame(_ peer: PeerID, _ isConnected: Bool) {
+        for resume in arrivals.removeValue(forKey: peer)?.values ?? [:].values { resume(isConnected) }
     }
 
-    /// Asks a peer for a list; cancelled with its task.
+    /// Requests a list; cancelled with its task.
     /// - Throws: `HexlistError`: `notFound`, `gone` for an absent peer, `refused` for an answer that is not understood.
     func ask(_ peer: PeerID, _ target: FileRequestTarget, _ host: isolated FileTransfers) async throws -> [UInt8] {
         if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
-        await turn(peer, host)
-        defer { passOn(peer) }
+        await acquireSlot(peer, host)
+        defer { releaseSlot(peer) }
         try Task.checkCancellation()
         let request = ListRequest()
         return try await withTaskCancellationHandler {
@@ -60,16 +61,16 @@ final class ListRequests {
         case .absent: throw HexlistError(.gone, "\(label) is not there.", hint: "`hexlist peers --all --why` says more.")
         case .present: break
         }
-        guard await arrives(peer, within: Self.patience, dials: true, host) else {
+        guard await arrives(peer, within: Self.sessionTimeout, dials: true, host) else {
             throw HexlistError(.gone, "\(label) could not be reached.", hint: "`hexlist doctor \(peer.shortID)` finds out why.")
         }
     }
 
-    /// Waits for a peer that may be away, until there is a session over which it hands out files. A dial that led nowhere does not end that: the
-    /// peer's next announcement brings another one.
-    /// - Returns: whether there is one.
-    func awaitPeer(_ peer: PeerID, within patience: Duration, _ host: isolated FileTransfers) async -> Bool {
-        let deadline = host.clocks.now + patience
+    /// Waits for a session with a peer that may be away and serves files. A failed dial does not end the wait, because the peer's next
+    /// announcement causes another one.
+    /// - Returns: whether there is a session.
+    func awaitPeer(_ peer: PeerID, within timeout: Duration, _ host: isolated FileTransfers) async -> Bool {
+        let deadline = host.clocks.now + timeout
         var dials = true
         while !host.connections.isConnected(peer), !Task.isCancelled, !host.isStopping {
             let rest = deadline - host.clocks.now
@@ -80,36 +81,36 @@ final class ListRequests {
         return host.connections.isConnected(peer)
     }
 
-    /// - Parameter dials: whether a peer that is there without a session is dialled now.
-    /// - Returns: whether a session came about; `false` also if the dial failed.
-    private func arrives(_ peer: PeerID, within patience: TimeAmount, dials: Bool, _ host: isolated FileTransfers) async -> Bool {
+    /// - Parameter dials: whether to dial a peer that is online without a session.
+    /// - Returns: whether a session was opened; `false` also after a failed dial.
+    private func arrives(_ peer: PeerID, within timeout: TimeAmount, dials: Bool, _ host: isolated FileTransfers) async -> Bool {
         last += 1
         let number = last
-        let isHere = await host.eventLoop.within(patience, otherwise: false) { tell in
-            arrivals[peer, default: [:]][number] = tell
+        let isConnected = await host.eventLoop.within(timeout, otherwise: false) { resume in
+            arrivals[peer, default: [:]][number] = resume
             if dials { host.fetching.kick(peer, host) }
         }
         arrivals[peer]?[number] = nil
         if arrivals[peer]?.isEmpty ?? false { arrivals[peer] = nil }
-        return isHere
+        return isConnected
     }
 
-    private func turn(_ peer: PeerID, _ host: isolated FileTransfers) async {
-        if asked[peer, default: 0] < Self.perPeer {
-            asked[peer, default: 0] += 1
+    private func acquireSlot(_ peer: PeerID, _ host: isolated FileTransfers) async {
+        if inProgress[peer, default: 0] < Self.perPeer {
+            inProgress[peer, default: 0] += 1
         } else {
-            await withCheckedContinuation { turns[peer, default: []].append($0) }
+            await withCheckedContinuation { waiting[peer, default: []].append($0) }
         }
     }
 
-    /// Hands the turn to the next, or gives it back.
-    private func passOn(_ peer: PeerID) {
-        if var waiting = turns.removeValue(forKey: peer) {
-            let next = waiting.removeFirst()
-            if !waiting.isEmpty { turns[peer] = waiting }
+    /// Passes the slot to the next request, or frees it.
+    private func releaseSlot(_ peer: PeerID) {
+        if var queue = waiting.removeValue(forKey: peer) {
+            let next = queue.removeFirst()
+            if !queue.isEmpty { waiting[peer] = queue }
             next.resume()
-        } else if let count = asked[peer] {
-            asked[peer] = count > 1 ? count - 1 : nil
+        } else if let count = inProgress[peer] {
+            inProgress[peer] = count > 1 ? count - 1 : nil
         }
     }
 }

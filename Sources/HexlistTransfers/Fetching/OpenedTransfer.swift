@@ -4,7 +4,7 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The partial file of a transfer, as it is opened before the rest of it is fetched. Blocks; for the threads for files.
+/// The partial file of a transfer, opened to fetch the rest. Blocks; for the threads for files.
 enum OpenedTransfer: Sendable {
     /// The length, and the identity of a file that is under its digest.
     case finished(Int64, identity: String?)
@@ -24,7 +24,7 @@ enum OpenedTransfer: Sendable {
         guard part.length == 0, goal.size > 0, let digest = row.sha256, let (file, pooled) = pool.open(digest, from: row.peer) else {
             return try reserved(part, row, dependencies)
         }
-        // The same bytes are here already, from the same peer.
+        // The pool has the same bytes from the same peer.
         do throws(FileFault) {
             try part.fill(from: file)
             if part.digest == digest { return .part(part, unused: nil) }
@@ -36,7 +36,7 @@ enum OpenedTransfer: Sendable {
         return try reserved(try PartFile(folder: row.folder, goal: goal), row, dependencies)
     }
 
-    /// Reserves the bytes that are still to come of a file that nobody asked for.
+    /// Reserves the missing bytes of a file that is fetched automatically.
     /// - Throws: `DailyLimitReached`.
     private static func reserved(_ part: PartFile, _ row: TransferRow, _ dependencies: FetchDependencies) throws -> OpenedTransfer {
         guard row.reservedBytes != nil else { return .part(part, unused: nil) }

@@ -6,7 +6,7 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// One attempt to fetch a file: opens what is there of it, asks the peer for the rest, writes it, and gives it its name.
+/// One attempt to fetch a file: opens the partial file, requests the rest, writes it, and gives the file its final name.
 ///
 /// Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. Bytes that the peer sends
 /// meanwhile wait in the connection, which reads no further.
@@ -17,13 +17,13 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case asked
         case receiving
         case finishing
-        /// All of it is here, and waits for its name.
+        /// All bytes are written; the file waits for its final name.
         case whole
         case ended
     }
 
-    /// The bytes that are being written: the thread's while `isWriting`, else the loop's.
-    private final class Taken: @unchecked Sendable {
+    /// The received bytes that are to be written. Used by the thread for files while `isWriting`, otherwise by the event loop.
+    private final class WriteBuffer: @unchecked Sendable {
         var bytes = ByteBuffer()
     }
 
@@ -32,7 +32,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private(set) var row: TransferRow
     private let link: FileLink
     private let dependencies: FetchDependencies
-    /// Whether others ask on the same connection: the file is small, and nothing is here of it.
+    /// Whether the connection is shared with other attempts: the file is small, and none of it was fetched.
     private let sharesConnection: Bool
     /// Called with the connection that is free again, at most once; and with the end, exactly once unless the run is stopped.
     private let ended: (PeerFetch, FetchEnd, FileClientConnection?) -> Void
@@ -44,20 +44,20 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private var phase = Phase.preparing
     private var part: PartFile?
     private var connection: FileClientConnection?
-    private let taken = Taken()
+    private let buffer = WriteBuffer()
     private var isWriting = false
     /// The end that waits for the thread that writes.
     private var pending: FetchEnd?
     private var startedWith: Int64 = 0
-    /// Bytes of the file that arrived in this run, taken or not.
+    /// Bytes of the file that arrived in this attempt, written or not.
     private(set) var arrivedBytes: Int64 = 0
-    /// Bytes that are reserved for this run of the peer's day; 0 for a file that somebody asked for.
+    /// Bytes of the peer's daily allowance that are reserved for this attempt; 0 for a file that the user requested.
     private var reserved: Int64 = 0
     /// Whether the peer restarted the file from byte 0, so that bytes of an earlier run were discarded.
     private var hasBegunAnew = false
     private var discards = false
-    /// The bytes of a small file, of at most `FileLimits.sharedBytes`, until all are here; `nil` for another. It is written when all of it is
-    /// here, and gets its name together with others.
+    /// The bytes of a small file (`FileLimits.sharedBytes`) until it is complete; `nil` for a larger one. It is written when it is complete, and
+    /// gets its final name together with others.
     private var small: ByteBuffer?
     /// The file while it waits for its name.
     private var wholeFile: WholeFile?
@@ -82,10 +82,10 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     // MARK: Beginning
 
-    /// - Parameter connect: makes a connection, or passes on why there is none; called once, and only if the peer has to be asked.
+    /// - Parameter connect: opens a connection or reports the reason why there is none. Called at most once.
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, dependencies) = (row, dependencies)
-        // A file with a digest may be here already. The bytes of a file in memory are lost with the connection, so that is tried only once.
+        // A file with a digest may be in the pool. A file in memory is lost with its connection, so that is tried only once.
         if sharesConnection || row.isSmallAndNew && row.sha256 == nil && row.attempts <= 1 {
             small = ByteBuffer()
             return connect { self.connected($0) }
@@ -123,7 +123,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case .success(let connection):
             self.connection = connection
             phase = .asked
-            // Without a digest, a rest of the file is taken only behind what is known to be of the same one.
+            // Without a digest, the rest of a file is accepted only if its tag shows that it is the same version.
             let length = isShared && row.entityTag == nil ? 0 : part?.length ?? 0
             connection.get(link.requestTarget, from: length, ifStill: row.entityTag, self)
         }
@@ -183,7 +183,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
         small = nil
         if let part, part.length == offset, part.goal.size == size { return pump() }
-        // The whole file comes: the partial file, if any, is of another version.
+        // The peer sends the whole file, so the partial file is of another version.
         let (old, row, minimumFree) = (part, row, dependencies.minimumFree)
         part = nil
         startedWith = 0
@@ -215,7 +215,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func count(_ connection: FileClientConnection) { if case .receiving = phase { arrivedBytes = connection.arrivedBytes } }
 
-    /// Keeps what has come; writes it when it is all.
+    /// Buffers received bytes, and writes the file when it is complete.
     private func pumpSmall() {
         guard case .receiving = phase, let connection else { return }
         var bytes = ByteBuffer()
@@ -267,15 +267,15 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Writes what has come, unless something is being written.
+    /// Writes received bytes, unless a write is in progress.
     private func pump() {
         guard case .receiving = phase, !isWriting, let part, let connection else { return }
-        let taken = taken
-        let isEnd = connection.takeBody(into: &taken.bytes)
+        let buffer = buffer
+        let isEnd = connection.takeBody(into: &buffer.bytes)
         count(connection)
-        guard taken.bytes.readableBytes > 0 || isEnd else { return }
+        guard buffer.bytes.readableBytes > 0 || isEnd else { return }
         work({
-            try taken.bytes.withUnsafeReadableBytes { try part.append($0) }
+            try buffer.bytes.withUnsafeReadableBytes { try part.append($0) }
             return part.length
         }) { length in
             self.row.bytes = length
@@ -345,11 +345,11 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private enum Finished: Sendable {
         case placed(PartFile.Placement, identity: String?)
-        /// The file was here already, under its digest.
+        /// The file was in the pool.
         case pooled(PooledFile)
     }
 
-    /// Gives the place of the run to another peer's file; the partial file stays. A run that has all its bytes goes on to its end.
+    /// Ends the attempt in favour of another peer's file, unless all bytes have arrived. The partial file stays.
     func giveWay() {
         switch phase {
         case .preparing, .asked, .receiving: end(FetchEnd(outcome: .gaveWay))
@@ -357,25 +357,25 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Somebody asks for the file, which was fetched without being asked for.
+    /// Marks a file that is fetched automatically as requested by the user.
     func markRequested() { row.reservedBytes = nil }
 
-    /// Ends as if the link was lost, if bytes are still to come.
+    /// Aborts the connection if bytes are missing.
     func cutOff() {
         guard phase == .asked || phase == .receiving, let connection else { return }
         connection.abort()
         failed(.closed, on: connection)
     }
 
-    /// Stops without an end.
-    /// - Parameter discarding: whether the partial file goes too.
+    /// Stops without calling `ended`.
+    /// - Parameter discarding: whether the partial file is deleted.
     func stop(discarding: Bool) {
         discards = discarding
         if discarding, let file = wholeFile.take() { discard(file) }
         close()
     }
 
-    /// Runs work on the threads; a fault of it ends the run.
+    /// Runs work on the threads for files. An error ends the attempt.
     private func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value, then: @escaping (Value) -> Void) {
         isWriting = true
         dependencies.threads.run(on: dependencies.eventLoop, work).assumeIsolated().whenComplete { self.worked($0, then) }
@@ -383,7 +383,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func worked<Value>(_ result: Result<Value, any Error>, _ then: (Value) -> Void) {
         isWriting = false
-        if case .ended = phase { return settle(result) }
+        if case .ended = phase { return cleanUp(result) }
         if let pending {
             adopt(result)
             return end(pending)
@@ -394,14 +394,14 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// The run was stopped while the threads worked for it.
-    private func settle<Value>(_ result: Result<Value, any Error>) {
+    /// Discards the result of work that ended after the attempt was stopped.
+    private func cleanUp<Value>(_ result: Result<Value, any Error>) {
         adopt(result)
         if case .success(let value) = result, let file = value as? WholeFile { discard(file) }
         leavePart()
     }
 
-    /// Takes over a partial file that the threads opened.
+    /// Adopts a partial file that was opened by a thread.
     private func adopt<Value>(_ result: Result<Value, any Error>) {
         guard case .success(let value) = result else { return }
         if let opened = value as? OpenedTransfer, case .part(let part, let unused) = opened { take(part, unused) }
@@ -416,7 +416,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func end(_ end: FetchEnd) {
         if case .ended = phase { return }
-        // The thread still writes the file; the bytes it wrote count.
+        // After the write in progress, whose bytes count.
         guard !isWriting else {
             pending = pending ?? end
             return
@@ -432,8 +432,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         ended(self, end, free)
     }
 
-    /// Gives back the reserved bytes that did not arrive.
-    private func giveBack() {
+    /// Releases reserved bytes that did not arrive.
+    private func releaseReserved() {
         if let unused = row.reservedBytes { row.reservedBytes = unused + max(0, reserved - arrivedBytes) }
         reserved = 0
     }
@@ -442,12 +442,12 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         guard phase != .ended else { return }
         if let connection { count(connection) }
         phase = .ended
-        giveBack()
+        releaseReserved()
         if let free = leaveConnection() { free.abort() }
         if !isWriting { leavePart() }
     }
 
-    /// Lets go of the partial file: it stays for the next run, or goes.
+    /// Closes the partial file, and deletes it if it is not kept for the next attempt.
     private func leavePart() {
         guard let part else { return }
         self.part = nil

@@ -3,12 +3,12 @@ import HexlistModel
 import HexlistStore
 
 /// The transfers in the queue. Of each it has what the queue, the sums and the lists need; whole rows, with links and folders that peers may
-/// make kilobytes long, only up to `rowBytes`. The others are read from the store when their turn comes.
+/// make kilobytes long, only up to `rowBytes`. The others are read from the store when they are started.
 struct QueuedTransfers {
     struct Entry {
         let peer: PeerID
         let key: TransferKey
-        /// The bytes that are here, ahead of the store.
+        /// The fetched bytes, which may be more than the store has recorded.
         var bytes: Int64
         var size: Int64?
         /// Whether a person requested the file after it was queued automatically, so that the day's limit no longer holds.
@@ -85,7 +85,7 @@ struct QueuedTransfers {
 }
 
 extension TransferRow {
-    /// The bytes that the row takes in memory, about.
+    /// The approximate size of the row in memory.
     fileprivate var keptBytes: Int {
         512 + [url, folder, name, part, reason, error, entityTag, fileInode, finalName].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
     }

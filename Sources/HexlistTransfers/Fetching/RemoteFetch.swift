@@ -13,7 +13,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
 
     private enum Phase {
         case preparing, copying, finishing
-        /// All of it is here, and waits for its name.
+        /// All bytes are written; the file waits for its final name.
         case whole
         case ended
     }
@@ -187,7 +187,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         }
     }
 
-    /// Runs work on the threads; a fault of it ends the run.
+    /// Runs work on the threads for files. An error ends the attempt.
     private func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value, then: @escaping (Value) -> Void) {
         dependencies.threads.run(on: dependencies.eventLoop, work).assumeIsolated().whenComplete { result in
             switch (result, self.phase) {

@@ -9,12 +9,12 @@ final class SmallFiles {
     private typealias Arrived = (run: PeerFetch, content: WholeFile.Content)
     private typealias Written = (run: any FetchAttempt, file: WholeFile)
 
-    /// By the bytes of the folder's path: a folder that answers slowly, or not at all, holds up no other.
+    /// Keyed by the bytes of the folder's path, so that a slow folder delays no other.
     private var writes = LaneBatches<[UInt8], Arrived>()
     /// By the file system.
     private var placements = LaneBatches<UInt64, Written>()
 
-    /// Writes a small file all bytes of which are here.
+    /// Writes a complete small file.
     func write(_ run: PeerFetch, _ content: WholeFile.Content, _ host: isolated FileTransfers) {
         let (item, lane) = ((run: run, content: content), Array(content.folder.utf8))
         if writes.begin(item, in: lane) { write([item], lane, host) }

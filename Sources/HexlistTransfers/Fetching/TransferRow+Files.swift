@@ -28,6 +28,6 @@ extension PartFile.Placement {
 }
 
 extension TransferRow {
-    /// Whether the file has at most `FileLimits.sharedBytes`, as far as is known, and none of them is here.
+    /// Whether the file has at most `FileLimits.sharedBytes` according to its link, and none of them was fetched.
     var isSmallAndNew: Bool { fileInode == nil && size.map { $0 <= FileLimits.sharedBytes } ?? false }
 }

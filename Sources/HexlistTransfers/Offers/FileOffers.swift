@@ -122,7 +122,7 @@ public struct FileOffers: Sendable {
     /// Deletes the copies whose offers ended, and partial ones of an earlier process.
     public func tidyCopies() {
         let (store, copies, uploads) = (store, copies, transfers.uploads)
-        // Behind whatever is being copied, so that this is on offer by then.
+        // After the copies in progress, so that they are on offer by then.
         Self.queue.async {
             copies.removeAll {
                 // In this order: an upload is on offer before it is no longer under way.

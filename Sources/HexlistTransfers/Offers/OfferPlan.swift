@@ -27,7 +27,7 @@ struct OfferPlan {
         var row: OfferRow?
     }
 
-    /// A file here that a link leads to.
+    /// A file on this machine that a link refers to.
     struct Found {
         var path: String
         var name: String
@@ -46,7 +46,7 @@ struct OfferPlan {
     private struct Folder {
         var name: String
         var parent: Int?
-        /// Whether the user named it: then it is in the hex even if nothing of it is offered.
+        /// Whether the user named it, so that it is in the hex even if none of it is offered.
         var isNamed: Bool
     }
 

@@ -7,7 +7,7 @@ import HexlistStore
     import Glibc
 #endif
 
-/// The search for files here that the links of a hex lead to. A link stands for the same file as one with the same URL.
+/// The search for files on this machine that the links of a hex refer to. Links with the same URL refer to the same file.
 struct OwnCopies: Sendable {
     private let wanted: [FetchPlan.File]
     /// For each link of the hex itself and, behind these, of the hexes inside: the index in `wanted`; `nil` for one that leads to no file.
@@ -45,7 +45,7 @@ struct OwnCopies: Sendable {
 
     var isEmpty: Bool { wanted.isEmpty }
 
-    /// The files that are here, in the order of `wanted`, with an empty path for each missing one; `nil` if all are missing. Blocks.
+    /// The files that were found, in the order of `wanted`, with an empty path for each missing one; `nil` if all are missing. Blocks.
     func plan() throws -> OfferPlan? {
         let urls = Set(wanted.map { Array($0.link.description.utf8) })
         let fetched = Dictionary(grouping: try store.readSync { try $0.doneTransfers(of: urls) }) { Array($0.url.utf8) }

@@ -22,7 +22,7 @@ final class Uploads: Sendable {
 
     /// Takes a place for a file, which `end` gives back.
     /// - Parameter known: the sizes of the copies that are on offer.
-    /// - Throws: `tooLarge`, `storageFull`; `recentlyFailed` if all places are taken.
+    /// - Throws: `tooLarge`, `storageFull`; `recentlyFailed` if there are too many uploads.
     func begin(_ offer: OfferID, size: Int64, known: [Int64]) throws(HexlistError) {
         guard size <= Self.largest else {
             throw HexlistError(

@@ -38,7 +38,7 @@ extension ContentService {
     public var forced: any ContentService { self }
 }
 
-/// How links are to be made, or that they are to be taken back.
+/// The kind of links to create, or to revoke.
 public struct LinkRequestKind: Sendable {
     /// Seconds after which they end; `nil` for as long as the service has them.
     public var expire: Double?
@@ -61,7 +61,7 @@ public enum FetchSource: Sendable {
 
 /// The services that a part of the daemon beside the node knows: the remotes of rclone.
 public protocol ContentServices: Sendable {
-    /// All of them now. Cheap enough to be asked for each request.
+    /// All remotes. Cheap enough to call for each request.
     func all() async throws -> [any ContentService]
 
     /// Writes a file into a folder of this machine, in place of one of the same name. Cancelling the task ends that.

@@ -14,10 +14,10 @@ struct OwnShares: ContentService {
         if let after, !FolderCursor.isCursor(after, order) { throw ShareList.noCursor }
         let row = try await row(share)
         return try await transfers.onFileThread {
-            switch try ShareFault.told(path, { () throws(FileFault) in try ShareRoot(row).open(path.withoutFirst) }) {
+            switch try ShareFault.mapped(path, { () throws(FileFault) in try ShareRoot(row).open(path.withoutFirst) }) {
             case .file: throw ShareFault.isFile(path)
             case .folder(let folder):
-                let page = try ShareFault.told(path) { () throws(FileFault) in try folder.page(by: order, after: after, limit: limit) }
+                let page = try ShareFault.mapped(path) { () throws(FileFault) in try folder.page(by: order, after: after, limit: limit) }
                 return FilePage(page.listing)
             }
         }
@@ -28,7 +28,7 @@ struct OwnShares: ContentService {
         let row = try await row(share)
         return try await transfers.onFileThread {
             FileEntry(
-                try ShareFault.told(path) { () throws(FileFault) in try ShareRoot(row).about(path.withoutFirst) }, named: path.names.last)
+                try ShareFault.mapped(path) { () throws(FileFault) in try ShareRoot(row).about(path.withoutFirst) }, named: path.names.last)
         }
     }
 

@@ -56,7 +56,7 @@ enum ShareFault {
             hint: "Those it is shared with fetch it with \(PeerFetch.command(for: link)).")
     }
 
-    static func told<Value>(_ path: SharePath, _ body: () throws(FileFault) -> Value) throws(HexlistError) -> Value {
+    static func mapped<Value>(_ path: SharePath, _ body: () throws(FileFault) -> Value) throws(HexlistError) -> Value {
         do throws(FileFault) {
             return try body()
         } catch {

@@ -1,4 +1,4 @@
-/// The dials that one peer asked for, to be served files on: so few that it makes this machine dial no more than it would itself.
+/// A rate limit on the dials that a peer requests to fetch files, so that it causes no more dials than it would make itself.
 struct DialRequestLimit {
     /// Dials in one `window`.
     static let most = 16
@@ -25,7 +25,7 @@ struct DialRequestLimit {
         restEnds = reached ? nil : now + Self.window
     }
 
-    /// Whether nothing of it counts any more.
+    /// Whether the state can be dropped.
     func isOver(now: ContinuousClock.Instant) -> Bool {
         underWay == 0 && (windowEnds ?? now) <= now && (restEnds ?? now) <= now
     }

@@ -40,16 +40,16 @@ final class FileServing {
                     guard let host else { return connection.abort() }
                     host.assumeIsolated { $0.serving.serves(connection, $0) }
                 },
-                wantsFiles: { [weak host] key in host?.assumeIsolated { $0.connections.wantsConnection(of: key) } ?? false },
+                wantsFiles: { [weak host] key in host?.assumeIsolated { $0.connections.expectsConnection(of: key) } ?? false },
                 takesFiles: { [weak host] connection in
                     guard let host else { return connection.abort() }
                     host.assumeIsolated { _ = $0.connections.dialled(connection) }
                 }))
     }
 
-    // MARK: Dials that peers ask for
+    // MARK: Dials requested by peers
 
-    /// Dials a peer that cannot reach this machine and asks for it (`FileDial`): only at the address of its session, only if it is trusted
+    /// Dials a peer that cannot reach this machine and requests it (`FileDial`): only at the address of its session, only if it is trusted
     /// and may have a connection, and seldom. There is no answer but the connection.
     func dial(_ request: DialBack, for key: Fingerprint, at address: String, _ host: isolated FileTransfers) {
         guard mayServe(key, host) else { return }
@@ -101,7 +101,7 @@ final class FileServing {
         for connection in connections.values where connection.peer.peerID == peer { connection.abort() }
     }
 
-    /// A last session with a peer ended. Its connections go on for a moment, in which the session may come back.
+    /// Handles the end of the last session with a peer. Its connections stay open briefly, because it may reconnect.
     func sessionsEnded(_ host: isolated FileTransfers) {
         guard !connections.isEmpty, !host.isStopping else { return }
         host.eventLoop.scheduleTask(in: Self.grace) { [weak host] in
@@ -148,7 +148,7 @@ final class FileServing {
     private struct List: Sendable {
         var reading: FolderReading
         var asked: Asked
-        var made: [RequestedFiles.Made]
+        var made: [RequestedFiles.Reply]
     }
 
     private func step(_ list: List, _ host: isolated FileTransfers) {
@@ -170,18 +170,18 @@ final class FileServing {
         if let next = lists.next(of: connection.peer.peerID, unfinished: isUnfinished ? list : nil) { step(next, host) }
     }
 
-    private func found(_ made: [RequestedFiles.Made], _ asked: Asked, _ host: isolated FileTransfers) {
+    private func found(_ made: [RequestedFiles.Reply], _ asked: Asked, _ host: isolated FileTransfers) {
         let connection = asked.connection
         // Trust may have ended while the files were opened.
         guard host.node.isTrusted(connection.peer) else { return connection.answer(made.map { _ in FileReply.notFound }) }
-        // The store may have been read before a change that came meanwhile.
+        // The store may have been read before a concurrent change.
         guard shareChanges == asked.shareChanges || made.allSatisfy({ $0.share == nil }) else {
             return received(asked.requests, on: connection, host)
         }
         answer(made, on: connection, host)
     }
 
-    private func answer(_ made: [RequestedFiles.Made], on connection: FileServerConnection, _ host: isolated FileTransfers) {
+    private func answer(_ made: [RequestedFiles.Reply], on connection: FileServerConnection, _ host: isolated FileTransfers) {
         let shares = made.compactMap(\.share)
         if !shares.isEmpty, connections[ObjectIdentifier(connection)] != nil { sharesInUse[ObjectIdentifier(connection)] = shares }
         for one in made {

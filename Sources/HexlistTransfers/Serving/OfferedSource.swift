@@ -26,13 +26,13 @@ enum FileReply {
     static let changed = FileAnswer(status: 410, fields: [("Content-Type", "text/plain")], body: .text("changed"))
     static let broken = FileAnswer(status: 503)
 
-    /// A list has no tag: that tells it from a file.
+    /// A list has no tag, which distinguishes it from a file.
     static func list(_ listing: FolderListing) -> FileAnswer {
         FileAnswer(
             status: 200, fields: [("Content-Type", "application/json")], body: .text(String(decoding: listing.wireBytes, as: UTF8.self)))
     }
 
-    /// - Parameter sent: called when the last byte of the file was taken by the kernel.
+    /// - Parameter sent: called when the kernel has accepted the last byte of the file.
     static func answer(
         _ request: FileRequest, size: Int64, tag: EntityTag, mediaType: String?, source: any FileSource,
         sent: (@Sendable () -> Void)?

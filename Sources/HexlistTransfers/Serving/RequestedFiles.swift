@@ -9,7 +9,7 @@ import NIOCore
 /// The answers to requests of one peer for files, made on a thread for files: looked up in the store, opened, and read if the file is small.
 struct RequestedFiles: Sendable {
     /// The answer to one request, with its origin.
-    struct Made: Sendable {
+    struct Reply: Sendable {
         var answer: FileAnswer
         /// The share that the file or the list is in.
         var share: ShareRow?
@@ -17,24 +17,24 @@ struct RequestedFiles: Sendable {
         var isList = false
         /// The list that is to be the answer and is still to be read.
         var reading: FolderReading?
-        /// The bytes of an offered file, and the first that was asked for.
+        /// The size of an offered file, and the first requested byte.
         var offered: (bytes: Int64, from: Int64)?
         /// Why an offered file cannot be sent, with the row of the outbox that brought the offer.
         var lost: (offer: OfferRow, problem: OfferProblem, outbox: Int64?)?
         /// Why this machine is at fault, for its log.
         var fault: String?
 
-        static let notFound = Made(answer: FileReply.notFound)
-        static func broken(_ fault: any Error) -> Made { Made(answer: FileReply.broken, fault: "\(fault)") }
+        static let notFound = Reply(answer: FileReply.notFound)
+        static func broken(_ fault: any Error) -> Reply { Reply(answer: FileReply.broken, fault: "\(fault)") }
 
         /// Nobody learns why something cannot be opened.
-        static func failed(_ fault: FileFault) -> Made {
+        static func failed(_ fault: FileFault) -> Reply {
             guard case .system = fault else { return .notFound }
             return .broken(fault)
         }
 
         /// The answer with a list that was read.
-        func with(_ listing: FolderListing) -> Made { Made(answer: FileReply.list(listing), share: share, isList: true) }
+        func with(_ listing: FolderListing) -> Reply { Reply(answer: FileReply.list(listing), share: share, isList: true) }
     }
 
     let peer: PeerID
@@ -45,8 +45,8 @@ struct RequestedFiles: Sendable {
 
     /// Answers the first of the requests, at least one: no more once there is a large file or a list, or `FileLimits.togetherBytes` are in memory.
     /// Blocks.
-    func answers(to requests: [FileRequest]) -> [Made] {
-        let looked: [Result<Found, any Error>]
+    func answers(to requests: [FileRequest]) -> [Reply] {
+        let looked: [Result<LookupResult, any Error>]
         do {
             looked = try store.readSync { reader in
                 var shares: [[UInt8]: ShareRow?] = [:]
@@ -55,7 +55,7 @@ struct RequestedFiles: Sendable {
         } catch {
             return [.broken(error)]
         }
-        var made: [Made] = []
+        var made: [Reply] = []
         var room = FileLimits.togetherBytes
         for (request, found) in zip(requests, looked) {
             let answer = self.answer(request, found)
@@ -67,16 +67,16 @@ struct RequestedFiles: Sendable {
         return made
     }
 
-    private enum Found {
+    private enum LookupResult {
         case offer(OfferRow)
         case shares([ShareRow])
         case entry(ShareRow, SharePath, FileRequestTarget.EntryQuery)
         case nothing
     }
 
-    private func look(_ request: FileRequest, _ reader: StoreReader, _ shares: inout [[UInt8]: ShareRow?]) throws -> Found {
+    private func look(_ request: FileRequest, _ reader: StoreReader, _ shares: inout [[UInt8]: ShareRow?]) throws -> LookupResult {
         switch FileRequestTarget(request.target) {
-        case .offer(let offer): return try reader.offer(offer.bytes, to: peer).map(Found.offer) ?? .nothing
+        case .offer(let offer): return try reader.offer(offer.bytes, to: peer).map(LookupResult.offer) ?? .nothing
         case .shares: return .shares(try reader.shares(for: peer))
         case .entry(let name, let path, let query):
             let key = Array(name.utf8)
@@ -87,7 +87,7 @@ struct RequestedFiles: Sendable {
         }
     }
 
-    private func answer(_ request: FileRequest, _ found: Result<Found, any Error>) -> Made {
+    private func answer(_ request: FileRequest, _ found: Result<LookupResult, any Error>) -> Reply {
         do {
             switch try found.get() {
             case .nothing: return .notFound
@@ -102,35 +102,35 @@ struct RequestedFiles: Sendable {
         }
     }
 
-    private func made(_ answer: SharedAnswer, _ request: FileRequest, share: ShareRow?) -> Made {
+    private func made(_ answer: SharedAnswer, _ request: FileRequest, share: ShareRow?) -> Reply {
         switch answer {
-        case .list(let listing): Made(answer: FileReply.list(listing), share: share, isList: true)
-        case .folder(let reading): Made(answer: FileReply.notFound, share: share, isList: true, reading: reading)
-        case .file(let source, let mediaType): Made(answer: reply(request, source, mediaType, sent: nil), share: share)
+        case .list(let listing): Reply(answer: FileReply.list(listing), share: share, isList: true)
+        case .folder(let reading): Reply(answer: FileReply.notFound, share: share, isList: true, reading: reading)
+        case .file(let source, let mediaType): Reply(answer: reply(request, source, mediaType, sent: nil), share: share)
         }
     }
 
-    private func answer(_ request: FileRequest, _ row: OfferRow) throws -> Made {
+    private func answer(_ request: FileRequest, _ row: OfferRow) throws -> Reply {
         let file: OfferedFile
         do throws(FileFault) {
             file = try OfferedFile(offered: row.path, row.identity)
         } catch {
             guard let problem = OfferProblem(error) else { throw error }
-            var made = Made(answer: FileReply.changed)
+            var made = Reply(answer: FileReply.changed)
             if !request.isHead { made.lost = (row, problem, try store.readSync { try $0.outboxRow(ofOffer: row.id, to: peer) }) }
             return made
         }
         let sent = sent
         let answer = reply(request, OfferedSource(file), row.mediaType) { sent(row) }
         let from = request.range.flatMap { FileRange($0) }?.bytes(ofSize: file.size)?.lowerBound ?? 0
-        return Made(answer: answer, offered: (file.size, from))
+        return Reply(answer: answer, offered: (file.size, from))
     }
 
     private func reply(_ request: FileRequest, _ source: OfferedSource, _ mediaType: String?, sent: (@Sendable () -> Void)?) -> FileAnswer {
         let identity = source.file.identity
         var answer = FileReply.answer(
             request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: mediaType, source: source, sent: sent)
-        // A file that cannot be read is tried again when its turn has come, and then cuts the connection.
+        // A file that cannot be read is tried again when it is sent, and then closes the connection.
         if !request.isHead, case .file(_, let range) = answer.body, range.count > 0, range.count <= FileLimits.heldBytes,
             let bytes = try? source.read(range.count, at: range.lowerBound, isLast: true)
         {
