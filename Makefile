@@ -7,7 +7,7 @@ DESTDIR ?=
 UNITDIR ?= $(PREFIX)/lib/systemd/user
 # -disable-concrete-type-metadata-mangled-name-accessors builds type metadata from its parts instead of by name, because a lookup by name
 # scans all conformances of the program. A compiler without the option refuses it; it may be left out. --no-export-dynamic omits the table
-# of symbols for libraries loaded at run time; there are none (Docs/Decisions/0020-the-command-line-starts-quickly.md). -function-sections
+# of symbols for libraries loaded at run time; there are none (Docs/Decisions/0027-optimisations-pay-rent.md). -function-sections
 # and -internalize-at-link let the linker remove unused functions. -Osize meets the bounds of Benchmarks. lld comes with the toolchain.
 RELEASE = --configuration release --static-swift-stdlib -Xlinker --no-export-dynamic \
 	-Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors \

@@ -25,10 +25,10 @@ extension Node {
         store.receive(batch, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) { [self] result in
             let results: [DeliveryResult]
             switch result {
-            case .success(let outcomes): results = outcomes.map { Node.deliveryResult($0, takesNothing: takesNothing) }
+            case .success(let stored): results = stored.map { Node.withMessage($0, takesNothing: takesNothing) }
             case .failure(let error):
                 logger.error("hexes could not be stored", metadata: ["count": "\(batch.count)", "error": "\(error)"])
-                results = Array(repeating: Node.deliveryResult(error), count: batch.count)
+                results = Array(repeating: Node.refusal(after: error), count: batch.count)
             }
             metrics.receive.recordNanoseconds((clocks.now - began).nanoseconds)
             metrics.received(results)
@@ -53,26 +53,23 @@ extension Node {
         return Sender(peer: PeerID(uuid.with(version: 8)), fingerprint: nil, name: address, address: address)
     }
 
-    /// - Parameter takesNothing: whether the user set that nothing of the sender is taken, trusted or not.
-    private static func deliveryResult(_ outcome: ReceiveOutcome, takesNothing: Bool) -> DeliveryResult {
-        switch outcome {
-        case .stored: .stored
-        case .held: .held
-        case .duplicate(let of): .duplicate(of: of)
-        case .refused(.notAccepting, let retryAfter) where takesNothing:
-            .refused(.notAccepting, message: "This peer takes no hexes of yours for now.", retryAfter: retryAfter)
-        case .refused(let code, let retryAfter): .refused(code, message: message(for: code), retryAfter: retryAfter)
-        }
+    /// Adds the message for the sender's user to a refusal.
+    /// - Parameter takesNothing: whether the user set `receive: nothing` for the sender, trusted or not.
+    private static func withMessage(_ result: DeliveryResult, takesNothing: Bool) -> DeliveryResult {
+        guard case .refused(let code, _, let retryAfter) = result else { return result }
+        let isOwnSetting = code == .notAccepting && takesNothing
+        let message = isOwnSetting ? "This peer takes no hexes of yours for now." : message(for: code)
+        return .refused(code, message: message, retryAfter: retryAfter)
     }
 
-    private static func deliveryResult(_ error: any Error) -> DeliveryResult {
+    private static func refusal(after error: any Error) -> DeliveryResult {
         if let error = error as? HexlistError, error.code == .storageFull {
             return .refused(.storageFull, message: message(for: .storageFull), retryAfter: RetryAfter.storageFull)
         }
         return .refused(.internal, message: message(for: .internal), retryAfter: RetryAfter.internal)
     }
 
-    /// The text for the person at the other end.
+    /// The message for the sender's user.
     private static func message(for code: RefusalCode) -> String {
         switch code {
         case .blocked: "This peer does not take your hexes."

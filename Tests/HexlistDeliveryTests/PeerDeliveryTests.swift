@@ -129,7 +129,7 @@ struct PeerDeliveryTests {
     }
 
     @Test("an early row whose commit failed is forgotten; a delivery that never saw it is unchanged")
-    func lostAhead() {
+    func uncommittedLost() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
         var isLost = delivery.uncommittedLost(upTo: 1)
@@ -531,7 +531,7 @@ struct PeerDeliveryTests {
         var delivery = Self.connected()
         #expect(delivery.isIdle)
         _ = delivery.next(now: start) { _ in true }
-        #expect(!delivery.isQuiet)  // loading
+        #expect(!delivery.isIdle)  // loading
         delivery.disconnected()
         delivery.connected(frameLimit: 1 << 20)
         _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)

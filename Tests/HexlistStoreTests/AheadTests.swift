@@ -28,8 +28,8 @@ import Testing
     }
 
     private func terms(bounds: OutboxBounds = OutboxBounds(), warns: Bool = false) -> EnqueueOptions {
-        let sighting = ContactInfo(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
-        return EnqueueOptions(recipients: [sighting], warns: warns, now: start, lifetime: day, bounds: bounds)
+        let contact = ContactInfo(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+        return EnqueueOptions(recipients: [contact], warns: warns, now: start, lifetime: day, bounds: bounds)
     }
 
     private func hex(_ number: UInt64) -> PreparedHexes {
@@ -42,8 +42,8 @@ import Testing
 
     /// - Returns: whether the hex was sent before its commit.
     @discardableResult
-    private func enqueueAhead(_ number: UInt64, _ terms: EnqueueOptions? = nil) -> Bool {
-        test.store.enqueueAhead(hex(number), terms ?? self.terms()) { [told] report in
+    private func enqueueEarly(_ number: UInt64, _ terms: EnqueueOptions? = nil) -> Bool {
+        test.store.enqueueEarly(hex(number), terms ?? self.terms()) { [told] report in
             told.left.withLock { $0.append(Self.id(report) ?? 0) }
         } completion: { [told] result, _ in
             Self.done(result, told)
@@ -69,7 +69,7 @@ import Testing
         let store = test.store
         let seen = Mutex<[Int]>([])
         let rows: @Sendable () -> Int = { (try? store.readSync { try $0.outboxPage(limit: 9).items.count }) ?? -1 }
-        let isAhead = store.enqueueAhead(hex(1), terms()) { _ in
+        let isAhead = store.enqueueEarly(hex(1), terms()) { _ in
             seen.withLock { $0.append(rows()) }
         } completion: { _, _ in
             seen.withLock { $0.append(rows()) }
@@ -82,7 +82,7 @@ import Testing
     @Test("an id of a hex sent early is not reused, even if its transaction failed")
     func idsAreKept() throws {
         try together {
-            enqueueAhead(1)
+            enqueueEarly(1)
             test.store.submit({ try $0.run("INSERT INTO late VALUES (1)") }, completion: { _ in })
         }
         #expect(told.left.withLock { $0 } == [1])
@@ -102,7 +102,7 @@ import Testing
     func earlyAnswer(others: Int, isAwaited: Bool) async throws {
         let answered = Mutex<[OutboxMove]>([])
         try together {
-            enqueueAhead(1)
+            enqueueEarly(1)
             let results = (1...Int64(others)).map { RowResult(id: $0, .stored) }
             test.store.settle(results, of: peer.id, next: nil, at: start, isAwaited: isAwaited) { result in
                 if let moves = try? result.get() { answered.withLock { $0 += moves } }
@@ -120,7 +120,7 @@ import Testing
             test.store.enqueue([key], terms()) { _ in }
             try test.store.writeSync { _ in }
         }
-        enqueueAhead(8)
+        enqueueEarly(8)
         try test.store.writeSync { _ in }
         #expect(told.left.withLock { $0 } == [2])
     }
@@ -129,9 +129,9 @@ import Testing
     func idsInOrder() throws {
         try together {
             enqueue(1)
-            enqueueAhead(2)
+            enqueueEarly(2)
             enqueue(3)
-            enqueueAhead(4)
+            enqueueEarly(4)
         }
         #expect(told.left.withLock { $0 } == [2, 4])
         #expect(told.done.withLock { $0 } == [1, 2, 3, 4])
@@ -145,17 +145,17 @@ import Testing
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // no more pages than now
         let large = outgoing(1, to: peer, body: String(repeating: "x", count: 900_000))
         #expect(throws: HexlistError.self) { try test.store.writeSync { try $0.enqueue(large) } }
-        try test.store.writeSync { try $0.run("DELETE FROM early") }  // there is space for this
+        _ = try test.store.writeSync { try $0.run("DELETE FROM early") }  // for this there is room
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
         #expect(!enqueueAhead(2))
         // A refused batch proves nothing.
         test.store.enqueue([hex(2)], terms(bounds: OutboxBounds(rows: 0))) { _ in }
         try test.store.writeSync { _ in }
-        #expect(!enqueueAhead(2))
+        #expect(!enqueueEarly(2))
         enqueue(2)
         try test.store.writeSync { _ in }
         #expect(told.done.withLock { $0 } == [1])
-        #expect(enqueueAhead(3))
+        #expect(enqueueEarly(3))
         try test.store.writeSync { _ in }
         #expect(told.done.withLock { $0 } == [1, 2])
     }
@@ -164,24 +164,24 @@ import Testing
     func fullOutbox() throws {
         let two = terms(bounds: OutboxBounds(rows: 2))
         try together {
-            #expect(enqueueAhead(1, two))
+            #expect(enqueueEarly(1, two))
             enqueue(2)
-            #expect(!enqueueAhead(3, two))
+            #expect(!enqueueEarly(3, two))
         }
-        #expect(!enqueueAhead(3, two))
-        #expect(!enqueueAhead(3, terms(bounds: OutboxBounds(bytes: 3 * Int(OutboxBounds.rowBytes)))))
-        #expect(enqueueAhead(3))
+        #expect(!enqueueEarly(3, two))
+        #expect(!enqueueEarly(3, terms(bounds: OutboxBounds(bytes: 3 * Int(OutboxBounds.rowBytes)))))
+        #expect(enqueueEarly(3))
         try test.store.writeSync { _ in }
         #expect(told.done.withLock { $0 } == [1, 2, 3])
     }
 
     @Test("no hex is sent early if it might be refused after a recent failure")
     func failedLately() throws {
-        enqueueAhead(1)
+        enqueueEarly(1)
         let failed = [Settlement(id: 1, state: .failed)]
         try test.write { [id = peer.id] in _ = try $0.settle(failed, of: id, at: start) }
-        #expect(!enqueueAhead(2, terms(warns: true)))
-        #expect(enqueueAhead(2))
+        #expect(!enqueueEarly(2, terms(warns: true)))
+        #expect(enqueueEarly(2))
         try test.store.writeSync { _ in }
         #expect(told.done.withLock { $0 } == [1, 2])
     }

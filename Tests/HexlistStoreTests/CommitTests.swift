@@ -26,7 +26,8 @@ import Testing
                         [incoming], from: sender, at: start, policy: .everyone, quotas: HeldQuotas(hexesPerPeer: 100), diskReserve: 0)
                 },
                 completion: { result in
-                    guard let id = try? result.get().first?.id else { return }
+                    guard (try? result.get()) == [.stored] else { return }
+                    let id = Int64(number)
                     let count = try? reader.read { try Int64.fetchOne($0, sql: "SELECT count(*) FROM hex WHERE id = ?", arguments: [id]) }
                     if count == 1 { seen.withLock { $0.append(id) } }
                     if number == 50 { done.signal() }
@@ -36,7 +37,7 @@ import Testing
         #expect(seen.withLock { $0 } == Array(1...50))
     }
 
-    @Test func piecesThatWaitTogetherShareATransaction() throws {
+    @Test func requestsThatWaitTogetherShareATransaction() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
         let gate = try Gate(test.store)
@@ -57,7 +58,7 @@ import Testing
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.number) == Array(1...20))
     }
 
-    @Test func piecesOfManyRowsThatWaitForOthersGoWithTheNextTransactionAndBehindItsOthers() throws {
+    @Test func manyDeferredRowsGoWithTheNextTransactionAfterItsOtherRequests() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
         let gate = try Gate(test.store)
@@ -65,7 +66,7 @@ import Testing
         let done = DispatchSemaphore(value: 0)
         for number in 1...3 {
             test.store.submit(
-                rows: 40, waitsForOthers: number < 3, { try $0.appendEvent(.peerUp, at: Int64(number)) },
+                rows: 40, isDeferrable: number < 3, { try $0.appendEvent(.peerUp, at: Int64(number)) },
                 completion: { _ in
                     let newest = try? reader.read { try Int64.fetchOne($0, sql: "SELECT max(number) FROM event") }
                     seen.withLock { $0.append(newest) }
@@ -78,7 +79,7 @@ import Testing
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.at) == [3, 1, 2])
     }
 
-    @Test func aPieceOfFewRowsThatWaitsForOthersLetsTheNextTransactionGoFirst() throws {
+    @Test func aDeferredRequestLetsTheNextTransactionGoFirst() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
         let gate = try Gate(test.store)
@@ -87,7 +88,7 @@ import Testing
         gate.release()
         // Its delay may end before the other is submitted, and then they share a transaction; but not each time.
         for number in 1...50 as ClosedRange<Int64> where newest.withLock({ $0 }) == nil {
-            test.store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
+            test.store.submit(isDeferrable: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
             test.store.submit(
                 { try $0.appendEvent(.peerUp, at: 2) },
                 completion: { _ in
@@ -101,7 +102,7 @@ import Testing
         #expect(newest.withLock { $0 } != nil)
     }
 
-    @Test func aPieceThatWaitsForOthersDoesNotWaitForTheEndOfABusyTime() throws {
+    @Test func aDeferredRequestDoesNotWaitForTheEndOfABusyTime() throws {
         let test = try TestStore()
         let store = test.store
         let state = Mutex((isOver: false, count: 0))
@@ -114,27 +115,27 @@ import Testing
             if goesOn { store.submit({ try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in keepBusy() }) } else { over.signal() }
         }
         keepBusy()
-        store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 2) }, completion: { _ in state.withLock { $0.isOver = true } })
+        store.submit(isDeferrable: true, { try $0.appendEvent(.peerUp, at: 2) }, completion: { _ in state.withLock { $0.isOver = true } })
         try over.take()
         #expect(state.withLock { $0.count } < 20_000)
     }
 
-    @Test func aPieceThatWaitsForOthersIsDoneByItselfWhereNoneCome() throws {
+    @Test func aDeferredRequestIsWrittenAloneIfNoneFollow() throws {
         let test = try TestStore()
         let done = DispatchSemaphore(value: 0)
         for _ in 1...3 {
-            test.store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
+            test.store.submit(isDeferrable: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
             try done.take()
         }
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.count == 3)
     }
 
-    @Test func aPieceThatWaitsForOthersIsDoneWhenTheStoreCloses() throws {
+    @Test func aDeferredRequestIsWrittenWhenTheStoreCloses() throws {
         let test = try TestStore()
         let outcomes = Mutex<[Bool]>([])
         for _ in 1...3 {
             test.store.submit(
-                waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) },
+                isDeferrable: true, { try $0.appendEvent(.peerUp, at: 1) },
                 completion: { result in outcomes.withLock { $0.append((try? result.get()) != nil) } })
         }
         try test.store.close()
@@ -143,7 +144,7 @@ import Testing
         #expect(try reader.read { try Int64.fetchOne($0, sql: "SELECT count(*) FROM event") } == 3)
     }
 
-    @Test func whatWritesFewRowsWaitsForOneTransactionOfThoseThatWriteMany() throws {
+    @Test func aSmallRequestWaitsForOneTransactionOfLargeRequests() throws {
         let test = try TestStore()
         let gate = try Gate(test.store)
         let finished = Mutex<[String]>([])
@@ -195,7 +196,7 @@ import Testing
         #expect(!little && enough)
     }
 
-    @Test(arguments: [false, true]) func aPieceThatFailsIsTakenBackAlone(_ swallows: Bool) throws {
+    @Test(arguments: [false, true]) func aRequestThatFailsIsRolledBackAlone(_ swallows: Bool) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
         let gate = try Gate(test.store)
@@ -230,7 +231,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test func aPieceAloneThatFailsLeavesNothing() throws {
+    @Test func aRequestAloneThatFailsLeavesNothing() throws {
         let test = try TestStore()
         #expect(throws: Mistake.self) {
             try test.write { writer in

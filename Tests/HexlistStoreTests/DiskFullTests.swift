@@ -68,7 +68,7 @@ import Testing
         let test = try TestStore()
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
-        #expect(try test.receive([hex(1)], from: peer) == [.stored(1)])
+        #expect(try test.receive([hex(1)], from: peer) == [.stored])
         let outcomes = try test.receive([hex(1), hex(2), hex(3)], from: peer, diskReserve: .max)
         #expect(
             outcomes == [
@@ -110,7 +110,7 @@ import Testing
             var kept = 0
             fill: while true {
                 // Several write requests share a transaction, as with sessions.
-                let results = Mutex<[ReceiveOutcome]>([])
+                let results = Mutex<[DeliveryResult]>([])
                 let done = DispatchSemaphore(value: 0)
                 for number in 0..<8 {
                     let incoming = IncomingHex(

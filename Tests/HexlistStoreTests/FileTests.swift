@@ -69,7 +69,8 @@ import Testing
     func reservations() throws {
         let (test, peer) = try fetching(1_000_000)
         let now = start / Self.day * Self.day
-        let added = try test.store.fetchByItself([pooled(peer, 1, size: 600_000)], of: peer.id, upTo: 1, at: now, poolBytes: 1 << 30)
+        let added = try test.store.addAutomaticTransfers(
+            [pooled(peer, 1, size: 600_000)], of: peer.id, upTo: 1, at: now, poolBytes: 1 << 30)
         var row = try #require(added.first)
         let today = { (time: Int64) in try test.read { try $0.fetchAllowance(of: peer.id, at: time)?.today } }
         #expect(try row.reservedBytes == 600_000 && today(now) == 600_000)
@@ -96,7 +97,7 @@ import Testing
     func halfOfThePool() async throws {
         let (test, peer) = try fetching(1 << 30)
         let add = { (number: UInt8, size: Int64) in
-            try test.store.fetchByItself([pooled(peer, number, size: size)], of: peer.id, upTo: 1, at: start, poolBytes: 1_000)
+            try test.store.addAutomaticTransfers([pooled(peer, number, size: size)], of: peer.id, upTo: 1, at: start, poolBytes: 1_000)
         }
         #expect(throws: HexlistError.self) { try add(1, 501) }
         #expect(try add(1, 300).count == 1)

@@ -105,8 +105,8 @@ import Testing
         _ = try test.write { try $0.enqueue(outgoing(1, to: peer)) }
         try foreign.write { try $0.execute(sql: "UPDATE tally SET nextOutbox = 50") }
         try test.store.writeSync { _ in }
-        let sighting = ContactInfo(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
-        let terms = EnqueueOptions(recipients: [sighting], warns: false, now: start, lifetime: day, bounds: OutboxBounds())
+        let contact = ContactInfo(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+        let terms = EnqueueOptions(recipients: [contact], warns: false, now: start, lifetime: day, bounds: OutboxBounds())
         test.store.enqueue([PreparedHexes([PreparedHex(messageID: message(2), hasKey: false, body: Array("{}".utf8))])], terms) { _ in }
         try test.store.writeSync { _ in }
         #expect(try test.read { try $0.outboxPage(limit: 9).items.map(\.id) } == [1, 50])

@@ -180,8 +180,8 @@ private final class StepCounter {
         switch outcome {
         case .stored: #expect(way == "inbox")
         case .held: #expect(way == "held")
-        case .refused(.blocked, nil): #expect(way == "blocked")
-        case .refused(.notAccepting, RetryAfter.notAccepting): #expect(way == "no")
+        case .refused(.blocked, _, nil): #expect(way == "blocked")
+        case .refused(.notAccepting, _, RetryAfter.notAccepting): #expect(way == "no")
         default: Issue.record("\(outcome)")
         }
         #expect(try test.countersAreRight())
@@ -192,7 +192,7 @@ private final class StepCounter {
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
         try set(test, peer, .held)
-        #expect(try test.receive([hex(1), hex(2)], from: peer) == [.held(1), .held(2)])
+        #expect(try test.receive([hex(1), hex(2)], from: peer) == [.held, .held])
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .held)])
         #expect(try test.trust(peer).moved == [])  // trusting again changes no policy
         try set(test, peer, nil, notify: false)

@@ -109,7 +109,7 @@ import Testing
     func index() async throws {
         let test = try TestStore()
         try await imported(test, [Self.bar])
-        await test.store.bringIndexOn()
+        await test.store.indexNextBatch()
         var more = Self.bar
         more.links.append("https://river.example/")
         more.inside[0].links.append("https://lake.example/")

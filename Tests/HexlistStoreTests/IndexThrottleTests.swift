@@ -4,34 +4,34 @@ import Testing
 
 @Suite("When indexing may run") struct IndexPaceTests {
     @Test func atOnceWhileNothingIsWritten() {
-        var pace = IndexThrottle()
+        var throttle = IndexThrottle()
         let start = ContinuousClock.now
-        #expect(pace.wait(at: start) == .zero)
-        pace.tookTurn(from: start, to: start + .seconds(5))
-        #expect(pace.wait(at: start + .seconds(5)) == .zero)
+        #expect(throttle.delay(at: start) == .zero)
+        throttle.ranBatch(from: start, to: start + .seconds(5))
+        #expect(throttle.delay(at: start + .seconds(5)) == .zero)
     }
 
     @Test func afterThreeTenthsOfASecondOfQuiet() {
-        var pace = IndexThrottle()
+        var throttle = IndexThrottle()
         let start = ContinuousClock.now
-        pace.wrote(at: start)
-        #expect(pace.wait(at: start) == .milliseconds(300))
-        #expect(pace.wait(at: start + .milliseconds(100)) == .milliseconds(200))
-        #expect(pace.wait(at: start + .milliseconds(300)) == .zero)
-        #expect(pace.isBusy(at: start + .milliseconds(299)))
-        #expect(!pace.isBusy(at: start + .milliseconds(300)))
+        throttle.wrote(at: start)
+        #expect(throttle.delay(at: start) == .milliseconds(300))
+        #expect(throttle.delay(at: start + .milliseconds(100)) == .milliseconds(200))
+        #expect(throttle.delay(at: start + .milliseconds(300)) == .zero)
+        #expect(throttle.isBusy(at: start + .milliseconds(299)))
+        #expect(!throttle.isBusy(at: start + .milliseconds(300)))
     }
 
     @Test func aTwentiethOfTheTimeWhileMuchIsWritten() {
-        var pace = IndexThrottle()
+        var throttle = IndexThrottle()
         let start = ContinuousClock.now
         var now = start
         var taken = Duration.zero
         while now < start + .seconds(20) {
-            pace.wrote(at: now)
-            if pace.wait(at: now) == .zero {
-                #expect(now >= start + .seconds(5) && pace.isBusy(at: now))
-                pace.tookTurn(from: now, to: now + .milliseconds(30))
+            throttle.wrote(at: now)
+            if throttle.delay(at: now) == .zero {
+                #expect(now >= start + .seconds(5) && throttle.isBusy(at: now))
+                throttle.ranBatch(from: now, to: now + .milliseconds(30))
                 taken += .milliseconds(30)
                 now += .milliseconds(30)
             }

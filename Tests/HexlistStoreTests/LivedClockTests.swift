@@ -185,7 +185,7 @@ private let hour: Int64 = 3_600_000
     func deletedUnderAWrongClock() throws {
         let machine = try Machine()
         let sender = Sender(peer: machine.peer.id, fingerprint: machine.peer.fingerprint, name: "", address: "10.0.0.1")
-        func receive() throws -> [ReceiveOutcome] {
+        func receive() throws -> [DeliveryResult] {
             try machine.store.writeSync { [wall = machine.wall, peer = machine.peer] writer in
                 _ = try writer.setTrust(peer.id, .trusted, fingerprint: peer.fingerprint, name: peer.name, at: wall)
                 return try writer.receive([hex(1)], from: sender, at: wall, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
@@ -205,10 +205,10 @@ private let hour: Int64 = 3_600_000
         let machine = try Machine()
         func remember(_ hosts: [String]) throws {
             let endpoints = hosts.map { PeerEndpoint(host: $0, port: 1, interface: nil, via: "mdns", lastOKAt: machine.wall) }
-            let sighting = ContactInfo(
+            let contact = ContactInfo(
                 peer: machine.peer.id, fingerprint: machine.peer.fingerprint, name: "", version: nil, boot: nil, seenAt: machine.wall,
                 endpoints: endpoints)
-            _ = try machine.store.writeSync { try $0.upsertPeer(sighting, creating: true) }
+            _ = try machine.store.writeSync { try $0.upsertPeer(contact, creating: true) }
         }
         machine.wall = start + 61 * day
         try remember((1...PeerRecord.endpointLimit).map { "10.0.0.\($0)" })

@@ -32,7 +32,7 @@ import Testing
         try test.receive([hex(1)], from: peer)
         try test.receive([hex(2)], from: peer, at: start + day)
         #expect(try test.write { try $0.maintain(at: start + 7 * day) }.heldDropped == 1)
-        #expect(try test.receive([hex(1), hex(2)], from: peer, at: start + 7 * day) == [.held(3), .duplicate(of: .held)])
+        #expect(try test.receive([hex(1), hex(2)], from: peer, at: start + 7 * day) == [.held, .duplicate(of: .held)])
         #expect(try test.write { try $0.maintain(at: start + 9 * day, limits: RetentionLimits(heldDays: 1)) }.heldDropped == 2)
         #expect(try test.countersAreRight())
     }

@@ -64,10 +64,10 @@ private enum Rounds {
     @Test func packsAreBounded() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
-        let many = (1...UInt64(OutboxPack.mostHexes) * 2 + 1).map { hex($0) }
+        let many = (1...UInt64(OutboxPack.maxHexes) * 2 + 1).map { hex($0) }
         _ = try test.write { [terms = terms([peer])] in try $0.enqueue([PreparedHexes(many)], terms) }
         #expect(try count(test, "outboxPack") == 3)
-        let long = (5_001...5_003).map { hex($0, bytes: OutboxPack.mostBytes / 2 + 1) } + [hex(5_004, bytes: OutboxPack.mostBytes * 2)]
+        let long = (5_001...5_003).map { hex($0, bytes: OutboxPack.maxBytes / 2 + 1) } + [hex(5_004, bytes: OutboxPack.maxBytes * 2)]
         _ = try test.write { [terms = terms([peer])] in try $0.enqueue([PreparedHexes(long)], terms) }
         #expect(try count(test, "outboxPack") == 7)
         let read = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9_999, maxBytes: .max) }.items
@@ -96,7 +96,7 @@ private enum Rounds {
         var next = 0
         for bound in [2, 3, 4, 8, 9] {
             let report = try test.write { [terms = terms([peer], bounds: OutboxBounds(rows: bound, bytes: 1 << 20)), next] in
-                try $0.enqueue(batch, from: next, terms, ids: $0.tally.nextOutbox)
+                try $0.enqueue(batch, from: next, terms, ids: $0.counters.nextOutbox)
             }
             #expect(try ids(report) == (next..<bound).map { [Int64($0 + 1)] })
             #expect((report.full == nil) == (bound == 9))

@@ -4,52 +4,52 @@ import Testing
 
 @Suite("Write requests that share a transaction") struct WaitingPiecesTests {
     private let start = ContinuousClock.now
-    private var waiting = WaitingPieces()
+    private var pending = PendingWrites()
 
-    private func piece(_ rows: Int, _ turn: WriteQueue.Piece.Turn = .next) -> WriteQueue.Piece {
-        WriteQueue.Piece(rows: rows, turn: turn, work: { _ in }, finish: { _ in })
+    private mutating func add(_ rows: Int, isDeferrable: Bool = false, after time: Duration = .zero) {
+        pending.add(WriteRequest(rows: rows, isDeferrable: isDeferrable, work: { _ in }, finish: { _ in }), at: start + time)
     }
 
-    private mutating func take(after time: Duration) -> [Int] { waiting.take(at: start + time).map(\.rows) }
+    private mutating func takeBatch(after time: Duration) -> [Int] { pending.takeBatch(at: start + time).map(\.rows) }
 
-    @Test mutating func thoseWithFewRowsGoFirstAndOneWithManyAlways() {
-        for rows in [300, 20_000, 1, 9_000, 256] { waiting.add(piece(rows), at: start) }
-        #expect(waiting.areDue && waiting.patientUntil == nil)
-        #expect(take(after: .zero) == [1, 256, 300])
-        #expect(take(after: .zero) == [20_000])
-        #expect(take(after: .zero) == [9_000])
-        #expect(take(after: .zero).isEmpty && waiting.isEmpty && !waiting.areDue)
+    @Test mutating func smallRequestsGoFirstAndOneLargeRequestAlways() {
+        for rows in [300, 20_000, 1, 9_000, 256] { add(rows) }
+        for batch in [[1, 256, 300], [20_000], [9_000]] {
+            #expect(pending.areDue && pending.deadline == nil)
+            #expect(takeBatch(after: .zero) == batch)
+        }
+        #expect(pending.isEmpty && !pending.areDue && takeBatch(after: .zero).isEmpty)
     }
 
-    @Test mutating func aPatientPieceSharesTheFirstTransactionAfterThreeMilliseconds() {
-        waiting.add(piece(1, .patient), at: start)
-        #expect(!waiting.areDue && !waiting.isEmpty)
-        waiting.add(piece(2), at: start)
-        #expect(take(after: .milliseconds(2)) == [2])
-        waiting.add(piece(3, .patient), at: start + .milliseconds(2))
-        waiting.add(piece(4), at: start + .milliseconds(3))
-        #expect(take(after: .milliseconds(3)) == [4, 1, 3])
-        #expect(waiting.isEmpty)
+    @Test mutating func deferrableRequestsShareTheFirstTransactionAfterThreeMilliseconds() {
+        add(1, isDeferrable: true)
+        #expect(!pending.areDue && !pending.isEmpty)
+        add(2)
+        #expect(takeBatch(after: .milliseconds(2)) == [2])
+        add(3, isDeferrable: true, after: .milliseconds(2))
+        add(4, after: .milliseconds(3))
+        #expect(takeBatch(after: .milliseconds(3)) == [4, 1, 3])
+        #expect(pending.isEmpty)
     }
 
-    @Test mutating func withoutOneItGoesAfterTwentyMilliseconds() {
-        waiting.add(piece(1, .patient), at: start)
-        waiting.add(piece(1, .patient), at: start + .milliseconds(10))
-        #expect(waiting.patientUntil == start + .milliseconds(20) && !waiting.areDue)
-        #expect(take(after: .milliseconds(20)) == [1, 1])
-        waiting.add(piece(1, .patient), at: start + .milliseconds(30))
-        #expect(waiting.patientUntil == start + .milliseconds(50))
+    @Test mutating func withoutOtherRequestsTheyAreDueAfterTwentyMilliseconds() {
+        add(1, isDeferrable: true)
+        add(1, isDeferrable: true, after: .milliseconds(10))
+        #expect(pending.deadline == start + .milliseconds(20) && !pending.areDue)
+        #expect(takeBatch(after: .milliseconds(20)) == [1, 1])
+        add(1, isDeferrable: true, after: .milliseconds(30))
+        #expect(pending.deadline == start + .milliseconds(50))
     }
 
-    @Test mutating func thoseOfAStreamWaitForNothing() {
-        waiting.add(piece(64, .patient), at: start)
-        #expect(!waiting.areDue && take(after: .zero).isEmpty)
-        waiting.add(piece(1, .patient), at: start)
-        #expect(waiting.areDue && take(after: .zero) == [64, 1])
-        #expect(waiting.isEmpty)
-        waiting.add(piece(1, .patient), at: start)
-        #expect(!waiting.areDue)
-        waiting.endPatience()
-        #expect(waiting.areDue && take(after: .zero) == [1])
+    @Test mutating func thoseOfABulkSendAreDueAtOnce() {
+        add(64, isDeferrable: true)
+        #expect(!pending.areDue && takeBatch(after: .zero).isEmpty)
+        add(1, isDeferrable: true)
+        #expect(pending.areDue && takeBatch(after: .zero) == [64, 1])
+        #expect(pending.isEmpty)
+        add(1, isDeferrable: true)
+        #expect(!pending.areDue)
+        pending.endDeferral()
+        #expect(pending.areDue && takeBatch(after: .zero) == [1])
     }
 }

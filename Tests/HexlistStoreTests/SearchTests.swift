@@ -37,7 +37,9 @@ import Testing
     @discardableResult
     private func receive(_ text: Text, from peer: TestPeer, at now: Int64 = start) throws -> Int64 {
         let number = try test.read { UInt64(try $0.newestHex()) + 1 }
-        return try #require(try test.receive([text.hex(number)], from: peer, at: now).first?.id)
+        let id = try test.nextHex()
+        #expect(try test.receive([text.hex(number)], from: peer, at: now) == [.stored])
+        return id
     }
 
     private func index() throws {
@@ -190,7 +192,7 @@ import Testing
         try test.store.close()
         let again = try HexStore(path: test.path)
         defer { try? again.close() }
-        await again.bringIndexOn()
+        await again.indexNextBatch()
         let whole = try again.readSync { try $0.search(SearchFilter([.words("river", isPrefix: false)]), limit: 100) }
         #expect(whole.hits.count == 30 && whole.behind == 0)
     }
@@ -273,8 +275,10 @@ import Testing
             return hex
         }
         let stranger = try TestPeer(9, name: "nobody")
-        let top = try #require(try test.receive([tree(1)], from: ada).first?.id)
-        let held = try #require(try test.receive([tree(2)], from: stranger).first?.id)
+        let top = try test.nextHex()
+        #expect(try test.receive([tree(1)], from: ada) == [.stored])
+        let held = try test.nextHex()
+        #expect(try test.receive([tree(2)], from: stranger) == [.held])
         let hit = try #require(
             try {
                 try index(); return try test.read { try $0.search(SearchFilter(try SearchTerm.parse("river ada"))) }.hits

@@ -70,12 +70,15 @@ final class TestStore {
     func receive(
         _ hexes: [IncomingHex], from peer: TestPeer, at now: Int64 = start, address: String = "192.168.1.7",
         policy: ReceivePolicy = .held, quotas: HeldQuotas = HeldQuotas(), diskReserve: Int64 = 0, isProven: Bool = true
-    ) throws -> [ReceiveOutcome] {
+    ) throws -> [DeliveryResult] {
         let sender = Sender(peer: peer.id, fingerprint: isProven ? peer.fingerprint : nil, name: peer.name, address: address)
         return try write(lived: now) {
             try $0.receive(hexes, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
         }
     }
+
+    /// The id of the next hex.
+    func nextHex() throws -> Int64 { try read { try StoreCounters(on: $0.db).nextHex } }
 
     func trust(_ peer: TestPeer, _ trust: Trust = .trusted, at now: Int64 = start) throws -> TrustChange {
         try write(lived: now) { try $0.setTrust(peer.id, trust, fingerprint: peer.fingerprint, name: peer.name, at: now) }
@@ -234,7 +237,7 @@ extension StoreWriter {
     }
 
     func enqueue(_ batch: [PreparedHexes], _ terms: EnqueueOptions) throws -> EnqueueReport {
-        try enqueue(batch, terms, ids: tally.nextOutbox)
+        try enqueue(batch, terms, ids: counters.nextOutbox)
     }
 
     func enqueue(_ outgoing: Outgoing, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
@@ -257,16 +260,6 @@ extension HexContent {
     var texts: [String] {
         [senderUUID, senderName, hexDescription, hexColor, extra].map(string)
             + links.flatMap { [$0.url, $0.linkDescription, $0.service, $0.extra].map(string) }
-    }
-}
-
-extension ReceiveOutcome {
-    /// The local id that was assigned.
-    var id: Int64? {
-        switch self {
-        case .stored(let id), .held(let id): id
-        case .duplicate, .refused: nil
-        }
     }
 }
 

@@ -128,14 +128,14 @@ struct HexRoutes: Sendable {
             // Hexes that arrive meanwhile are not meant, however high a range goes.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             // My Hexlist is changed by name only: a range is of what was received.
-            let places: [HexLocation] = change.place.map { [$0] } ?? [.inbox, .held]
+            let places: [HexLocation] = change.requiredLocation.map { [$0] } ?? [.inbox, .held]
             return (ids.isEmpty ? [] : [.ids(ids)])
                 + ranges.filter { $0.lowerBound <= newest }.flatMap { range in
                     places.map { .group(.ids(range.clamped(to: range.lowerBound...newest), in: $0)) }
                 }
         case .list(let from, let location, let newest):
-            let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? change.place ?? .inbox
-            guard change.place == nil || change.place == location else {
+            let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? change.requiredLocation ?? .inbox
+            guard change.requiredLocation == nil || change.requiredLocation == location else {
                 throw HexlistError(.badRequest, "What is accepted is `held`.")
             }
             let peer: PeerID? = if let from { try await api.sender(from) } else { nil }

@@ -83,7 +83,7 @@ extension Outbox {
                 }
             }
             if ahead, let hex = hexes.first {
-                let isAhead = store.enqueueAhead(hex, terms) {
+                let isAhead = store.enqueueEarly(hex, terms) {
                     then(self, taken($0, isDurable: false))
                 } completion: {
                     written($0, aheadTo: $1)

@@ -2,24 +2,24 @@ internal import Foundation
 internal import GRDB
 internal import HexlistModel
 
-/// A backup: one SQLite file with everything that is in the store, and files that belong to it, such as the identity.
+/// A backup: one SQLite file with a copy of the store, and with files that belong to it, such as the identity.
 ///
-/// It is no store: its application id is another, so that no daemon runs on it by mistake.
+/// Its application id differs from a store's, so that no daemon opens it by mistake.
 public enum StoreBackup {
     /// Bytes 68 … 71 of the file, "HexB".
     static let applicationID: Int32 = 0x4865_7842
-    /// The table of the files that belong to the store.
+    /// SQL: the table of additional files.
     static let files = "CREATE TABLE backupFile (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT"
-    /// The most files, and bytes of one.
-    private static let (mostFiles, fileBytes) = (16, 64 << 10)
-    /// The pages of one step, 16 MiB: between two of them a backup that nobody waits for any more ends.
+    /// Maximum number of files, and bytes of one file.
+    private static let (maxFiles, maxFileBytes) = (16, 64 << 10)
+    /// Pages copied in one step, 16 MiB. Cancellation is checked between two steps.
     fileprivate static let pagesPerStep: CInt = 4_096
 
-    /// Makes a store of a backup, and checks all of it. The backup is only read.
+    /// Creates a store from a backup and checks its integrity. The backup is only read.
     ///
-    /// - Parameter path: where the store goes; there must be nothing.
-    /// - Returns: the files that were backed up with it, by name.
-    /// - Throws: `.badRequest` if the file is no backup; `.storeUnusable` if it is damaged or of a newer Hexlist; `.storageFull`.
+    /// - Parameter path: the path of the new store. No file may exist there.
+    /// - Returns: the additional files in the backup, by name.
+    /// - Throws: `.badRequest` if the file is not a backup; `.storeUnusable` if it is damaged or of a newer Hexlist; `.storageFull`.
     public static func restore(_ backup: String, to path: String) throws -> [String: [UInt8]] {
         do {
             try inspect(backup)
@@ -34,8 +34,8 @@ public enum StoreBackup {
                 guard try StoreSchema.isWhole(db, with: StoreBackup.files), try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok"
                 else { throw damaged(backup) }
                 let rows = try Row.fetchAll(
-                    db, sql: "SELECT name, content FROM backupFile WHERE coalesce(length(content), 0) <= \(fileBytes) LIMIT \(mostFiles)")
-                // A made-up backup may have anything in its rows.
+                    db, sql: "SELECT name, content FROM backupFile WHERE coalesce(length(content), 0) <= \(maxFileBytes) LIMIT \(maxFiles)")
+                // A forged backup may have values of any type.
                 let files = try rows.map { row -> (String, [UInt8]) in
                     guard let name = String.fromDatabaseValue(row[0]), let content = Data.fromDatabaseValue(row[1]) else {
                         throw damaged(backup)
@@ -46,7 +46,7 @@ public enum StoreBackup {
                 return Dictionary(files) { first, _ in first }
             }
             try made.close()
-            try HexStore(path: path).close()  // with the migrations of this version
+            try HexStore(path: path).close()  // applies the migrations of this version
             return files
         } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR].contains(error.resultCode) {
             throw damaged(backup)
@@ -78,14 +78,14 @@ public enum StoreBackup {
 }
 
 extension HexStore {
-    /// Writes a backup as of one moment, while the store goes on: readers, the writer and receiving do not wait for it. Meanwhile the log of
-    /// what is written cannot be moved into the store, so it grows.
+    /// Writes a backup of one snapshot. Readers and the writer do not wait for it, but no checkpoint can complete meanwhile, so the WAL
+    /// grows.
     ///
     /// - Parameters:
-    ///   - path: where it goes; there must be nothing. It has mode 0600, and after a failure it is gone.
-    ///   - files: files that belong to it, by name.
-    ///   - diskReserve: the bytes of the file system to leave free.
-    /// - Throws: `.storageFull`, where it would not fit, before anything is written; `CancellationError` where the task was cancelled.
+    ///   - path: the path of the backup, with mode 0600. No file may exist there. After a failure the file is deleted.
+    ///   - files: additional files, by name.
+    ///   - diskReserve: bytes of the file system to leave free.
+    /// - Throws: `.storageFull` before anything is written if the backup would not fit; `CancellationError`.
     public func backUp(to path: String, files: [String: [UInt8]], diskReserve: Int64) async throws {
         try StoreFile.makeEmpty(path)
         let isCancelled = CancellationFlag()
@@ -101,7 +101,7 @@ extension HexStore {
                     let made = try DatabaseQueue(path: path, configuration: StoreFile.makingConfiguration)
                     try made.writeWithoutTransaction { db in
                         try source.backup(to: db, pagesPerStep: StoreBackup.pagesPerStep) { _ in try isCancelled.check() }
-                        // The copy says that it has a write-ahead log, as the store does.
+                        // The copy is marked as a database in WAL mode, like the store.
                         _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
                         try StoreSchema.dropOthers(db)
                         try db.execute(sql: StoreBackup.files)

@@ -1,19 +1,20 @@
 internal import Foundation
 
-/// The two things SQLite needs of the store's file system, room and POSIX locks, tried on a file beside the store. SQLite reports each of
-/// them with the code of another cause: a full disk as an I/O error, a file system without locks as a lock of another program.
+/// Tests free space and POSIX locks on a file beside the store. SQLite needs both, and reports the lack of either with the code of another
+/// cause: a full disk as an I/O error, a file system without locks as a lock of another program.
 enum FileSystemProbe {
-    /// The bytes to be free before SQLite opens the store: the index of its WAL (32 KiB for each 16 MiB) is mapped into memory, and a process
-    /// that touches a mapped page for which the disk has no block is killed (SIGBUS). The rest is for the first transactions.
-    static let room = 256 << 10
+    /// Bytes that must be free before SQLite opens the store. SQLite maps the index of the WAL (32 KiB for each 16 MiB) into memory, and a
+    /// process that touches a mapped page without a disk block is killed (SIGBUS). The rest is for the first transactions.
+    static let neededBytes = 256 << 10
 
-    /// Whether the disk gives `room` bytes now; `false` also if a quota is used up. Other errors are left to SQLite, which meets them too.
+    /// Whether `neededBytes` can be allocated; `false` also if a quota is used up. Other errors are left to SQLite, which encounters them
+    /// too.
     static func hasRoom(beside path: String) -> Bool {
-        let error = onFile(beside: path) { posix_fallocate($0, 0, off_t(room)) }
+        let error = onFile(beside: path) { posix_fallocate($0, 0, off_t(neededBytes)) }
         return error != ENOSPC && error != EDQUOT
     }
 
-    /// The `errno` of a lock that the file system refuses to every program; `nil` if it gives locks.
+    /// The `errno` if the file system does not support locks; `nil` if it does.
     static func missingLocks(beside path: String) -> CInt? {
         let error = onFile(beside: path) { descriptor in
             var lock = flock()
@@ -25,9 +26,9 @@ enum FileSystemProbe {
         return [ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL].contains(error) ? error : nil
     }
 
-    /// Runs `body` on an empty, already unlinked file in the store's folder. Not on the store itself: closing any descriptor of it drops this
-    /// process's locks (fcntl_locking(2)).
-    /// - Returns: the result of `body`, an `errno`, or that of making the file.
+    /// Runs `body` on an empty, already unlinked file in the store's folder. The store itself cannot be used: closing any descriptor of a
+    /// file drops all locks of the process on it (fcntl_locking(2)).
+    /// - Returns: the `errno` from `body` or from creating the file.
     private static func onFile(beside path: String, _ body: (CInt) -> CInt) -> CInt {
         let name = StoreFile.resolved(path) + ".probe"
         unlink(name)

@@ -1,8 +1,8 @@
-/// The clock for ages and deadlines in the store: milliseconds for which hexlistd has run on it, over all starts.
+/// The clock for ages and deadlines in the store: the milliseconds for which a daemon has had the store open, over all runs.
 ///
-/// It advances with the monotonic clock and is saved with the counters (`StoreCounters.lived`), so neither a change of the wall clock nor the time
-/// between two runs makes anything older. A run that is killed loses the time since its last save, one hour at most (`Maintenance`). The first
-/// value was the newest wall time in the store when it was migrated, so that older rows needed no change; only differences mean anything.
+/// It advances with the monotonic clock and is saved with the counters (`StoreCounters.lived`), so neither a change of the wall clock nor
+/// the time between two runs ages records. A killed run loses the time since its last save, at most one hour (`Maintenance`). The migration
+/// started the clock at the newest wall time in the store, so that older rows needed no change. Only differences are meaningful.
 public final class LivedClock: Sendable {
     /// The value at `start`.
     private let saved: Int64
@@ -10,7 +10,7 @@ public final class LivedClock: Sendable {
     private let steady: @Sendable () -> ContinuousClock.Instant
 
     /// - Parameters:
-    ///   - saved: the value that the store has, which continues from now on.
+    ///   - saved: the saved value, from which the clock continues.
     ///   - steady: the monotonic clock.
     init(from saved: Int64, steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.saved = saved
@@ -20,7 +20,7 @@ public final class LivedClock: Sendable {
 
     public var now: Int64 { saved &+ Self.milliseconds(steady() - start) }
 
-    /// The instant of the monotonic clock at which `now` has this value, for times that are shown.
+    /// The instant of the monotonic clock at which `now` has this value, for display.
     public func instant(of lived: Int64) -> ContinuousClock.Instant { start + .milliseconds(lived &- saved) }
 
     private static func milliseconds(_ duration: Duration) -> Int64 {

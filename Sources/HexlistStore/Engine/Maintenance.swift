@@ -1,7 +1,7 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The retention times that a user can set, in days.
+/// The configurable retention times, in days.
 public struct RetentionLimits: Sendable, Equatable {
     public var heldDays: Int
     public var eventDays: Int
@@ -16,30 +16,30 @@ public struct RetentionLimits: Sendable, Equatable {
 public struct MaintenanceReport: Sendable, Equatable {
     /// The number of outbox rows that expired.
     public var expired = 0
-    /// The number of settled outbox rows that were forgotten.
+    /// The number of settled outbox rows that were deleted.
     public var forgotten = 0
-    /// The number of held hexes dropped because their days are over.
+    /// The number of held hexes deleted because of their age.
     public var heldDropped = 0
-    /// The number of message ids of deleted hexes that were forgotten.
+    /// The number of tombstones deleted.
     public var idsForgotten = 0
-    /// The number of rows dropped from the event log, each one event or a run of events.
+    /// The number of rows deleted from the event log, each with one or more events.
     public var eventsDropped = 0
-    /// The number of peers dropped because nothing refers to them any more.
+    /// The number of peers deleted because nothing refers to them.
     public var peersDropped = 0
-    /// The number of offers that ended, and of transfers that ended long ago.
+    /// The number of ended offers and old transfers deleted.
     public var filesForgotten = 0
-    /// Whether more may be due, so that another round is needed.
+    /// Whether another round is needed.
     public var isPartial = false
 }
 
 extension HexStore {
-    /// Removes what is due, up to a bound, in one transaction, and saves the lived time: an outbox row that was not delivered in time becomes
-    /// `expired` (`hex.expired`), a row settled long enough is forgotten, and held hexes, events and remembered ids that are too old are dropped,
-    /// and peers that nothing refers to. All ages are by `LivedClock`.
+    /// Runs one bounded round of maintenance in one transaction, and saves the lived time. Undelivered outbox rows past their deadline
+    /// become `expired` (`hex.expired`). Old settled rows, held hexes, events, tombstones, offers and transfers are deleted, and peers to
+    /// which nothing refers. All ages are by `LivedClock`.
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
-    ///   - completion: called on the writer's thread; call again while the report is partial.
+    ///   - completion: called on the writer's thread. Call `maintain` again if the report is partial.
     public func maintain(
         now: Int64, limits: RetentionLimits, completion: @escaping @Sendable (Result<MaintenanceReport, any Error>) -> Void
     ) {
@@ -50,12 +50,12 @@ extension HexStore {
 extension StoreWriter {
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
-    ///   - chunk: the most rows of each kind, so that one piece of work does not delay the others.
+    ///   - chunk: maximum number of rows of each kind, so that other requests are not delayed.
     func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
         try change {
-            tally.lived = lived
+            counters.lived = lived
             var report = MaintenanceReport()
-            try letGoOfOutbox(now, chunk, &report)
+            try cleanUpOutbox(now, chunk, &report)
             let held = try all(
                 "SELECT id FROM hex WHERE heldSince <= ? ORDER BY heldSince LIMIT ?", lived &- Self.days(limits.heldDays), chunk
             ) { $0.int64(0) }
@@ -67,7 +67,7 @@ extension StoreWriter {
                     (SELECT peer, messageID FROM tombstone WHERE forgetAt <= ? ORDER BY forgetAt LIMIT ?)
                 """, lived, chunk)
             report.eventsDropped = try dropEvents(limits, chunk)
-            report.filesForgotten = try letGoOfFiles(chunk)
+            report.filesForgotten = try cleanUpFiles(chunk)
             report.isPartial = [
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
             ]
@@ -80,44 +80,44 @@ extension StoreWriter {
 
     private static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
 
-    private func letGoOfFiles(_ chunk: Int) throws -> Int {
+    private func cleanUpFiles(_ chunk: Int) throws -> Int {
         let offers = try run("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE ends <= ? ORDER BY ends LIMIT ?)", lived, chunk)
         let transfers = try run(
             "DELETE FROM transfer WHERE id IN (SELECT id FROM transfer WHERE lived <= ? ORDER BY lived LIMIT ?)",
             lived &- Self.days(TransferRow.keptDays), chunk)
-        return max(offers, transfers, try letGoOfOffers(chunk))
+        return max(offers, transfers, try deleteEndedOffers(chunk))
     }
 
-    private func letGoOfOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {
+    private func cleanUpOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {
         let due = try all(
             """
             SELECT \(OutboxRowRange.columns), peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer
             WHERE outbox.dueAt <= ? ORDER BY outbox.dueAt, outbox.id LIMIT ?
             """, lived, chunk
-        ) { row in OutboxRowRange(row).map { (run: $0, peer: row.uuid(5).map(PeerID.init)) } }.compactMap(\.self)
+        ) { row in OutboxRowRange(row).map { (rowRange: $0, peer: row.uuid(5).map(PeerID.init)) } }.compactMap(\.self)
         var expired: [PeerID?: [Int64]] = [:]
-        for (run, peer) in due where report.expired + report.forgotten < chunk {
-            if run.state == .queued {
-                try move(run, to: .expired, at: now)
-                try endOffers(with: run.ids, of: run.peer, forGood: true)
-                expired[peer, default: []] += run.ids
-                report.expired += run.ids.count
+        for (rowRange, peer) in due where report.expired + report.forgotten < chunk {
+            if rowRange.state == .queued {
+                try move(rowRange, to: .expired, at: now)
+                try endOffers(with: rowRange.ids, of: rowRange.peer, forGood: true)
+                expired[peer, default: []] += rowRange.ids
+                report.expired += rowRange.ids.count
             } else {
-                if run.state.keepsBody { try endOffers(with: run.ids, of: run.peer, forGood: true) }
-                try self.run("DELETE FROM outbox WHERE id = ?", run.ids.lowerBound)
-                try letGo(ofPack: run.pack)
-                tally.outbox[run.state] &-= run.count
-                report.forgotten += run.ids.count
+                if rowRange.state.keepsBody { try endOffers(with: rowRange.ids, of: rowRange.peer, forGood: true) }
+                try self.run("DELETE FROM outbox WHERE id = ?", rowRange.ids.lowerBound)
+                try cleanUp(pack: rowRange.pack)
+                counters.outbox[rowRange.state] &-= rowRange.count
+                report.forgotten += rowRange.ids.count
             }
         }
         for (peer, ids) in expired.sorted(by: { ($0.value.first ?? 0) < ($1.value.first ?? 0) }) {
-            for run in ConsecutiveRuns(ids) {
-                try record(.hexExpired, at: now, count: run.count, peer: peer, outboxID: run.lowerBound)
+            for range in ConsecutiveRuns(ids) {
+                try record(.hexExpired, at: now, count: range.count, peer: peer, outboxID: range.lowerBound)
             }
         }
     }
 
-    /// Drops old events, beginning with the oldest, so that the remaining numbers have no gap.
+    /// Deletes old events, oldest first, so that the remaining numbers have no gap.
     private func dropEvents(_ limits: RetentionLimits, _ chunk: Int) throws -> Int {
         let tooOld = lived &- Self.days(limits.eventDays)
         let oldest = try all("SELECT number, coalesce(lived, at), \(EventLog.sqlCost) FROM event ORDER BY number LIMIT ?", chunk) {

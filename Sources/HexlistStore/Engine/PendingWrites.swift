@@ -1,65 +1,69 @@
-/// The pieces of work that wait for the writer, in order of submission of each kind.
+/// Write requests that no transaction has taken yet, in the order of submission within each kind.
 ///
-/// A transaction has a bound: if there are pieces with many rows, some wait for the next one, so that no piece waits for the rows of all sessions.
-/// Pieces with few rows go first, and patient ones, which are as many as the windows of the sessions; one piece with many rows is always included, so
-/// that none waits for ever.
-struct WaitingPieces {
+/// Small requests go into the next transaction. Large ones are limited to `transactionRows` a transaction, so that a small request never
+/// waits for the rows of all sessions. Each transaction takes at least one large request, so that none starves. Deferrable requests are
+/// coalesced for a few milliseconds and share the next transaction.
+///
+/// Deferring stays because of a bound: without it one hex in flight takes 3.2 floors or more at p50 (at most 3,
+/// Docs/Decisions/0027-optimisations-pay-rent.md).
+struct PendingWrites {
     typealias Instant = ContinuousClock.Instant
 
-    /// The most rows of a piece that does not wait for its turn: more than a user's hex has, and than 20 hexes of a stream.
-    private static let fewRows = 256
-    /// The most rows of the pieces with many in one transaction, but always one piece: four full batches, a few hundredths of a second.
+    /// Rows of the largest small request: more than a user's hex has, and more than 20 hexes of a bulk send.
+    private static let smallRequestRows = 256
+    /// Maximum number of rows of the large requests in one transaction: four full batches, some 30 ms.
     private static let transactionRows = 16_384
-    /// The time that a patient piece waits for company: several times what a sender that waits for each hex takes for one, so that what became of
-    /// some is written at once, and the rest have less to write.
-    private static let patience = Duration.milliseconds(3)
-    /// The time after which it waits for no other transaction: so short that nobody sees the difference, and as long as many such hexes take, each of
-    /// which has a transaction to share.
-    private static let longestPatience = Duration.milliseconds(20)
-    /// More rows than these of patient pieces are of a stream, and wait for nothing: their pages are used again by what comes.
-    private static let patientRows = 64
+    /// Time for which deferrable requests are coalesced: several times the interval of a sender that waits for each hex.
+    private static let coalescingTime = Duration.milliseconds(3)
+    /// Time after which deferrable requests are written even if no other request needs a transaction. Too short for users to notice.
+    private static let maximumDelay = Duration.milliseconds(20)
+    /// Rows of deferrable requests above which they are written at once: they are results of a bulk send, whose next results change the
+    /// same pages.
+    private static let maximumDeferredRows = 64
 
-    private var few: [WriteQueue.Piece] = []
-    private var many: ArraySlice<WriteQueue.Piece> = []
-    private var patient: [WriteQueue.Piece] = []
-    private var patientRows = 0
-    /// When the first of the patient was added.
-    private var patientSince = Instant.now
+    private var small: [WriteRequest] = []
+    private var large: ArraySlice<WriteRequest> = []
+    private var deferred: [WriteRequest] = []
+    private var deferredRows = 0
+    /// The time at which the first of `deferred` was added.
+    private var deferredSince = Instant.now
 
-    mutating func add(_ piece: WriteQueue.Piece, at now: Instant) {
-        switch piece.turn {
-        case .patient:
-            if patient.isEmpty { patientSince = now }
-            patient.append(piece)
-            patientRows += piece.rows
-        case .next where piece.rows <= Self.fewRows: few.append(piece)
-        case .next: many.append(piece)
+    var isEmpty: Bool { small.isEmpty && large.isEmpty && deferred.isEmpty }
+    /// Whether a transaction should start now.
+    var areDue: Bool { !small.isEmpty || !large.isEmpty || deferredRows > Self.maximumDeferredRows }
+    /// The time at which the deferred requests are due; `nil` if there are none.
+    var deadline: Instant? { deferred.isEmpty ? nil : deferredSince + Self.maximumDelay }
+
+    mutating func add(_ request: WriteRequest, at now: Instant) {
+        if request.isDeferrable {
+            if deferred.isEmpty { deferredSince = now }
+            deferred.append(request)
+            deferredRows += request.rows
+        } else if request.rows <= Self.smallRequestRows {
+            small.append(request)
+        } else {
+            large.append(request)
         }
     }
 
-    /// Whether there are pieces that wait for nothing but the writer.
-    var areDue: Bool { !few.isEmpty || !many.isEmpty || patientRows > Self.patientRows }
-    /// The instant from which on the patient pieces wait for nothing else either; `nil` if there is none.
-    var patientUntil: Instant? { patient.isEmpty ? nil : patientSince + Self.longestPatience }
-    var isEmpty: Bool { few.isEmpty && many.isEmpty && patient.isEmpty }
-
-    /// Takes the pieces of the next transaction. Patient ones come behind those with few rows: what they settle may be written by one of these.
-    mutating func take(at now: Instant) -> [WriteQueue.Piece] {
-        if !patient.isEmpty, patientRows > Self.patientRows || now >= patientSince + Self.patience { endPatience() }
+    /// Removes and returns the requests of the next transaction. Deferrable ones follow the small ones, which may insert the rows that they
+    /// change.
+    mutating func takeBatch(at now: Instant) -> [WriteRequest] {
+        if !deferred.isEmpty, deferredRows > Self.maximumDeferredRows || now >= deferredSince + Self.coalescingTime { endDeferral() }
         var rows = 0
-        let next = many.prefix { piece in
-            rows += piece.rows
-            return rows == piece.rows || rows <= Self.transactionRows
+        let batch = large.prefix { request in
+            rows += request.rows
+            return rows == request.rows || rows <= Self.transactionRows
         }
-        many.removeFirst(next.count)
-        defer { few.removeAll(keepingCapacity: true) }
-        return few + next
+        large.removeFirst(batch.count)
+        defer { small.removeAll(keepingCapacity: true) }
+        return small + batch
     }
 
-    /// Has the patient pieces go with the next transaction.
-    mutating func endPatience() {
-        few += patient
-        patient.removeAll(keepingCapacity: true)
-        patientRows = 0
+    /// Makes the deferred requests part of the next transaction.
+    mutating func endDeferral() {
+        small += deferred
+        deferred.removeAll(keepingCapacity: true)
+        deferredRows = 0
     }
 }

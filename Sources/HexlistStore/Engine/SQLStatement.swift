@@ -59,8 +59,8 @@ extension Optional: SQLValue where Wrapped: SQLValue {
 
 /// A prepared statement of one connection, from GRDB's cache, driven through SQLite's own API.
 ///
-/// GRDB traps when it decodes a value of another type, and costs a third of the insert rate; SQLite converts, and never traps on the
-/// content of a damaged file. To be used only on its connection's queue, and not again while its rows are read.
+/// GRDB traps when it decodes a value of another type, and costs a third of the insert rate. SQLite converts values, and never traps on the
+/// content of a damaged file. Use a statement only on its connection's queue, and not again while its rows are read.
 struct SQLStatement {
     private let prepared: Statement  // owns the handle
     let handle: OpaquePointer
@@ -73,7 +73,7 @@ struct SQLStatement {
         self.connection = connection
     }
 
-    /// The parameters of some rows, for VALUES.
+    /// The parameters of `count` rows for VALUES.
     static func rows(_ count: Int, of columns: Int) -> String {
         let row = "(\(repeatElement("?", count: columns).joined(separator: ", ")))"
         return repeatElement(row, count: count).joined(separator: ", ")
@@ -82,7 +82,7 @@ struct SQLStatement {
     /// The destructor that makes SQLite copy a value.
     static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-    /// - Parameter lifetime: `copying`, or `nil` for bytes that stay in place until the statement is reset.
+    /// - Parameter lifetime: `copying`, or `nil` for bytes that stay valid until the statement is reset.
     @inline(__always)
     static func bindText(
         _ bytes: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32, _ lifetime: sqlite3_destructor_type?
@@ -106,7 +106,7 @@ struct SQLStatement {
         }
     }
 
-    /// Binds a text where it lies. It has to stay there until the statement has run.
+    /// Binds a text without copying it. The bytes must stay valid until the statement has run.
     @inline(__always)
     func bind(text: UnsafeRawBufferPointer, at index: Int32) throws { try check(Self.bindText(text, to: handle, at: index, nil)) }
 
@@ -115,7 +115,7 @@ struct SQLStatement {
         guard code == SQLITE_OK else { throw fault(code) }
     }
 
-    /// - Returns: whether there is a row. After the last one the statement is reset.
+    /// - Returns: whether there is a row. After the last row the statement is reset.
     func step() throws -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -133,11 +133,11 @@ struct SQLStatement {
 
     func reset() { sqlite3_reset(handle) }
 
-    /// The number of rows that the connection's last INSERT, UPDATE or DELETE touched, without those of triggers and cascades.
+    /// The number of rows that the connection's last INSERT, UPDATE or DELETE changed, without triggers and cascades.
     var changes: Int { Int(sqlite3_changes(connection)) }
 
     private func fault(_ code: Int32) -> StoreFault {
-        let lastError = errno  // COMMIT does not leave it in sqlite3_system_errno
+        let lastError = errno  // COMMIT does not set sqlite3_system_errno
         let extended = sqlite3_extended_errcode(connection)
         let systemError = sqlite3_system_errno(connection)
         let fault = StoreFault(
@@ -148,7 +148,7 @@ struct SQLStatement {
     }
 }
 
-// The columns of the current row, from 0. SQLite converts a value of another type.
+// Columns of the current row, counted from 0. SQLite converts values of other types.
 extension SQLStatement {
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
@@ -166,7 +166,7 @@ extension SQLStatement {
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// The bytes of the texts and blobs in these columns, without copying them.
+    /// The bytes of the texts and blobs in these columns. Does not copy them.
     func size(of columns: ClosedRange<Int32>) -> Int {
         columns.reduce(0) { sum, column in
             switch sqlite3_column_type(handle, column) {
@@ -182,12 +182,12 @@ extension SQLStatement {
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
-    /// The UUID in a column; `nil` if there are not exactly 16 bytes.
+    /// The UUID in a column; `nil` if it does not have 16 bytes.
     func uuid(_ column: Int32) -> UUIDBytes? { withBytes(column) { UUIDBytes(raw: $0) } }
 }
 
 extension UUIDBytes {
-    /// As `init(bytes:)`, which costs microseconds where it is not specialised, and rows are many.
+    /// Does the same as `init(bytes:)`, which takes microseconds if it is not specialised.
     init?(raw: UnsafeRawBufferPointer) {
         guard raw.count == 16 else { return nil }
         let words = (raw.loadUnaligned(as: UInt64.self), raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))

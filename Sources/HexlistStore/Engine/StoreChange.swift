@@ -1,4 +1,4 @@
-/// What commits changed in the store, for observers (`HexStore.observe`).
+/// The kinds of records that commits changed, for the observer (`HexStore.observe`).
 public struct StoreChange: OptionSet, Sendable {
     public let rawValue: UInt8
 
@@ -6,9 +6,9 @@ public struct StoreChange: OptionSet, Sendable {
 
     /// New events in the log.
     public static let events = StoreChange(rawValue: 1)
-    /// Records of peers: new or removed ones, their key, trust, alias and counters. Excludes times and places of contacts, counts of queued rows,
-    /// and what arrives in the inbox.
+    /// Records of peers: added or removed peers, keys, trust, aliases and counters. Excludes times and addresses of contacts, counts of
+    /// queued rows and arrivals in the inbox.
     public static let peers = StoreChange(rawValue: 2)
-    /// Room for hexes: some were deleted or accepted, or held ones are too old. Excludes the room that a change of trust makes.
+    /// Capacity for hexes: hexes were deleted or accepted, or held hexes became too old. Excludes the effect of a change of trust.
     public static let room = StoreChange(rawValue: 4)
 }

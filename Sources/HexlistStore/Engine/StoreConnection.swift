@@ -2,19 +2,19 @@ internal import CSQLite
 internal import GRDB
 internal import HexlistModel
 
-/// The configuration of connections.
+/// Configurations of connections.
 enum StoreConnection {
-    /// The length to which SQLite cuts the WAL's file when it begins the WAL anew, in bytes. A shorter file stays as long as it is: a sync of
-    /// bytes that are replaced takes a disk half as long as one of bytes behind the end.
-    private static let logBytes = 32 << 20
-    /// The kilobytes of pages cached by the writing connection, which spills what is more into the log. A reader caches at most SQLite's 2 MB.
+    /// Bytes to which SQLite truncates the WAL file after a checkpoint. A shorter file keeps its length: syncing overwritten bytes takes a
+    /// disk half as long as syncing appended bytes.
+    private static let walBytes = 32 << 20
+    /// Kilobytes of pages that the writing connection caches; more spill into the WAL. A reader caches at most SQLite's default of 2 MB.
     static let writerCache: Int64 = 8_000
 
-    /// Turns off SQLite's statistics of allocations, which nothing reads: their global mutex costs a tenth of the insert rate. Has an
-    /// effect only before SQLite's first use in the process.
+    /// Disables SQLite's allocation statistics, which nothing reads: their global mutex costs a tenth of the insert rate. Takes effect only
+    /// before SQLite's first use in the process.
     private static let withoutStatistics: Void = { _ = hexlist_sqlite3_without_memory_statistics() }()
 
-    /// What every configuration of this process is made from, that of a connection that makes a new file too: SQLite has no statistics then.
+    /// The base of every configuration in this process. Disables the statistics.
     static var plainConfiguration: Configuration {
         withoutStatistics
         return Configuration()
@@ -26,17 +26,17 @@ enum StoreConnection {
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(5)
         configuration.maximumReaderCount = 4
-        // The write queue controls its transactions itself; GRDB would trap on one that an error left open.
+        // The write queue controls its transactions itself. GRDB would trap on a transaction that an error left open.
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { db in
-            // The schema in the file, whatever it is, must not run a function that does harm.
+            // A forged schema must not call functions with side effects.
             try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
             guard !db.configuration.readonly else { return }
             try db.execute(
                 sql: """
                     -- Until `Checkpoints` replaces it: migrations are long transactions.
-                    PRAGMA wal_autocheckpoint = \(Checkpoints.pages);
-                    PRAGMA journal_size_limit = \(logBytes);
+                    PRAGMA wal_autocheckpoint = \(Checkpoints.busyPages);
+                    PRAGMA journal_size_limit = \(walBytes);
                     PRAGMA cache_size = -\(writerCache);
                     PRAGMA secure_delete = FAST;
                     """)
@@ -44,7 +44,7 @@ enum StoreConnection {
         return configuration
     }
 
-    /// The configuration of a connection that only reads, beside other programs.
+    /// The configuration of a read-only connection that coexists with other connections.
     static var readOnlyConfiguration: Configuration {
         var configuration = plainConfiguration
         configuration.label = "hexlist.store.read-only"
@@ -54,8 +54,8 @@ enum StoreConnection {
         return configuration
     }
 
-    /// The same of a connection that has the store for itself. In exclusive locking mode SQLite has the index of the WAL in memory, and needs
-    /// no room on the disk (wal.html, "Use of WAL Without Shared-Memory"); it has to open the file for writing.
+    /// The configuration of an exclusive connection that only reads. In exclusive locking mode SQLite keeps the index of the WAL in memory
+    /// and needs no disk space (wal.html, "Use of WAL Without Shared-Memory"), but it has to open the file for writing.
     static var soleConfiguration: Configuration {
         var configuration = readOnlyConfiguration
         configuration.readonly = false
@@ -63,11 +63,11 @@ enum StoreConnection {
         return configuration
     }
 
-    /// Whether a connection has the store for itself, so that it has to be closed before another is opened.
+    /// Whether a connection is exclusive, so that it must be closed before another one is opened.
     static func isSole(_ queue: DatabaseQueue) -> Bool { !queue.configuration.readonly }
 
-    /// Sets `synchronous=FULL`, with which COMMIT returns after fsync. GRDB sets NORMAL when it opens a pool, which loses the last commits
-    /// in a power cut. Checks the result.
+    /// Sets `synchronous=FULL`, with which COMMIT returns after fsync, and checks the result. GRDB sets NORMAL when it opens a pool, which
+    /// loses the last commits in a power cut.
     static func makeDurable(_ db: Database, path: String) throws {
         try db.execute(sql: "PRAGMA synchronous = FULL")
         guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2,

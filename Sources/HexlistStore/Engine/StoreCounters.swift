@@ -1,7 +1,7 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The row of `tally`: the next numbers to give, and the counts of everything. The row is read and written as a whole.
+/// The row of the table `tally`: the next ids and the counts of records.
 struct StoreCounters: Equatable {
     var nextHex: Int64 = 1
     var nextInbox: Int64 = 1
@@ -14,19 +14,21 @@ struct StoreCounters: Equatable {
     var mine: Int64 = 0
     var outbox = OutboxCounts()
     var outboxBytes: Int64 = 0
-    /// The day, as days since 1970, and below what strangers sent into the inbox on it (`receiveFrom: everyone`).
+    /// The day of `dayHexes` and `dayBytes`, in days since 1970.
     var day: Int64 = 0
+    /// Hexes that strangers sent into the inbox on that day (`receiveFrom: everyone`), and their bytes.
     var dayHexes: Int64 = 0
     var dayBytes: Int64 = 0
-    /// The bytes of the event log, as `EventLog` counts them.
+    /// Bytes of the event log, as `EventLog` counts them.
     var eventBytes: Int64 = 0
-    /// The highest id of a hex that was looked at for the index, and the number of rows in `reindex` (`SearchIndex`).
+    /// The highest id that the search index covers.
     var indexed: Int64 = 0
+    /// The number of rows in `reindex` (`SearchIndex`).
     var reindex: Int64 = 0
-    /// The time that `LivedClock` showed when the row was saved.
+    /// The time by `LivedClock` at which the row was saved.
     var lived: Int64 = 0
 
-    /// The numbers that may come next: more than there will be, and half of what ids of links have room for (`HexInserter.linksPerHex`).
+    /// The valid next ids: half of the range for which link ids do not overflow (`HexInserter.linksPerHex`).
     private static let numbers: ClosedRange<Int64> = 1...1 << 49
 
     init() {}
@@ -102,11 +104,11 @@ struct StoreCounters: Equatable {
     var counts: StoreCounts {
         StoreCounts(
             inbox: inbox, unread: unread, held: held, heldBytes: heldBytes, mine: mine, outbox: outbox,
-            outboxBytes: outboxBytes, lastEvent: nextEvent &- 1, unindexed: behind)
+            outboxBytes: outboxBytes, lastEvent: nextEvent &- 1, unindexed: unindexed)
     }
 }
 
-/// The changes of one peer's counters, to be added to its row.
+/// Increments of one peer's counters.
 struct PeerDelta: Equatable {
     var hexes: Int64 = 0
     var unread: Int64 = 0

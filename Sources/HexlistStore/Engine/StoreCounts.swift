@@ -1,4 +1,4 @@
-/// The counts that lists and `status` show, kept up to date by the transactions that change them.
+/// Counts for lists and `status`. Each transaction keeps them up to date.
 public struct StoreCounts: Sendable, Equatable {
     public var inbox: Int64
     /// The number of unread hexes in the inbox.
@@ -7,10 +7,10 @@ public struct StoreCounts: Sendable, Equatable {
     public var heldBytes: Int64
     public var mine: Int64
     public var outbox: OutboxCounts
-    /// The bytes of bodies in the outbox, each once for all its recipients.
+    /// Bytes of bodies in the outbox, counted once for all recipients.
     public var outboxBytes: Int64
     /// The number of the newest event; 0 before the first.
     public var lastEvent: Int64
-    /// The most hexes that are not in the index of `search` yet.
+    /// Maximum number of hexes that `search` does not find yet.
     public var unindexed: Int64 = 0
 }

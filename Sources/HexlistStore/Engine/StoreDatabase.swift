@@ -3,16 +3,16 @@ internal import GRDB
 internal import HexlistModel
 internal import Synchronization
 
-/// The connections to the store's file. While it cannot be written, on a disk without room for the files that SQLite keeps beside it or with
-/// the write lock held by another program, it is one connection that only reads; the others are opened as soon as that is over.
+/// The connections to the store's file. While the store cannot be written, because the disk is full or another program holds the write
+/// lock, there is one read-only connection; the others are opened as soon as possible.
 final class StoreDatabase: Sendable {
     private enum State {
         case open(DatabasePool)
-        /// The group has the reads in flight: a closed queue crashes at a read.
+        /// `inFlight` has the reads in flight: reading from a closed queue crashes.
         case readOnly(DatabaseQueue, inFlight: DispatchGroup, because: StoreFault)
-        /// The queue is closed and the pool is being opened; reads wait for the group.
+        /// The queue is closed and the pool is being opened. Reads wait for the group.
         case opening(DispatchGroup, because: StoreFault)
-        /// There are no connections; reads fail with the reason.
+        /// There is no connection. Reads fail with the reason.
         case unreadable(because: StoreFault)
 
         static func readOnly(_ queue: DatabaseQueue, because reason: StoreFault) -> State {
@@ -20,7 +20,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Connections in use by one read, which are not closed before `end`.
+    /// A connection for one read, which is not closed before `end`.
     private struct Lease {
         let reader: any DatabaseReader
         let inFlight: DispatchGroup?
@@ -36,8 +36,8 @@ final class StoreDatabase: Sendable {
     let path: String
     private let state: Mutex<State>
 
-    /// - Throws: the reason why the store cannot be written, if it cannot be read either: it is of an earlier version, which has to be changed
-    ///   first, or another program lets nobody read.
+    /// - Throws: the reason why the store cannot be written, if it cannot be read either: it needs a migration, or another program blocks
+    ///   readers.
     init(path: String) throws {
         self.path = path
         state = Mutex(try Self.open(path))
@@ -77,7 +77,7 @@ final class StoreDatabase: Sendable {
         do {
             return try openReadOnly(path, StoreConnection.soleConfiguration, because: reason)
         } catch  where StoreFault(error)?.isBusy ?? false {
-            // Another program has the store open, so the index of the WAL is there, which needs no more room.
+            // Another program has the store open, so the index of the WAL exists and needs no more disk space.
             do {
                 return try openReadOnly(path, StoreConnection.readOnlyConfiguration, because: reason)
             } catch {
@@ -95,8 +95,8 @@ final class StoreDatabase: Sendable {
         return queue
     }
 
-    /// Runs `body` with the connections that read, and blocks meanwhile.
-    /// - Throws: the reason why there are no connections; the errors of `body`.
+    /// Runs `body` with the reading connections. Blocks while they are being opened.
+    /// - Throws: the reason why there is no connection; the errors of `body`.
     func withReader<Value>(_ body: (any DatabaseReader) throws -> Value) throws -> Value {
         while true {
             switch try leasing() {
@@ -108,7 +108,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// The same without blocking.
+    /// Runs `body` with the reading connections, without blocking a thread.
     func withReader<Value>(_ body: (any DatabaseReader) async throws -> Value) async throws -> Value {
         while true {
             switch try leasing() {
@@ -121,7 +121,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Reads without waiting; `body` is called on a thread of the reading connection, with an error on any thread.
+    /// Reads without waiting. `body` is called on a thread of the reading connection, or with an error on any thread.
     func asyncRead(_ body: @escaping @Sendable (Result<Database, any Error>) -> Void) {
         do {
             switch try leasing() {
@@ -151,12 +151,12 @@ final class StoreDatabase: Sendable {
         return try result.get()
     }
 
-    /// The pool; `nil` while the store is only read.
+    /// The pool; `nil` while the store is read-only.
     var pool: DatabasePool? {
         state.withLock { state in if case .open(let pool) = state { pool } else { nil } }
     }
 
-    /// The reason why the store is only read, or not even that; `nil` while it can be written.
+    /// The reason why the store cannot be written; `nil` if it can.
     var fault: StoreFault? {
         state.withLock { state in
             switch state {
@@ -166,14 +166,15 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// The pool, which is opened if that is possible by now; `nil` while it is not. On one thread at a time.
+    /// Opens the pool if it is not open yet. Call on one thread at a time.
+    /// - Returns: `nil` if the store still cannot be written.
     func openIfPossible() -> DatabasePool? {
         switch state.withLock({ $0 }) {
         case .open(let pool): return pool
         case .readOnly(let queue, let inFlight, let reason):
             guard FileSystemProbe.hasRoom(beside: path) else { return nil }
             guard StoreConnection.isSole(queue) else {
-                // The queue is closed with its last reference, that of a read in flight.
+                // Releasing the last reference, that of a read in flight, closes the queue.
                 guard let pool = try? Self.openPool(path) else { return nil }
                 state.withLock { $0 = .open(pool) }
                 return pool
@@ -187,7 +188,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Opens the pool, or else a connection that only reads, after the old one is closed. Reads wait meanwhile, without blocking the state.
+    /// Closes the old connection, then opens the pool, or a read-only connection. Reads wait meanwhile, without holding the lock.
     private func reopen(because reason: StoreFault, closing: () -> Void) -> DatabasePool? {
         let opened = DispatchGroup()
         opened.enter()
@@ -207,7 +208,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Runs a last checkpoint, which empties the WAL, and closes the connections. On the thread of `openIfPossible`.
+    /// Runs a last checkpoint, which empties the WAL, and closes the connections. Call on the thread of `openIfPossible`.
     func close() throws {
         let last = state.withLock { state in
             defer { if case .open = state {} else { state = .unreadable(because: .closed) } }

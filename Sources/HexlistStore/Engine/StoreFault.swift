@@ -12,15 +12,15 @@ struct StoreFault: Error, Equatable {
     var systemError: Int32 = 0
 
     static let closed = StoreFault(code: SQLITE_MISUSE, message: "the store is closed")
-    /// A row that was just written, or the counts, which always exist, cannot be read.
+    /// A row that must exist, such as one just written or the counters, is missing.
     static let lost = StoreFault(code: SQLITE_CORRUPT, message: "a row is missing")
-    /// A next number that is damaged (`StoreCounters`).
-    static let numbers = StoreFault(code: SQLITE_CORRUPT, message: "the next number is none that can be given")
+    /// The next id in `StoreCounters` is out of its valid range.
+    static let numbers = StoreFault(code: SQLITE_CORRUPT, message: "the next number is out of range")
 
-    /// The disk has no room for SQLite's files beside the store.
+    /// The disk has no space for SQLite's files beside the store.
     static let full = StoreFault(code: SQLITE_FULL, message: "no space is left")
 
-    /// The fault in an error of SQLite, also one that came through GRDB; `nil` for other errors.
+    /// The fault of a SQLite or GRDB error; `nil` for other errors.
     init?(_ error: any Error) {
         if let fault = error as? StoreFault {
             self = fault
@@ -40,17 +40,18 @@ struct StoreFault: Error, Equatable {
     /// Whether another program holds a lock.
     var isBusy: Bool { [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL].contains(code & 0xFF) }
 
-    /// The codes of locks that failed for another reason than a lock of another program; and of memory that is mapped from a file.
+    /// Codes of lock operations that failed although no other program holds the lock.
     static let locking = codes(15, 9, 8, 14, 20)  // LOCK, RDLOCK, UNLOCK, CHECKRESERVEDLOCK, SHMLOCK
+    /// Codes of shared memory that could not be mapped.
     static let mapping = codes(21, 18)  // SHMMAP, SHMOPEN
 
-    /// Extended codes of SQLITE_IOERR (rescode.html), which are macros that Swift does not see.
+    /// Extended codes of SQLITE_IOERR (rescode.html), which are macros that Swift does not import.
     private static func codes(_ numbers: Int32...) -> Set<Int32> { Set(numbers.map { SQLITE_IOERR | $0 << 8 }) }
 
-    /// The error of the system in brackets; empty if none is known.
+    /// The system error in brackets; empty if there is none.
     var reason: String { systemError == 0 ? "" : " (\(String(cString: strerror(systemError))))" }
 
-    /// Whether the disk, or the bound given to SQLite, is full.
+    /// Whether the disk is full, or a limit of SQLite is reached.
     var isFull: Bool {
         switch code & 0xFF {
         case SQLITE_FULL: true
@@ -61,7 +62,7 @@ struct StoreFault: Error, Equatable {
 }
 
 extension HexlistError {
-    /// An error of the store for people; errors that are not SQLite's pass unchanged.
+    /// Converts an error of SQLite to one for users. Other errors pass unchanged.
     ///
     /// - Parameters:
     ///   - path: the store's file.
@@ -71,7 +72,8 @@ extension HexlistError {
         let isUnnamed = [SQLITE_IOERR, SQLITE_CANTOPEN].contains(fault.code & 0xFF) && fault.systemError == 0
         if fault.isFull || (isUnnamed && !FileSystemProbe.hasRoom(beside: path)) {
             return HexlistError(
-                .storageFull, "No space is left to write the store \(path).", hint: "Free disk space; what waits is kept and goes on then.")
+                .storageFull, "No space is left to write the store \(path).", hint: "Free disk space. Waiting hexes are kept and sent then."
+            )
         }
         switch fault.code & 0xFF {
         case _ where fault.isBusy:
@@ -106,8 +108,8 @@ extension HexlistError {
         }
     }
 
-    /// The error of a file system that gives no program a lock.
-    /// - Parameter error: the `errno`; 0 if it is not known.
+    /// The error for a file system without locks.
+    /// - Parameter error: the `errno`; 0 if it is unknown.
     static func withoutLocks(_ path: String, _ error: CInt) -> HexlistError {
         let reason = error == 0 ? "" : " (\(String(cString: strerror(error))))"
         return HexlistError(

@@ -2,20 +2,20 @@ internal import Foundation
 internal import GRDB
 internal import HexlistModel
 
-/// The store's file before SQLite opens it: recognises it, creates it whole, keeps it private.
+/// Operations on the store's file before SQLite opens it: recognises it, creates it, keeps it private.
 enum StoreFile {
     /// Bytes 68 … 71 of the file, "Hex1": distinguish the store from another program's database.
     static let applicationID: Int32 = 0x4865_7831
 
-    enum Found: Equatable {
+    enum Content: Equatable {
         case nothing
         case store
     }
 
     /// Inspects the file without writing, locking or creating anything.
     ///
-    /// - Throws: `.storeUnusable` if there is something that is not a store this version can use.
-    static func inspect(_ path: String) throws -> Found {
+    /// - Throws: `.storeUnusable` if a file exists that is not a store of this or an earlier version.
+    static func inspect(_ path: String) throws -> Content {
         var info = stat()
         guard stat(path, &info) == 0 else {
             guard errno == ENOENT else { throw unusable(path, "cannot be looked at (\(systemError))", hint: permissions) }
@@ -37,8 +37,8 @@ enum StoreFile {
         return .store
     }
 
-    /// Creates an empty store with all migrations applied. It is made under another name and then renamed, so that a crash leaves either
-    /// nothing or a whole store. The caller holds the lock of the folder and found nothing at `path`.
+    /// Creates an empty store with all migrations applied, under another name, and then renames it, so that a crash leaves either no store
+    /// or a complete one. The caller must hold the lock of the folder, and no file may exist at `path`.
     static func create(_ path: String) throws {
         let making = path + ".new"
         for leftover in [making, making + "-journal"] where unlink(leftover) != 0 && errno != ENOENT {
@@ -63,14 +63,14 @@ enum StoreFile {
         syncFolder(of: path)
     }
 
-    /// Makes an empty file with mode 0600 for SQLite to fill. There must be nothing.
+    /// Creates an empty file with mode 0600. No file may exist at `path`.
     static func makeEmpty(_ path: String) throws {
         let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw unusable(path, "cannot be made (\(systemError))", hint: permissions) }
         close(descriptor)
     }
 
-    /// The configuration of the connection that fills a new file.
+    /// The configuration of the connection that initialises a new file.
     static var makingConfiguration: Configuration {
         var configuration = StoreConnection.plainConfiguration
         configuration.prepareDatabase { db in
@@ -79,7 +79,7 @@ enum StoreFile {
         return configuration
     }
 
-    /// The first bytes of a database (SQLite's "Database File Format").
+    /// Fields of the database header (SQLite's "Database File Format").
     struct Header {
         var isSQLite: Bool
         var isEmpty: Bool
@@ -102,7 +102,7 @@ enum StoreFile {
             schema: number(at: 60), applicationID: number(at: 68))
     }
 
-    /// Sets mode 0600 on the file and on SQLite's files next to it. New ones get the mode of the file.
+    /// Sets mode 0600 on the file and on SQLite's files beside it. SQLite creates new ones with the mode of the file.
     static func restrict(_ path: String) throws {
         for file in [path, path + "-wal", path + "-shm"] {
             var info = stat()
@@ -113,14 +113,14 @@ enum StoreFile {
         }
     }
 
-    /// The path without symbolic links; the same path if there is no such file.
+    /// The path without symbolic links; unchanged if there is no such file.
     static func resolved(_ path: String) -> String {
         guard let resolved = realpath(path, nil) else { return path }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
-    /// The bytes of the store on disk, with its write-ahead log.
+    /// The bytes of the store on disk, with the WAL.
     static func bytes(_ path: String) -> Int64 { fileBytes(path) + fileBytes(path + "-wal") }
 
     /// The bytes of one file; 0 if there is none.
@@ -129,7 +129,7 @@ enum StoreFile {
         return stat(path, &info) == 0 ? Int64(info.st_size) : 0
     }
 
-    /// The bytes that an ordinary process may still write on the store's file system; `nil` if the system does not tell.
+    /// Bytes that an unprivileged process can still write on the store's file system; `nil` if they are unknown.
     static func freeBytes(_ path: String) -> Int64? {
         var info = statvfs()
         guard statvfs(path, &info) == 0 else { return nil }
@@ -160,12 +160,12 @@ enum StoreFile {
         guard access(folder, W_OK | X_OK) == 0 else {
             throw unusable(
                 path, "needs a folder it can write to, and \(folder) is none (\(systemError))",
-                hint: "Make the folder writable, or name another one; SQLite keeps its log beside the store.")
+                hint: "Make the folder writable, or name another one; SQLite keeps more files beside the store.")
         }
     }
 
-    /// Finds a store that is not there although it was: a link that leads nowhere, and files that SQLite keeps beside a database. A new store
-    /// would take the link's place, and SQLite would play the log of the old one into it.
+    /// Detects a store that disappeared: a dangling symbolic link, or SQLite's files without their database. A new store would replace the
+    /// link, and SQLite would replay the WAL of the old store into it.
     private static func inspectLeftovers(of path: String) throws {
         let putBack = "Mount the disk it is on, or put a backup in its place (`hexlist restore FILE`). To begin with an empty store, first"
         if let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path) {

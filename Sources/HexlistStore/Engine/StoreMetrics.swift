@@ -1,13 +1,13 @@
 public import CoreMetrics
 
-/// What the store measures, by names of `MetricFamily`.
+/// The metrics of the store. Their names are in `MetricFamily`.
 public struct StoreMetrics: Sendable {
-    /// The time that COMMIT takes, with its fsync; once a transaction.
+    /// Duration of each COMMIT with its fsync.
     let commit: Timer
-    /// Transactions that SQLite failed.
+    /// Failed transactions.
     let failures: Counter
 
-    /// - Parameter factory: makes the instruments; by itself nothing is measured.
+    /// - Parameter factory: makes the instruments. The default one measures nothing.
     public init(_ factory: any MetricsFactory = NOOPMetricsHandler.instance) {
         commit = Timer(label: "hexlist_store_commit_seconds", factory: factory)
         failures = Counter(label: "hexlist_store_commit_failures_total", factory: factory)

@@ -1,16 +1,14 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The queries on the store. All of them see one snapshot.
-///
-/// Valid only during the closure that receives it; must not escape.
+/// Queries on one snapshot of the store. Valid only during the closure that receives it; must not escape.
 public class StoreReader {
     let db: Database
     /// The path of the store's file.
     let path: String
-    /// The time by `LivedClock`, against which ages and deadlines are compared; in a transaction, that of its beginning.
+    /// The time by `LivedClock` for ages and deadlines: that of the beginning of the transaction.
     var lived: Int64
-    /// The bytes of texts read or written, for `MemoryReclaimer`.
+    /// Bytes of texts read or written, for `MemoryReclaimer`.
     var passedBytes = 0
 
     init(db: Database, path: String, lived: Int64) {
@@ -19,30 +17,31 @@ public class StoreReader {
         self.lived = lived
     }
 
-    /// The counts that lists and `status` show. Reads one row.
+    /// The counts for lists and `status`. Reads one row.
     public func counts() throws -> StoreCounts { try StoreCounters(on: db).counts }
 
-    /// The bytes on disk, with the write-ahead log.
+    /// The bytes on disk, with the WAL.
     public func storeBytes() -> Int64 { StoreFile.bytes(path) }
 
-    /// A value set by `setMeta`; `nil` if there is none.
+    /// The value that `setMeta` set; `nil` if there is none.
     public func meta(_ key: String) throws -> String? {
         try first("SELECT value FROM meta WHERE key = ?", key) { $0.text(0) }
     }
 
-    /// Whether nothing was ever done with the store, as after a first start that was interrupted: no value is remembered but the index's own.
+    /// Whether the store was never used, as after an interrupted first start: it has no value, no peer and no counts, except the format of
+    /// the index.
     public func isUnused() throws -> Bool {
         let others = try first("SELECT (SELECT count(*) FROM meta WHERE key <> ?) + (SELECT count(*) FROM peer)", SearchIndex.formatKey) {
             $0.int64(0)
         }
-        var tally = try StoreCounters(on: db)
-        tally.lived = 0  // the time that an interrupted first start took
-        return others == 0 && tally == StoreCounters()
+        var counters = try StoreCounters(on: db)
+        counters.lived = 0  // an interrupted first start took some time
+        return others == 0 && counters == StoreCounters()
     }
 
     // MARK: - Statements
 
-    /// Reads all rows with `read`, which may only look at columns.
+    /// Reads all rows with `read`, which may only access columns.
     func all<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> [Value] {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
@@ -52,7 +51,7 @@ public class StoreReader {
         return rows
     }
 
-    /// Reads rows with `read` as long as there is room. Of the row after them only the size is looked at.
+    /// Reads rows with `read` up to the limits of a page (`PageLimit`). Only the size of the row after them is read.
     /// - Returns: the rows, and whether there are more.
     func page<Value>(
         _ sql: String, _ values: any SQLValue..., limit: Int, size: (SQLStatement) -> Int, read: (SQLStatement) throws -> Value?
@@ -60,11 +59,11 @@ public class StoreReader {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
         try statement.bind(values)
-        var room = PageLimit(items: limit)
-        defer { passedBytes += room.taken }
+        var pageLimit = PageLimit(items: limit)
+        defer { passedBytes += pageLimit.taken }
         var rows: [Value] = []
         while try statement.step() {
-            guard room.take(size(statement)) else { return (rows, true) }
+            guard pageLimit.take(size(statement)) else { return (rows, true) }
             if let row = try read(statement) { rows.append(row) }
         }
         return (rows, false)
@@ -79,12 +78,12 @@ public class StoreReader {
     }
 }
 
-/// The items of one page: the number asked for, within 1 … 10 000.
+/// The number of items of a page: the requested one, clamped to 1...10 000.
 func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
 
-/// The room on a page: a number of items, and of bytes of their texts, but always one item.
+/// The remaining capacity of a page: a number of items and of bytes of their texts. A page has at least one item.
 struct PageLimit {
-    /// The most bytes of text read for one page. What is written of it may be longer.
+    /// Maximum bytes of text of one page. Its JSON may be longer.
     static let bytes = 4 << 20
 
     private(set) var items: Int
@@ -94,7 +93,7 @@ struct PageLimit {
 
     init(items: Int) { self.items = items }
 
-    /// Takes the room for one more item.
+    /// Reserves capacity for one more item.
     /// - Returns: whether it fits.
     mutating func take(_ size: Int) -> Bool {
         guard items > 0, isFresh || size <= bytes else { return false }
@@ -105,7 +104,7 @@ struct PageLimit {
     }
 }
 
-/// The ids as one parameter, whatever their number: `IN (SELECT value FROM json_each(?))`.
+/// Any number of ids as one parameter: `IN (SELECT value FROM json_each(?))`.
 func jsonArray(_ ids: some Sequence<Int64>) -> String {
     "[" + ids.lazy.map(String.init).joined(separator: ",") + "]"
 }

@@ -4,10 +4,11 @@ internal import HexlistModel
 
 /// The tables, by migration. A shipped migration is never edited; later ones only add.
 ///
-/// Times are milliseconds: ages and deadlines (`lived`, and `dueAt`, `forgetAt`, `heldSince`, `ends`) by `LivedClock`, all others since 1970,
-/// UTC, for display. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
+/// Times are milliseconds: ages and deadlines (`lived`, `dueAt`, `forgetAt`, `heldSince`, `ends`) by `LivedClock`, all others since 1970,
+/// UTC, for display. UUIDs are blobs of 16 bytes, fingerprints and digests of 32 bytes.
 enum StoreSchema {
-    /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
+    /// The `user_version` of a store with all migrations applied. A store with a greater version belongs to a newer Hexlist and is not
+    /// changed.
     static let version = migrations.count
 
     static func newer(_ path: String, version: Int) -> HexlistError {
@@ -16,18 +17,18 @@ enum StoreSchema {
             hint: "Nothing was changed. Update Hexlist, or put a backup of the older version in its place.")
     }
 
-    /// In their order; the number in a name is the `user_version` after it.
+    /// All migrations, in order. The number in a name is the `user_version` after the migration. Names are stored, so they never change.
     private static let migrations: [(name: String, apply: @Sendable (Database) throws -> Void)] = [
         ("1 hexes, peers, outbox, events", { db in for sql in [tallyAndPeers, hexes, outbox, events] { try db.execute(sql: sql) } }),
         ("2 aliases of trusted peers", giveAliases),
         ("3 size of the event log", { try $0.execute(sql: eventBytes) }),
-        // Rows of an earlier version have no subject.
+        // Rows from before this migration have no subject.
         ("4 what a row of the outbox is about", { try $0.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT") }),
         ("5 hexes inside hexes", { try $0.execute(sql: hexesInside) }),
         ("6 search", { try $0.execute(sql: search) }),
         ("7 groups and policies of peers", { try $0.execute(sql: groups) }),
         ("8 offers and transfers of files", { try $0.execute(sql: files) }),
-        // For what is imported: a folder is found by its name.
+        // Imports look up folders by name.
         (
             "9 My Hexlist by description",
             { try $0.execute(sql: "CREATE INDEX hexMine ON hex (substr(description, 1, 64)) WHERE location = 'mine'") }
@@ -52,8 +53,8 @@ enum StoreSchema {
         return migrator
     }()
 
-    /// Whether a database has the tables with their columns, the indexes, the triggers and the views that a store of its version has, and nothing else.
-    /// - Parameter more: the statement that made what it has besides.
+    /// Whether a database has exactly the tables with their columns, the indexes, triggers and views of its version.
+    /// - Parameter more: the statement of an additional table.
     static func isWhole(_ db: Database, with more: String) throws -> Bool {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard migrator.migrations.indices.contains(version - 1) else { return false }
@@ -66,8 +67,8 @@ enum StoreSchema {
         return try parts == Self.parts(of: db)
     }
 
-    /// Drops everything that a store of this version does not have, such as tables of another program that uses the same file: a backup with them
-    /// would be taken for a made-up one.
+    /// Drops everything that is not part of a store of this version, such as another program's tables. `isWhole` would reject a backup with
+    /// them.
     static func dropOthers(_ db: Database) throws {
         let names =
             "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
@@ -80,7 +81,7 @@ enum StoreSchema {
         }
     }
 
-    /// The statements of tables may differ: SQLite, and comments, did not stay the same.
+    /// Tables are compared by their columns, because SQLite's text of their statements, and their comments, differ between versions.
     private static func parts(of db: Database) throws -> [String] {
         try String.fetchAll(
             db,
@@ -96,7 +97,7 @@ enum StoreSchema {
                 """)
     }
 
-    /// The row of the next numbers and of the counts that are shown, so that nothing is ever counted row by row.
+    /// `tally` has one row with the next ids and with all counts, so that no query counts rows.
     private static let tallyAndPeers = """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -148,8 +149,8 @@ enum StoreSchema {
         CREATE INDEX trustedNameName ON trustedName (name);
         """
 
-    // A check with IN and more than two values makes SQLite build a table of them for every row inserted or changed: a fifth of the
-    // outbox's time. OR means the same.
+    // CHECK with OR instead of IN: for IN with more than two values SQLite builds a table for every inserted or changed row, a fifth of the
+    // outbox's time.
 
     private static let hexes = """
         CREATE TABLE hex (
@@ -199,12 +200,11 @@ enum StoreSchema {
         CREATE INDEX tombstoneForget ON tombstone (forgetAt);
         """
 
-    /// A hex inside another is a row of `hex` too, in the place `inside`: on no list, in no count but those of the hex it is in, and deleted
-    /// with that. Its links are rows of `link` as those of any hex.
+    /// A hex inside another is a row of `hex` with the location `inside`. No list shows it, only its ancestors count it, and it is deleted
+    /// with its parent. Its links are rows of `link` like those of any hex.
     ///
-    /// The check of `location` is widened where it is written, as SQLite's documentation of ALTER TABLE describes for changes of a check (the
-    /// first stores have it with IN): rows stay as they are. A copy of the table would take as long as all hexes took to receive, and their
-    /// room on the disk once more.
+    /// The CHECK of `location` is changed in the schema table, as SQLite's documentation of ALTER TABLE describes, so that no row is
+    /// rewritten (the first stores have it with IN). A copy of the table would take as long as receiving all hexes, and as much disk space.
     private static let hexesInside = """
         ALTER TABLE hex ADD COLUMN parent INTEGER REFERENCES hex (id) ON DELETE CASCADE;
         ALTER TABLE hex ADD COLUMN position INTEGER     -- among the hexes inside the same one; may have gaps
@@ -250,7 +250,7 @@ enum StoreSchema {
         ) STRICT;
         """
 
-    /// A row stands for `count` events, whose numbers begin with `number`; the ids in them increase by one as well.
+    /// A row is `count` events, whose numbers begin with `number`. Their ids also increase by one.
     private static let events = """
         CREATE TABLE event (
             number INTEGER PRIMARY KEY,             -- from tally.nextEvent, without gaps
@@ -264,7 +264,7 @@ enum StoreSchema {
         ) STRICT;
         """
 
-    /// What the user set for a peer (`PeerReceive`), and groups of peers.
+    /// Settings of peers (`PeerReceive`), and groups of peers.
     private static let groups = """
         ALTER TABLE peer ADD COLUMN receive TEXT NOT NULL DEFAULT 'inbox'
             CHECK (receive = 'inbox' OR receive = 'held' OR receive = 'nothing');
@@ -279,8 +279,8 @@ enum StoreSchema {
         CREATE INDEX groupMemberPeer ON groupMember (peer);
         """
 
-    /// The index of `search`, without the texts themselves; its rowid is `hex.id`. The columns are `SearchDocument`'s. One-letter prefixes have
-    /// an index of their own: longer ones have few enough words.
+    /// The search index, without the texts. The rowid is `hex.id`; the columns are those of `SearchDocument`. Only one-letter prefixes have
+    /// an index, because longer prefixes match few words.
     private static let search = """
         CREATE VIRTUAL TABLE search USING fts5(about, sender, link, key, content = '', columnsize = 0, prefix = '1',
             tokenize = 'unicode61 remove_diacritics 2');
@@ -289,8 +289,8 @@ enum StoreSchema {
         ALTER TABLE tally ADD COLUMN reindex INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// Files of this machine that peers may fetch, and files that this machine fetches. Peers are named by their UUIDs: a row of `peer` may go
-    /// meanwhile, and come back.
+    /// Files of this machine that peers may fetch, and files that this machine fetches. Peers are referenced by their UUIDs, because a row
+    /// of `peer` may be deleted and inserted again.
     private static let files = """
         CREATE TABLE offer (
             id BLOB PRIMARY KEY CHECK (length(id) = 16),
@@ -338,8 +338,7 @@ enum StoreSchema {
         CREATE INDEX transferEnded ON transfer (endedAt) WHERE endedAt IS NOT NULL;
         """
 
-    /// Folders that peers may read. Peers are named by their UUIDs, as in `offerPeer`; a share that was for a group alone is for nobody once
-    /// the group is deleted.
+    /// Folders that peers may read. Peers are referenced by their UUIDs, as in `offerPeer`. Deleting a group removes its access.
     private static let shares = """
         CREATE TABLE share (
             id INTEGER PRIMARY KEY,
@@ -361,7 +360,7 @@ enum StoreSchema {
         CREATE INDEX shareGroupPeers ON shareGroup (peerGroup);
         """
 
-    /// Files that are here under their digest: those of the pool, which go when room is needed, and kept ones, which go with their hexes.
+    /// Cached files by digest: files of the pool, which are evicted for space, and pinned files, which are deleted with their hexes.
     private static let pool = """
         ALTER TABLE transfer ADD COLUMN place TEXT CHECK (place = 'pool' OR place = 'kept');  -- NULL: a folder that somebody named
         CREATE TABLE pooled (
@@ -383,7 +382,7 @@ enum StoreSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// What is fetched of a peer without being asked for, and until when each peer may fetch what is offered.
+    /// Automatic fetching from peers, and the end of each offer for each peer.
     private static let filesByThemselves = """
         ALTER TABLE peer ADD COLUMN fetchLimit INTEGER;             -- bytes of a hex, and of a day; NULL: nothing is fetched by itself
         ALTER TABLE peer ADD COLUMN fetchAfter INTEGER NOT NULL DEFAULT 0;  -- the last hex.inboxNumber that was looked at
@@ -424,7 +423,8 @@ enum StoreSchema {
         UPDATE tally SET eventBytes = (SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event);
         """
 
-    /// Hexes that are queued together lie together (`OutboxRowRange`, `OutboxPack`). Each row of an earlier version becomes a run of one, in a pack of its own.
+    /// Stores hexes that are enqueued together as row ranges and packs (`OutboxRowRange`, `OutboxPack`). Each older row becomes a range of
+    /// one row with a pack of its own.
     @Sendable private static func makeRuns(_ db: Database) throws {
         db.add(
             function: DatabaseFunction("packed", argumentCount: 4, pure: true) { values in
@@ -488,8 +488,8 @@ enum StoreSchema {
         CREATE INDEX outboxFailed ON outbox (peer, settledAt) WHERE state = 'failed';
         """
 
-    /// The clock for ages (`LivedClock`), and the ages of rows whose own times are shown. The clock continues from the wall time of the newest
-    /// rows, so the deadlines that are in the rows stay valid.
+    /// Adds `LivedClock`, and columns for the ages of rows whose wall times are displayed. The clock starts at the wall time of the newest
+    /// rows, so that existing deadlines stay valid.
     private static let livedTime = """
         ALTER TABLE tally ADD COLUMN lived INTEGER NOT NULL DEFAULT 0;
         UPDATE tally SET lived = coalesce(

@@ -1,31 +1,31 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The queries of a reader and all changes. A change is durable once its piece of work is reported done, and not before.
+/// The queries of a reader and all changes. Changes are durable once their write request is reported done.
 ///
-/// Valid only during the closure that receives it; must not escape. An operation that fails makes the whole piece fail, even if the closure
-/// catches its error.
+/// Valid only during the closure that receives it; must not escape. A failed operation fails the whole request, even if the closure catches
+/// its error.
 final class StoreWriter: StoreReader {
-    /// The counters as changed by this transaction.
-    var tally = StoreCounters()
-    private var savedTally = StoreCounters()
-    /// Changes of peers' counters that are not in their rows yet, by row id.
+    /// The counters with the changes of this transaction.
+    var counters = StoreCounters()
+    private var savedCounters = StoreCounters()
+    /// Unsaved changes of peers' counters, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
-    /// The most bytes of the event log.
+    /// Maximum bytes of the event log.
     var eventLogBytes = EventLog.bytes
-    /// The bytes of hexes that this transaction has taken and may not have written yet.
+    /// Bytes of hexes that this transaction accepted and may not have written yet.
     var reservedBytes: Int64 = 0
-    /// The bytes of the file system to leave free, as the last batch of hexes had them.
+    /// Bytes of the file system to leave free, from the last received batch.
     var diskReserve: Int64 = 0
-    /// The changes by the pieces of this transaction that succeeded, and by the current one.
+    /// The changes by the successful requests of this transaction and by the current one.
     private(set) var changes: StoreChange = []
-    /// The reason why the piece can no longer succeed.
+    /// The error because of which the current request must fail.
     private var fault: (any Error)?
     private var preparedInserter: HexInserter?
 
-    override func counts() throws -> StoreCounts { tally.counts }
+    override func counts() throws -> StoreCounts { counters.counts }
 
-    /// The inserter of this connection; its statements are prepared once.
+    /// The inserter of this connection, whose statements are prepared once.
     func inserter() throws -> HexInserter {
         if let preparedInserter { return preparedInserter }
         let inserter = try HexInserter(on: db)
@@ -35,7 +35,7 @@ final class StoreWriter: StoreReader {
 
     // MARK: - One change
 
-    /// Runs one operation and writes the changed counters into their rows.
+    /// Runs one operation and saves the changed counters.
     @discardableResult
     func change<Value>(_ body: () throws -> Value) throws -> Value {
         do {
@@ -49,7 +49,7 @@ final class StoreWriter: StoreReader {
     }
 
     /// Runs one statement to its end.
-    /// - Returns: the number of rows it touched.
+    /// - Returns: the number of changed rows.
     @discardableResult
     func run(_ sql: String, _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(sql, on: db)
@@ -58,7 +58,7 @@ final class StoreWriter: StoreReader {
         return statement.changes
     }
 
-    /// Notes a change for the store's observer. Inside `change`.
+    /// Records a change for the store's observer. Call inside `change`.
     func changed(_ what: StoreChange) { changes.formUnion(what) }
 
     func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {
@@ -74,18 +74,18 @@ final class StoreWriter: StoreReader {
                 """, delta.hexes, delta.unread, delta.held, delta.heldBytes, delta.queued, row)
         }
         peerDeltas.removeAll(keepingCapacity: true)
-        guard tally != savedTally else { return }
-        tally.lived = lived
-        try tally.save(on: db)
-        savedTally = tally
+        guard counters != savedCounters else { return }
+        counters.lived = lived
+        try counters.save(on: db)
+        savedCounters = counters
     }
 
-    /// Saves the time by `LivedClock`, from which the next start continues.
-    func saveLivedTime() throws { try change { tally.lived = lived } }
+    /// Saves the time by `LivedClock`, from which the next run continues.
+    func saveLivedTime() throws { try change { counters.lived = lived } }
 
     // MARK: - For the write queue
 
-    /// Prepares for a new transaction; called after BEGIN.
+    /// Prepares for a new transaction. Called after BEGIN.
     /// - Parameter lived: the time by `LivedClock`.
     func transactionBegan(lived: Int64) throws {
         self.lived = lived
@@ -93,30 +93,29 @@ final class StoreWriter: StoreReader {
         reservedBytes = 0
         changes = []
         peerDeltas.removeAll(keepingCapacity: true)
-        tally = try StoreCounters(on: db)
-        savedTally = tally
+        counters = try StoreCounters(on: db)
+        savedCounters = counters
     }
 
-    /// Runs one piece of work.
+    /// Runs the work of one request.
     ///
-    /// - Throws: the piece's error, or that of an operation whose error the piece caught. Its changes are still in the transaction; the
-    ///   caller rolls them back.
-    func perform(_ piece: (StoreWriter) throws -> Void) throws {
-        let (before, changesBefore) = (tally, changes)
+    /// - Throws: the error of `work`, or of an operation whose error `work` caught. The caller has to roll the changes back.
+    func perform(_ work: (StoreWriter) throws -> Void) throws {
+        let (before, changesBefore) = (counters, changes)
         do {
-            try piece(self)
+            try work(self)
             if let fault { throw fault }
         } catch {
             fault = nil
             peerDeltas.removeAll(keepingCapacity: true)
-            tally = before
+            counters = before
             changes = changesBefore
-            savedTally = before
+            savedCounters = before
             throw error
         }
     }
 
-    // MARK: - Remembered values
+    // MARK: - Named values
 
     /// Sets a named value, or removes it with `nil`.
     func setMeta(_ key: String, _ value: String?) throws {
@@ -131,13 +130,13 @@ final class StoreWriter: StoreReader {
 }
 
 extension HexStore {
-    /// Sets named values in one transaction, and removes those that are `nil`.
+    /// Sets named values in one transaction, and removes the values that are `nil`.
     public func setMeta(_ values: [String: String?]) async throws {
         guard !values.isEmpty else { return }
         try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }
 
-    /// Does the same and blocks until it is done: for tools that run while no daemon does.
+    /// Does the same and blocks. For tools that run without a daemon.
     public func setMetaSync(_ values: [String: String?]) throws {
         try writeSync { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }

@@ -4,47 +4,32 @@ internal import GRDBSQLite
 internal import HexlistModel
 internal import Synchronization
 
-/// The only writer. Pieces of work that wait together share a transaction and its one fsync. Each runs in a savepoint, so that a failed one
-/// is rolled back alone. A piece is reported done only after COMMIT returned OK.
+/// The only writer of the store. Requests that wait together share a transaction and its one fsync (`PendingWrites`). Each request runs in
+/// a savepoint, so that a failed one is rolled back alone. A request is reported done only after COMMIT returned OK.
 ///
-/// The queue has no bound of its own: each caller waits for its completion before it submits much more. Which pieces share a transaction
-/// `WaitingPieces` says.
+/// The queue has no limit of its own, because callers wait for completions before they submit much more.
 ///
-/// `@unchecked`: `writer`, `checkpoints` and the state of the index are touched on `queue` only.
+/// `@unchecked`: `writer`, `checkpoints`, `throttle` and the two index flags are used on `queue` only.
 final class WriteQueue: @unchecked Sendable {
-    struct Piece: Sendable {
-        enum Turn: Sendable {
-            /// With the next transaction that has room for its rows.
-            case next
-            /// After a wait for others of its kind, with the next transaction that there is, so that few carry such pieces; at last without one.
-            case patient
-        }
-
-        let rows: Int
-        let turn: Turn
-        let work: @Sendable (StoreWriter) throws -> Void
-        /// Called with the error; `nil` once the piece is durable.
-        let finish: @Sendable ((any Error)?) -> Void
-    }
-
-    private static let openingPause = Duration.seconds(2)
+    /// Interval between attempts to open a store that is read-only.
+    private static let openingInterval = Duration.seconds(2)
 
     private struct State {
-        var waiting = WaitingPieces()
-        /// Whether a timer runs that looks after the patient pieces. It runs on when they are taken, so that not each of many hexes sets one.
-        var isPatienceTimed = false
+        var pending = PendingWrites()
         var isDraining = false
+        /// Whether a timer for the deferred requests runs. It keeps running after they were taken, so that not every request sets a timer.
+        var hasDeferralTimer = false
         var isClosed = false
     }
 
-    /// A closure that is a mutex's value by itself would be wrapped once more each time it is taken out, and called through all of that.
+    /// Wraps the closure: each `withLock` on a mutex whose value is a bare closure would add another thunk to it.
     private struct Observer: Sendable {
-        let tell: @Sendable (StoreChange) -> Void
+        let notify: @Sendable (StoreChange) -> Void
     }
 
-    /// The error of the last transaction; `nil` once one is committed.
+    /// The error of the last transaction; `nil` after a successful one.
     let fault = Mutex<(any Error)?>(nil)
-    /// The ids and the room for rows to come.
+    /// The ids and the estimated capacity for new outbox rows.
     let outbox: Mutex<OutboxAdmission>
     /// The store's observer (`HexStore.observe`).
     private let observer = Mutex<Observer?>(nil)
@@ -55,39 +40,39 @@ final class WriteQueue: @unchecked Sendable {
     private var checkpoints: Checkpoints?
 
     private let clock: LivedClock
-    private let residue: MemoryReclaimer
+    private let reclaimer: MemoryReclaimer
     private let metrics: StoreMetrics
-    private var pace = IndexThrottle()
-    /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
+    private var throttle = IndexThrottle()
+    /// Whether hexes wait to be indexed; `false` after a failed index batch, until the next write.
     private var isIndexBehind = false
-    private var isTurnPlanned = false
+    private var isIndexBatchScheduled = false
 
     init(
-        database: StoreDatabase, queue: DispatchQueue, residue: MemoryReclaimer, metrics: StoreMetrics, outbox: OutboxAdmission,
+        database: StoreDatabase, queue: DispatchQueue, reclaimer: MemoryReclaimer, metrics: StoreMetrics, outbox: OutboxAdmission,
         clock: LivedClock
     ) {
         self.clock = clock
         self.database = database
         self.queue = queue
-        self.residue = residue
+        self.reclaimer = reclaimer
         self.metrics = metrics
         self.outbox = Mutex(outbox)
     }
 
-    /// Submits a piece, from any thread. `finish` is called on the writer's thread, or at once on the caller's if the queue is closed.
-    func submit(_ piece: Piece) {
-        let (isClosed, starts, timer) = state.withLock { state -> (Bool, Bool, Duration?) in
+    /// Submits a request, from any thread. If the queue is closed, the request fails immediately on the caller's thread.
+    func submit(_ request: WriteRequest) {
+        let (isClosed, starts, delay) = state.withLock { state -> (Bool, Bool, Duration?) in
             guard !state.isClosed else { return (true, false, nil) }
             let now = ContinuousClock.now
-            state.waiting.add(piece, at: now)
-            let starts = state.waiting.areDue && !state.isDraining
+            state.pending.add(request, at: now)
+            let starts = state.pending.areDue && !state.isDraining
             if starts { state.isDraining = true }
-            guard !state.isPatienceTimed, let until = state.waiting.patientUntil else { return (false, starts, nil) }
-            state.isPatienceTimed = true
-            return (false, starts, until - now)
+            guard !state.hasDeferralTimer, let deadline = state.pending.deadline else { return (false, starts, nil) }
+            state.hasDeferralTimer = true
+            return (false, starts, deadline - now)
         }
-        if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
-        if let timer { later(timer) { $0.lookAtPatient() } }
+        if isClosed { return request.finish(HexlistError(.internal, "The store is closed.")) }
+        if let delay { schedule(after: delay) { $0.writeDeferred() } }
         if starts { queue.async { self.drain() } }
     }
 
@@ -95,11 +80,11 @@ final class WriteQueue: @unchecked Sendable {
         self.observer.withLock { $0 = observer.map(Observer.init) }
     }
 
-    /// Does the waiting work, refuses later work, and runs a last checkpoint. Must not be called from a completion.
+    /// Performs the pending requests, refuses later ones, and runs a last checkpoint. Must not be called from a completion.
     func close() throws {
         let wasClosed = state.withLock { state in
             defer { state.isClosed = true }
-            state.waiting.endPatience()
+            state.pending.endDeferral()
             return state.isClosed
         }
         guard !wasClosed else { return }
@@ -110,12 +95,13 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    /// Does what was submitted, also what waits for others, and calls `done` behind its completions.
+    /// Writes the pending requests without deferral, and calls `done` after their completions: immediately if none is pending, else on the
+    /// writer's thread.
     func finish(_ done: @escaping @Sendable () -> Void) {
-        guard state.withLock({ $0.isDraining || !$0.waiting.isEmpty }) else { return done() }
+        guard state.withLock({ $0.isDraining || !$0.pending.isEmpty }) else { return done() }
         queue.async { [self] in
             state.withLock { state in
-                state.waiting.endPatience()
+                state.pending.endDeferral()
                 state.isDraining = true
             }
             drain()
@@ -123,155 +109,158 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    /// Has the index brought on, as at the start of a store whose index is behind.
+    /// Starts indexing the hexes that an earlier run of the program left unindexed.
     func catchUp() {
         queue.async { [self] in
             isIndexBehind = true
-            planTurn()
+            scheduleIndexBatch()
         }
     }
 
-    /// Tries every two seconds to open a store that is only read, until it can be written: neither room on the disk nor a lock that is given up is
-    /// an event.
+    /// Tries every two seconds to open a store that is read-only until it can be written. Polls, because neither free disk space nor a
+    /// released lock is an event.
     func awaitOpening() {
         fault.withLock { $0 = database.fault }
-        later(Self.openingPause) { $0.tryToOpen() }
+        schedule(after: Self.openingInterval) { $0.tryToOpen() }
     }
 
-    private func later(_ time: Duration, _ work: @escaping @Sendable (WriteQueue) -> Void) {
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(time.nanoseconds))) { [weak self] in if let self { work(self) } }
+    private func schedule(after delay: Duration, _ work: @escaping @Sendable (WriteQueue) -> Void) {
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(delay.nanoseconds))) { [weak self] in if let self { work(self) } }
     }
 
     // MARK: - On the writer's thread
 
-    /// Begins a transaction for the patient pieces, once their time is over.
-    private func lookAtPatient() {
-        let left = state.withLock { state in
-            let left = state.waiting.patientUntil.map { $0 - .now }
-            state.isPatienceTimed = left.map { $0 > .zero } ?? false
-            if let left, left <= .zero { state.isDraining = true }
-            return left
+    /// Runs a transaction for the deferred requests if they are due, or waits on.
+    private func writeDeferred() {
+        let delay = state.withLock { state in
+            let delay = state.pending.deadline.map { $0 - .now }
+            state.hasDeferralTimer = delay.map { $0 > .zero } ?? false
+            if let delay, delay <= .zero { state.isDraining = true }
+            return delay
         }
-        guard let left else { return }
-        if left > .zero { later(left) { $0.lookAtPatient() } } else { drain() }
+        guard let delay else { return }
+        if delay > .zero { schedule(after: delay) { $0.writeDeferred() } } else { drain() }
     }
 
     private func tryToOpen() {
         guard !state.withLock({ $0.isClosed }) else { return }
-        guard database.openIfPossible() != nil else { return later(Self.openingPause) { $0.tryToOpen() } }
+        guard database.openIfPossible() != nil else { return schedule(after: Self.openingInterval) { $0.tryToOpen() } }
         fault.withLock { $0 = nil }
         catchUp()
-        observer.withLock { $0 }?.tell([.room, .peers])
+        observer.withLock { $0 }?.notify([.room, .peers])
     }
 
     private func drain() {
         while true {
-            let pieces = state.withLock { state in
-                let pieces = state.waiting.take(at: .now)
-                if pieces.isEmpty { state.isDraining = false }
-                return pieces
+            let batch = state.withLock { state in
+                let batch = state.pending.takeBatch(at: .now)
+                if batch.isEmpty { state.isDraining = false }
+                return batch
             }
-            guard !pieces.isEmpty else { return planTurn() }
+            guard !batch.isEmpty else { return scheduleIndexBatch() }
             guard let pool = database.openIfPossible() else {
                 metrics.failures.increment()
                 outbox.withLock { $0.diskFailed() }
-                for piece in pieces { piece.finish(database.fault ?? StoreFault.full) }
+                for request in batch { request.finish(database.fault ?? StoreFault.full) }
                 continue
             }
             var changes: StoreChange = []
-            let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
-            pace.wrote(at: .now)
+            let errors = pool.writeWithoutTransaction { db in commit(batch, on: db, &changes) }
+            throttle.wrote(at: .now)
             isIndexBehind = writer?.isIndexBehind ?? false
-            for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
-            if !changes.isEmpty { observer.withLock { $0 }?.tell(changes) }
+            for (request, error) in zip(batch, errors) { request.finish(error) }
+            if !changes.isEmpty { observer.withLock { $0 }?.notify(changes) }
             checkpoint(pool)
         }
     }
 
-    private func checkpoint(_ pool: DatabasePool) { pool.writeWithoutTransaction { db in checkpoints?.run(on: db) } }
-
-    /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
-    private func planTurn() {
-        guard isIndexBehind, !isTurnPlanned else { return }
-        isTurnPlanned = true
-        later(pace.wait(at: .now)) { $0.takeTurn() }
+    private func checkpoint(_ pool: DatabasePool) {
+        let isIdle = state.withLock { $0.pending.isEmpty }
+        pool.writeWithoutTransaction { db in checkpoints?.run(on: db, isIdle: isIdle) }
     }
 
-    private func takeTurn() {
-        isTurnPlanned = false
+    /// Schedules an index batch if hexes wait for one. Requests that are submitted earlier come first.
+    private func scheduleIndexBatch() {
+        guard isIndexBehind, !isIndexBatchScheduled else { return }
+        isIndexBatchScheduled = true
+        schedule(after: throttle.delay(at: .now)) { $0.runIndexBatch() }
+    }
+
+    private func runIndexBatch() {
+        isIndexBatchScheduled = false
         guard isIndexBehind, !state.withLock({ $0.isClosed }), let pool = database.pool else { return }
         let now = ContinuousClock.now
-        guard pace.wait(at: now) == .zero else { return planTurn() }
-        let before = writer?.tally.behind
+        guard throttle.delay(at: now) == .zero else { return scheduleIndexBatch() }
+        let before = writer?.counters.unindexed
         var changes: StoreChange = []
-        let isShort = pace.isBusy(at: now)
-        let piece = Piece(
-            rows: 0, turn: .next,
+        let isBusy = throttle.isBusy(at: now)
+        let request = WriteRequest(
+            rows: 0,
             work: { writer in
-                if isShort {
-                    try writer.index(entries: SearchIndex.entriesOfShort, bytes: SearchIndex.bytesOfShort)
+                if isBusy {
+                    try writer.index(entries: SearchIndex.busyBatchEntries, bytes: SearchIndex.busyBatchBytes)
                 } else {
                     try writer.index()
                 }
             }, finish: { _ in })
-        let outcomes = pool.writeWithoutTransaction { db in commit([piece], on: db, &changes) }
-        pace.tookTurn(from: now, to: .now)
-        let after = writer?.tally.behind ?? 0
-        // A turn that failed, or for which the disk has no room, is not repeated before something is written.
-        isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
+        let errors = pool.writeWithoutTransaction { db in commit([request], on: db, &changes) }
+        throttle.ranBatch(from: now, to: .now)
+        let after = writer?.counters.unindexed ?? 0
+        // A batch that failed, or for which the disk had no space, is not repeated before the next write.
+        isIndexBehind = errors.allSatisfy { $0 == nil } && after > 0 && after != before
         checkpoint(pool)
-        planTurn()
+        scheduleIndexBatch()
     }
 
-    /// - Returns: the error of each piece, `nil` for a committed one.
-    private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
+    /// - Returns: the error of each request, `nil` for a committed one.
+    private func commit(_ batch: [WriteRequest], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
         let writer = writer ?? StoreWriter(db: db, path: database.path, lived: clock.now)
         self.writer = writer
         if checkpoints == nil { checkpoints = Checkpoints(on: db) }
         defer {
-            residue.passed(operations: pieces.count, bytes: writer.passedBytes)
+            reclaimer.passed(operations: batch.count, bytes: writer.passedBytes)
             writer.passedBytes = 0
         }
-        var outcomes = [(any Error)?](repeating: nil, count: pieces.count)
+        var errors = [(any Error)?](repeating: nil, count: batch.count)
         var start = 0
-        while start < pieces.count {
-            start = transaction(pieces, from: start, outcomes: &outcomes, &changes, writer)
+        while start < batch.count {
+            start = runTransaction(batch, from: start, &errors, &changes, writer)
         }
-        return outcomes
+        return errors
     }
 
-    /// Runs one transaction.
-    /// - Returns: the index of the first piece it did not reach: SQLite abandons a whole transaction on some errors, and the pieces after
-    ///   the one that caused it go on in another.
-    private func transaction(
-        _ pieces: [Piece], from start: Int, outcomes: inout [(any Error)?], _ changes: inout StoreChange, _ writer: StoreWriter
+    /// Runs one transaction with the requests from `start` on.
+    /// - Returns: the index of the first request it did not reach. SQLite rolls the whole transaction back on some errors; the requests
+    ///   after the one that caused the error run in another transaction.
+    private func runTransaction(
+        _ batch: [WriteRequest], from start: Int, _ errors: inout [(any Error)?], _ changes: inout StoreChange, _ writer: StoreWriter
     ) -> Int {
-        let isAlone = pieces.count - start == 1  // then the transaction serves as its savepoint
+        let isAlone = batch.count - start == 1  // then the transaction serves as its savepoint
         var next = start
         do {
             try rollBack(writer)  // an open transaction would absorb this one; there never is one
             try writer.run("BEGIN IMMEDIATE")
             try writer.transactionBegan(lived: clock.now)
-            outbox.withLock { $0.committed(writer.tally) }
-            while next < pieces.count {
+            outbox.withLock { $0.committed(writer.counters) }
+            while next < batch.count {
                 next += 1
                 do {
-                    if !isAlone { try writer.run("SAVEPOINT piece") }
-                    try writer.perform(pieces[next - 1].work)
-                    if !isAlone { try writer.run("RELEASE piece") }
+                    if !isAlone { try writer.run("SAVEPOINT request") }
+                    try writer.perform(batch[next - 1].work)
+                    if !isAlone { try writer.run("RELEASE request") }
                 } catch {
-                    outcomes[next - 1] = error
+                    errors[next - 1] = error
                     if StoreFault(error) != nil { outbox.withLock { $0.diskFailed() } }
                     guard isInTransaction(writer), !isAlone else { throw error }
-                    try writer.run("ROLLBACK TO piece")
-                    try writer.run("RELEASE piece")
+                    try writer.run("ROLLBACK TO request")
+                    try writer.run("RELEASE request")
                 }
             }
             let began = ContinuousClock.now
             try writer.run("COMMIT")
             metrics.commit.recordNanoseconds((ContinuousClock.now - began).nanoseconds)
             fault.withLock { $0 = nil }
-            outbox.withLock { $0.committed(writer.tally) }
+            outbox.withLock { $0.committed(writer.counters) }
             changes.formUnion(writer.changes)
         } catch {
             if StoreFault(error) != nil {
@@ -279,8 +268,8 @@ final class WriteQueue: @unchecked Sendable {
                 metrics.failures.increment()
                 outbox.withLock { $0.diskFailed() }
             }
-            if next == start { next = pieces.count }  // BEGIN failed, and would fail again
-            for index in start..<next where outcomes[index] == nil { outcomes[index] = error }
+            if next == start { next = batch.count }  // BEGIN failed, and would fail again
+            for index in start..<next where errors[index] == nil { errors[index] = error }
             try? rollBack(writer)
         }
         return next

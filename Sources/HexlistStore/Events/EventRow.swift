@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// The type of an event, as scripts and hooks see it. Not closed: a newer Hexlist records more types.
+/// The type of an event, as scripts and hooks see it. Not an enum, because a newer Hexlist records more types.
 public struct EventType: RawRepresentable, Hashable, Sendable {
     public var rawValue: String
 
@@ -25,7 +25,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let transferFailed = EventType(rawValue: "transfer.failed")
     public static let offerFetched = EventType(rawValue: "offer.fetched")
     public static let offerFailed = EventType(rawValue: "offer.failed")
-    /// The number of events caused by peers that were not recorded because there were too many.
+    /// Events caused by peers were dropped because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
     /// The types that this version records.
@@ -43,9 +43,9 @@ public struct EventRow: Sendable, Equatable {
     public var at: Int64
     public var type: EventType
     public var peer: PeerID?
-    /// The local id of the hex that the event is about.
+    /// The local id of the hex that the event concerns.
     public var hex: Int64?
-    /// The row of the outbox that the event is about.
+    /// The row of the outbox that the event concerns.
     public var outboxID: Int64?
     /// A JSON object.
     public var data: String?

@@ -2,11 +2,11 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// Reads the events after a number, oldest first; runs become single events. The page's `next` is the number to continue from.
+    /// Reads the events after a number, oldest first. A row with several events is expanded.
     ///
     /// - Parameters:
     ///   - number: the last number already seen; 0 for all events.
-    ///   - limit: the most events; fewer if their data exceed 4 MiB, but always one.
+    ///   - limit: maximum number of events. Fewer are returned if their data exceed 4 MiB, but at least one.
     ///   - types: the types to read; empty for all.
     public func eventPage(since number: Int64, limit: Int, of types: [EventType] = []) throws -> Page<EventRow> {
         guard limit > 0 else { return Page(items: [], next: nil) }
@@ -21,8 +21,8 @@ extension StoreReader {
         let wanted = Swift.max(0, number) &+ 1
         try statement.bind([wanted, Self.list(types)])
         var events: [EventRow] = []
-        var room = PageLimit(items: limit)
-        defer { passedBytes += room.taken }
+        var remaining = PageLimit(items: limit)
+        defer { passedBytes += remaining.taken }
         while try statement.step() {
             let first = statement.int64(0)
             let count = Swift.max(1, statement.int64(1))
@@ -30,11 +30,11 @@ extension StoreReader {
                 number: first, at: statement.int64(2), type: EventType(rawValue: statement.text(3)),
                 peer: statement.uuid(4).map(PeerID.init), hex: statement.optionalInt64(5),
                 outboxID: statement.optionalInt64(6), data: statement.optionalText(7))
-            // Each event of a run has the run's data.
+            // All events of a row have its data.
             let size = statement.size(of: 7...7)
             var offset = Swift.max(0, wanted &- first)
             while offset < count {
-                guard room.take(size) else { return Page(items: events, next: events.last?.number) }
+                guard remaining.take(size) else { return Page(items: events, next: events.last?.number) }
                 var event = run
                 event.number = first &+ offset
                 event.hex = run.hex.map { $0 &+ offset }
@@ -46,11 +46,11 @@ extension StoreReader {
         return Page(items: events, next: nil)
     }
 
-    /// The number after which the newest events begin.
+    /// The number before the `count` newest events, as for `since` of `eventPage`.
     ///
     /// - Parameters:
-    ///   - count: the number of newest events; fewer if there are not as many.
-    ///   - types: the types that count; empty for all.
+    ///   - count: the number of newest events; fewer if the log has fewer.
+    ///   - types: the types to count; empty for all.
     public func eventNumber(beforeLast count: Int, of types: [EventType] = []) throws -> Int64 {
         var number = try counts().lastEvent
         var left = Int64(count)
@@ -73,8 +73,8 @@ extension StoreReader {
         types.isEmpty ? nil : "[" + types.map { "\"\($0.rawValue)\"" }.joined(separator: ",") + "]"
     }
 
-    /// The smallest number that can still be read; the next one to be given if the log is empty. A client that asks for earlier events is
-    /// told what is gone (410).
+    /// The number of the oldest event in the log; the next number if the log is empty. The API answers requests for earlier events with
+    /// 410.
     public func oldestEvent() throws -> Int64 {
         if let oldest = try first("SELECT number FROM event ORDER BY number LIMIT 1", read: { $0.int64(0) }) { return oldest }
         return try counts().lastEvent &+ 1
@@ -83,27 +83,27 @@ extension StoreReader {
 
 /// The bounds of the event log.
 enum EventLog {
-    /// The most bytes of the log, as `cost` counts them: about a million small rows. One source of `EventAllowance` causes about half of it
-    /// in 30 days at most; events of hexes have no allowance.
+    /// Maximum bytes of the log, as `cost` counts them: about a million small rows. One source of `EventAllowance` can cause about half of
+    /// it in 30 days; events of hexes have no allowance.
     static let bytes: Int64 = 128 << 20
 
-    /// The most bytes that an event caused by a peer writes: its text, escaped, and a page.
-    static let mostBytes: Int64 = 8_192
+    /// Maximum bytes that an event caused by a peer writes: its escaped text and a page.
+    static let maxEventBytes: Int64 = 8_192
 
-    /// The bytes a row counts as: its data, and about 64 for its numbers, type and UUID.
+    /// The bytes that a row counts as: its data, and 64 for numbers, type and UUID.
     static func cost(_ data: String?) -> Int64 { rowBytes &+ Int64(data?.utf8.count ?? 0) }
 
-    /// The expression for `cost` in SQL.
+    /// SQL: the expression for `cost`.
     static let sqlCost = "\(rowBytes) + coalesce(length(CAST(data AS BLOB)), 0)"
 
     private static let rowBytes: Int64 = 64
 
-    /// The most rows dropped for one new event: more of the smallest rows than the largest event takes bytes.
-    static let prunedAtOnce = 256
+    /// Maximum number of rows deleted for one new event. As many of the smallest rows count more bytes than the largest event.
+    static let maxPrunedRows = 256
 }
 
 extension HexStore {
-    /// Records one event in one transaction with values that are remembered (`setMeta`).
+    /// Records one event and sets named values (`setMeta`), in one transaction.
     ///
     /// - Parameter data: a JSON object, whose length the caller bounds.
     /// - Returns: the event's number.
@@ -121,16 +121,16 @@ extension HexStore {
     /// Records one event, in the order of the calls.
     ///
     /// - Parameters:
-    ///   - data: a JSON object; the caller bounds it.
-    ///   - reserve: bytes of the file system that are left free; `nil` for what is recorded in any case.
-    ///   - completion: whether it was recorded, which the reserve may forbid; on the writer's thread.
+    ///   - data: a JSON object, whose length the caller bounds.
+    ///   - reserve: bytes of the file system to leave free; `nil` to record the event in any case.
+    ///   - completion: called on the writer's thread; `false` if the event was not recorded because of the reserve.
     public func appendEvent(
         _ type: EventType, at time: Int64, peer: PeerID?, data: String?, leaving reserve: Int64?,
         completion: @escaping @Sendable (Result<Bool, any Error>) -> Void
     ) {
         submit(
             { writer in
-                if let reserve, try writer.isDiskFull(reserve: reserve, writing: EventLog.mostBytes) { return false }
+                if let reserve, try writer.isDiskFull(reserve: reserve, writing: EventLog.maxEventBytes) { return false }
                 try writer.appendEvent(type, at: time, peer: peer, data: data)
                 return true
             }, completion: completion)
@@ -138,8 +138,8 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// - Parameter data: a JSON object; the caller bounds it.
-    /// - Returns: its number.
+    /// - Parameter data: a JSON object, whose length the caller bounds.
+    /// - Returns: the event's number.
     @discardableResult
     func appendEvent(
         _ type: EventType, at time: Int64, peer: PeerID? = nil, hex: Int64? = nil, outboxID: Int64? = nil, data: String? = nil
@@ -147,7 +147,7 @@ extension StoreWriter {
         try change { try record(type, at: time, peer: peer, hex: hex, outboxID: outboxID, data: data) }
     }
 
-    /// Records a run of events that differ only in their ids, which increase by one, as one row. Called inside `change`.
+    /// Records one or more events as one row. Several events differ only in their ids, which increase by one. Call inside `change`.
     ///
     /// - Returns: the first number.
     @discardableResult
@@ -155,46 +155,46 @@ extension StoreWriter {
         _ type: EventType, at time: Int64, count: Int = 1, peer: PeerID?, hex: Int64? = nil, outboxID: Int64? = nil,
         data: String? = nil
     ) throws -> Int64 {
-        let number = tally.nextEvent
+        let number = counters.nextEvent
         try run(
             "INSERT INTO event (number, count, at, type, peer, hex, outbox, data, lived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             number, count, time, type.rawValue, peer?.uuid, hex, outboxID, data, lived)
-        tally.nextEvent &+= Int64(count)
+        counters.nextEvent &+= Int64(count)
         changed(.events)
-        tally.eventBytes &+= EventLog.cost(data)
+        counters.eventBytes &+= EventLog.cost(data)
         try pruneEvents()
         return number
     }
 
-    /// Drops the oldest rows while the log exceeds its bytes. The newest row always stays. A log that exceeds them by far, as one of an
-    /// older version may, shrinks by a bounded number of rows per event, so that no write delays the others.
+    /// Deletes the oldest rows while the log exceeds its maximum. The newest row always stays. Deletes a bounded number of rows for each
+    /// event, so that the oversized log of an older version does not delay other requests.
     private func pruneEvents() throws {
-        for _ in 0..<EventLog.prunedAtOnce where tally.eventBytes > eventLogBytes {
+        for _ in 0..<EventLog.maxPrunedRows where counters.eventBytes > eventLogBytes {
             let oldest = try first("SELECT number, count, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT 1") {
                 (number: $0.int64(0), next: $0.int64(0) &+ $0.int64(1), bytes: $0.int64(2))
             }
-            guard let oldest, oldest.next < tally.nextEvent else { return }
+            guard let oldest, oldest.next < counters.nextEvent else { return }
             try dropEvents(upTo: oldest.number, bytes: oldest.bytes)
         }
     }
 
     /// - Parameters:
-    ///   - number: the first number of the last row to drop.
+    ///   - number: the number of the last row to delete.
     ///   - bytes: the bytes that the rows count as.
-    /// - Returns: the number of rows dropped.
+    /// - Returns: the number of deleted rows.
     @discardableResult
     func dropEvents(upTo number: Int64, bytes: Int64) throws -> Int {
-        tally.eventBytes &-= bytes
+        counters.eventBytes &-= bytes
         return try run("DELETE FROM event WHERE number <= ?", number)
     }
 
-    /// Records one `hex.received` or `hex.held` per id, in as few rows as their runs allow. Called inside `change`.
+    /// Records one `hex.received` or `hex.held` for each id, with one row for consecutive ids. Call inside `change`.
     func record(_ type: EventType, at time: Int64, peer: PeerID?, hexes: [Int64]) throws {
         for run in ConsecutiveRuns(hexes) { try record(type, at: time, count: run.count, peer: peer, hex: run.lowerBound) }
     }
 }
 
-/// Ids in the given order, grouped where each is one more than the previous one.
+/// The ranges of consecutive ids in a list, in the given order.
 struct ConsecutiveRuns: Sequence, IteratorProtocol {
     private var ids: ArraySlice<Int64>
 

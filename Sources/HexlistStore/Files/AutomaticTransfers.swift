@@ -1,26 +1,26 @@
 internal import GRDB
 public import HexlistModel
 
-/// The bounds of files that are fetched of a peer without being asked for.
+/// The limits of automatic fetching from a peer.
 public struct FetchAllowance: Sendable, Equatable {
-    /// Bytes of a hex, and of a day.
+    /// Maximum bytes for each hex and for each day.
     public var limit: Int64
-    /// Bytes of this day that have arrived or are reserved, and those that files from days before still need.
+    /// Bytes that arrived or are reserved today, and bytes that files of earlier days still need.
     public var today: Int64
-    /// Its place in the inbox: what comes behind it is to be looked at.
+    /// The inbox number after which hexes have not been examined yet.
     public var after: Int64
 }
 
 extension TransferRow {
-    /// The fewest bytes that count for a file: those that the smallest one takes on a disk, so that many small ones count too.
-    fileprivate static let fewestCounted: Int64 = 4_096
+    /// Minimum bytes that a file counts as: its smallest size on a disk, so that many small files count too.
+    fileprivate static let minimumCounted: Int64 = 4_096
 
     /// Bytes charged against the peer's limit.
-    public var counted: Int64 { max(size ?? 0, Self.fewestCounted) }
+    public var counted: Int64 { max(size ?? 0, Self.minimumCounted) }
 }
 
 extension StoreReader {
-    /// `nil` for a peer that is not trusted, or of which nothing is fetched by itself.
+    /// `nil` for a peer that is not trusted or has no automatic fetching.
     public func fetchAllowance(of peer: PeerID, at now: Int64) throws -> FetchAllowance? {
         let day = now / 86_400_000
         let allowance = try first(
@@ -30,7 +30,7 @@ extension StoreReader {
         guard var allowance else { return nil }
         let earlier = try first(
             """
-            SELECT CAST(min(total(max(size - bytes, \(TransferRow.fewestCounted))), 1 << 62) AS INTEGER) FROM transfer
+            SELECT CAST(min(total(max(size - bytes, \(TransferRow.minimumCounted))), 1 << 62) AS INTEGER) FROM transfer
             WHERE state = 'waiting' AND peer = ? AND reservedBytes IS NOT NULL AND reservedDay <> ?
             """, peer.uuid, day
         ) { $0.int64(0) }
@@ -38,7 +38,7 @@ extension StoreReader {
         return allowance
     }
 
-    /// Hexes in the inbox that a peer sent and proved, behind a place there, in order.
+    /// Hexes in the inbox that a peer sent with a proven key, after an inbox number, in order.
     public func inboxHexes(of peer: PeerID, after place: Int64, limit: Int) throws -> [(id: Int64, place: Int64)] {
         try all(
             """
@@ -50,14 +50,14 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Notes that hexes of a peer were looked at, and adds the transfers of files that are fetched by themselves, in one transaction. Their
-    /// bytes are reserved of this day.
+    /// Adds transfers that are fetched automatically, and records that the hexes up to `place` were examined, in one transaction. The bytes
+    /// count for today.
     /// - Parameters:
-    ///   - place: of the last one in the inbox.
-    ///   - poolBytes: the most bytes of the pool. Files that nobody asked for wait for no more than half of these, and of the files it may have.
+    ///   - place: the inbox number of the last examined hex.
+    ///   - poolBytes: maximum bytes of the pool. Automatically fetched files may reserve at most half of its bytes and files.
     /// - Returns: the rows with their ids.
-    /// - Throws: `PoolFull`, `.badRequest` where too many wait; then nothing is changed.
-    public func fetchByItself(
+    /// - Throws: `PoolFull`, `.badRequest` above the limits. Then nothing is changed.
+    public func addAutomaticTransfers(
         _ rows: [TransferRow], of peer: PeerID, upTo place: Int64, at now: Int64, poolBytes: Int64
     ) throws -> [TransferRow] {
         try writeSync { writer in
@@ -80,10 +80,11 @@ extension HexStore {
         }
     }
 
-    /// Reserves the bytes that may arrive in the next attempt at a file, and charges those to the peer's day that are not reserved yet. So the
-    /// limit bounds the bytes that arrive and not those that were announced, also if this process ends at any moment.
-    /// - Parameter bytes: no more are taken in the attempt. Those that did not arrive are given back by `updateTransfers`.
-    /// - Returns: the bytes reserved besides, for `TransferRow.reservedBytes`; `nil` if the day's limit does not allow them.
+    /// Reserves the bytes of the next attempt to fetch a file; bytes that are not reserved yet are charged to the peer's day. The daily
+    /// limit therefore bounds the bytes that arrive, not the announced sizes, even if the process is killed.
+    /// - Parameter bytes: maximum bytes of the attempt. `updateTransfers` returns those that did not arrive.
+    /// - Returns: the bytes that stay reserved beyond the attempt, for `TransferRow.reservedBytes`; `nil` if the daily limit does not allow
+    ///   the attempt.
     public func reserveFetch(_ id: Int64, of peer: PeerID, bytes: Int64, at now: Int64) throws -> Int64? {
         try writeSync { writer in
             try writer.change {
@@ -110,7 +111,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// Charges bytes to the day of a peer; inside `change`.
+    /// Charges bytes to a peer's day. Call inside `change`.
     fileprivate func charge(_ bytes: Int64, to peer: PeerID, at now: Int64) throws {
         try run(
             """

@@ -1,13 +1,13 @@
 internal import GRDB
 public import HexlistModel
 
-/// A file of this machine that some peers may fetch.
+/// A file of this machine that certain peers may fetch.
 public struct OfferRow: Sendable, Equatable {
     /// 16 random bytes.
     public var id: [UInt8]
     /// The absolute path.
     public var path: String
-    /// The file as it was when it was offered, as `FileIdentity` writes it.
+    /// The `FileIdentity` of the file when it was offered.
     public var identity: String
     public var name: String
     public var size: Int64
@@ -16,13 +16,12 @@ public struct OfferRow: Sendable, Equatable {
     public var mediaType: String?
     /// Milliseconds since 1970.
     public var modified: Int64
-    /// The time by `LivedClock` at which it ends.
+    /// The time by `LivedClock` at which the offer ends.
     public var ends: Int64
 
-    /// The most offers: a row and its peers take about 400 bytes.
+    /// Maximum number of offers. A row and its peers take about 400 bytes.
     public static let limit = 200_000
-    /// Milliseconds for which an offer stays whose hex is not delivered: 60 days, as long as one waits in the outbox by default, and as long
-    /// again.
+    /// Lifetime of an offer whose hex is not delivered, 60 days in milliseconds: twice the default lifetime of an outbox row.
     public static let waitingTime: Int64 = 60 * 86_400_000
 
     public init(
@@ -50,7 +49,7 @@ public struct OfferRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// The offer with this id, if it was made to this peer and has not ended.
+    /// The offer with this id, if it is for this peer and has not ended.
     public func offer(_ id: [UInt8], to peer: PeerID) throws -> OfferRow? {
         try first(
             """
@@ -59,7 +58,7 @@ extension StoreReader {
             """, id, peer.uuid, lived, read: OfferRow.init)
     }
 
-    /// The offer of a file that is what it was, if there is one: it need not be read again.
+    /// The offer of an unchanged file, whose digest need not be computed again; `nil` if there is none.
     public func offer(ofPath path: String, identity: String) throws -> OfferRow? {
         try first(
             "SELECT \(OfferRow.columns) FROM offer WHERE path = ? AND identity = ? AND offer.ends > ?", path, identity, lived,
@@ -67,22 +66,23 @@ extension StoreReader {
     }
 }
 
-/// What a row of the outbox offers its peer.
+/// A file that an outbox row offers to its peer.
 public struct OfferedInRow: Sendable, Equatable {
     public var name: String
     public var size: Int64
-    /// The absolute path, and the file as it was when it was offered (`FileIdentity`).
+    /// The absolute path.
     public var path: String
+    /// The `FileIdentity` of the file when it was offered.
     public var identity: String
     /// The time by `LivedClock`.
     public var ends: Int64
 }
 
 extension StoreReader {
-    /// The most offers of a row that are read: as many as one hex can have.
+    /// Maximum number of offers of one row: as many as a hex can have.
     private static let offersOfRow = 3_000
 
-    /// What a row of the outbox offers its peer now, by name.
+    /// The files that an outbox row offers to its peer now, by name.
     public func offers(ofRow row: Int64) throws -> [OfferedInRow] {
         try all(
             """
@@ -94,7 +94,7 @@ extension StoreReader {
         ) { OfferedInRow(name: $0.text(0), size: $0.int64(1), path: $0.text(2), identity: $0.text(3), ends: $0.int64(4)) }
     }
 
-    /// The newest row of the outbox that brought an offer to a peer; `nil` if it is forgotten.
+    /// The newest outbox row that contains an offer for a peer; `nil` if it was deleted.
     public func outboxRow(ofOffer offer: [UInt8], to peer: PeerID) throws -> Int64? {
         try first(
             """
@@ -104,24 +104,24 @@ extension StoreReader {
         ) { $0.int64(0) }
     }
 
-    /// An offer, whomever it is for, that has not ended.
+    /// The offer with this id, for any peer, if it has not ended.
     public func offer(_ id: [UInt8]) throws -> OfferRow? {
         try first("SELECT \(OfferRow.columns) FROM offer WHERE id = ? AND offer.ends > ?", id, lived, read: OfferRow.init)
     }
 
     /// The offers of files in a folder, with their sizes.
     public func offers(in folder: String) throws -> [(id: [UInt8], size: Int64)] {
-        // Behind the slash is the 0.
+        // "0" is the next character after "/".
         try all("SELECT id, size FROM offer WHERE path > ? AND path < ?", folder + "/", folder + "0") { ($0.bytes(0), $0.int64(1)) }
     }
 }
 
 extension HexStore {
-    /// As `offer(_:to:)`; blocks.
+    /// Does the same as `offer(_:to:)` and blocks.
     public func offerSync(_ offers: [OfferRow], to peers: [PeerID]) throws { try writeSync { try $0.offer(offers, to: peers) } }
 
-    /// Offers files to peers, in one transaction. An offer that is there already ends later and is for more peers from now on.
-    /// - Throws: `.badRequest` if there are too many; then none is made.
+    /// Offers files to peers, in one transaction. An existing offer is prolonged and extended to these peers.
+    /// - Throws: `.badRequest` above `OfferRow.limit`. Then nothing is changed.
     public func offer(_ offers: [OfferRow], to peers: [PeerID]) async throws {
         try await write(rows: offers.count * (1 + peers.count)) { try $0.offer(offers, to: peers) }
     }
@@ -143,7 +143,7 @@ extension StoreWriter {
             }
             guard try first("SELECT count(*) FROM offer", read: { $0.int(0) }) ?? 0 <= OfferRow.limit else {
                 throw HexlistError(
-                    .badRequest, "There are \(OfferRow.limit) files on offer, and no more can be.", hint: "Offers end by themselves.")
+                    .badRequest, "\(OfferRow.limit) files are offered, which is the maximum.", hint: "Wait until some offers end.")
             }
         }
     }
@@ -153,7 +153,7 @@ extension StoreWriter {
     /// Days for which an offer stays after its hex was delivered.
     private static let daysDelivered: Int64 = 30
 
-    /// Notes which offers a row of the outbox brings to its peer; they stay as long as it may wait.
+    /// Records the offers that an outbox row contains, and prolongs them for the lifetime of the row.
     func note(offers: [[UInt8]], of row: Int64, to peer: PeerID) throws {
         for offer in offers {
             try run(
@@ -165,19 +165,18 @@ extension StoreWriter {
         }
     }
 
-    /// Rows of the outbox were delivered: what they offer ends some days from now.
+    /// Lets the offers of delivered outbox rows end after `daysDelivered`.
     func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes) throws {
         try run(
             "UPDATE offerPeer SET ends = ? WHERE peer = ? AND offer IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ? AND ?)",
             lived &+ Self.daysDelivered * 86_400_000, peer, rows.lowerBound, rows.upperBound)
     }
 
-    /// Rows of the outbox came to an end without being delivered, or what they brought is taken back: their peer may no longer fetch what they
-    /// offer, unless another row brings the same.
+    /// Withdraws the offers of undelivered or cancelled outbox rows from their peer, except offers that other rows contain.
     /// - Parameters:
-    ///   - rows: of one peer.
-    ///   - peer: the row of the peer.
-    ///   - forGood: whether they cannot be tried again; otherwise the offers stay, for nobody, until then.
+    ///   - rows: rows of one peer.
+    ///   - peer: the row id of the peer.
+    ///   - forGood: whether the rows cannot be retried. If not, the offers are kept without a peer.
     func endOffers(with rows: ClosedRange<Int64>, of peer: Int64, forGood: Bool) throws {
         try run(
             """
@@ -200,7 +199,7 @@ extension StoreWriter {
             """, rows.lowerBound, rows.upperBound)
     }
 
-    /// A row of the outbox is tried again: its peer may fetch what it offers, as before.
+    /// Restores the offers of an outbox row that is queued again.
     func renewOffers(of row: Int64, to peer: Int64) throws {
         try run(
             """
@@ -209,8 +208,9 @@ extension StoreWriter {
             """, peer, row)
     }
 
-    /// - Returns: the offers that ended for a peer.
-    func letGoOfOffers(_ chunk: Int) throws -> Int {
+    /// Deletes ended offers.
+    /// - Returns: the number of ended offers, counted for each peer.
+    func deleteEndedOffers(_ chunk: Int) throws -> Int {
         let due = try all("SELECT offer, peer FROM offerPeer WHERE ends <= ? ORDER BY ends LIMIT ?", lived, chunk) {
             (offer: $0.bytes(0), peer: $0.bytes(1))
         }

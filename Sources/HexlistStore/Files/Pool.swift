@@ -1,15 +1,15 @@
 internal import GRDB
 public import HexlistModel
 
-/// Where a file lies under its digest.
+/// The folder of a file in the cache.
 public enum PoolLocation: String, Sendable, CaseIterable {
-    /// Until room is needed, or it was not used for long.
+    /// The pool, from which files are evicted if space is needed or they were not used for long.
     case pool
-    /// As long as a hex is there for which it was asked to be kept.
+    /// The folder of files that are kept as long as a hex exists for which the user pinned them.
     case kept
 }
 
-/// A whole file that is here under its digest.
+/// A complete file in the cache, stored under its digest.
 public struct PooledFile: Sendable, Equatable {
     public var id: Int64
     /// 32 bytes.
@@ -17,14 +17,14 @@ public struct PooledFile: Sendable, Equatable {
     public var place: PoolLocation
     public var name: String
     public var size: Int64
-    /// The file as `FileIdentity` writes it.
+    /// The `FileIdentity` of the file.
     public var identity: String
-    /// The hex for which it was fetched last; it may be deleted since.
+    /// The hex for which it was fetched last, which may be deleted.
     public var hex: Int64?
     /// Milliseconds since 1970, for display.
     public var usedAt: Int64
 
-    /// The most files of the pool, with those on their way there: a folder each.
+    /// Maximum number of files in the pool, including pending transfers. Each has a folder.
     public static let limit = 10_000
 
     fileprivate static let columns = "id, sha256, place, name, size, identity, hex, usedAt"
@@ -43,8 +43,8 @@ public struct PooledFile: Sendable, Equatable {
     }
 }
 
-/// A pooled file and one peer that sent it. Only for such a peer does the pool spare a request; others are asked, so that no peer learns by
-/// naming a digest which files are here.
+/// A cached file and one peer that sent it. The cache answers only for such peers; other peers are asked for the file, so that no peer can
+/// find out by naming digests which files are cached.
 public struct PooledOrigin: Hashable, Sendable {
     /// 32 bytes.
     public var sha256: [UInt8]
@@ -54,23 +54,25 @@ public struct PooledOrigin: Hashable, Sendable {
     public init(sha256: [UInt8], peer: PeerID) { (self.sha256, self.peer) = (sha256, peer) }
 }
 
-/// How much there is under digests.
+/// Numbers and sizes of files in the cache.
 public struct PoolTotals: Sendable, Equatable {
     public var files = 0
     public var bytes: Int64 = 0
     public var keptFiles = 0
     public var keptBytes: Int64 = 0
-    /// Transfers to the pool that wait or run, for which room is kept; and those of them that nobody asked for.
+    /// Pending transfers to the pool, which reserve space.
     public var comingFiles = 0
     public var comingBytes: Int64 = 0
+    /// The automatic ones among these transfers.
     public var automaticFiles = 0
     public var automaticBytes: Int64 = 0
 }
 
-/// The pool has no room for what is wanted until something in it goes.
+/// The pool has no space for new transfers until files are evicted.
 public struct PoolFull: Error, Equatable {
-    /// The bytes, and the files, that have to go at least.
+    /// Minimum bytes to evict.
     public var bytes: Int64
+    /// Minimum number of files to evict.
     public var files: Int
 
     public init(bytes: Int64, files: Int) {
@@ -80,8 +82,8 @@ public struct PoolFull: Error, Equatable {
 }
 
 extension StoreReader {
-    /// The files with these digests, of which each is there once at most.
-    /// - Parameter peer: only those that this peer sent; `nil` for all.
+    /// The cached files with these digests, at most one for each.
+    /// - Parameter peer: the peer that sent the files; `nil` for any.
     public func pooled(_ digests: [[UInt8]], from peer: PeerID? = nil) throws -> [PooledFile] {
         try digests.compactMap { digest in
             try first(
@@ -92,7 +94,7 @@ extension StoreReader {
         }
     }
 
-    /// All that is here, with the peers that sent it.
+    /// All cached files with the peers that sent them.
     public func pooledOrigins() throws -> Set<PooledOrigin> {
         Set(
             try all("SELECT sha256, peer FROM pooled JOIN pooledPeer ON pooledPeer.pooled = pooled.id") { row in
@@ -100,8 +102,8 @@ extension StoreReader {
             }.compactMap(\.self))
     }
 
-    /// A page, the newest first.
-    /// - Parameter before: the last id of the page before.
+    /// A page of cached files, newest first.
+    /// - Parameter before: the last id of the previous page.
     public func pooledPage(before: Int64? = nil, limit: Int) throws -> Page<PooledFile> {
         let (rows, hasMore) = try page(
             "SELECT \(PooledFile.columns) FROM pooled WHERE id < ? ORDER BY id DESC", before ?? .max, limit: pageLimit(limit),
@@ -109,10 +111,10 @@ extension StoreReader {
         return Page(items: rows, next: hasMore ? rows.last?.id : nil)
     }
 
-    /// Files of the pool, the least recently used first.
+    /// Files of the pool, least recently used first.
     /// - Parameters:
-    ///   - days: only those that were not used for so long, by `LivedClock`; `nil` for any.
-    ///   - before: only those whose `usedAt` is earlier.
+    ///   - days: minimum days since the last use, by `LivedClock`; `nil` for any.
+    ///   - before: exclusive end of the files' `usedAt`.
     public func leastUsedPooled(unusedFor days: Int? = nil, usedBefore before: Int64 = .max, limit: Int) throws -> [PooledFile] {
         try all(
             "SELECT \(PooledFile.columns) FROM pooled WHERE place = 'pool' AND lived < ? AND usedAt < ? ORDER BY lived, id LIMIT ?",
@@ -120,7 +122,7 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// Files of the pool that are to be kept, and kept ones without a hex.
+    /// Files in the wrong folder: pinned files in the pool, and kept files without a hex.
     public func misplacedPooled() throws -> [PooledFile] {
         try all(
             """
@@ -130,7 +132,7 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// Whether anything is to be kept.
+    /// Whether any file is pinned.
     public func keepsFiles() throws -> Bool {
         try first("SELECT EXISTS (SELECT 1 FROM keptFor)") { $0.bool(0) } ?? false
     }
@@ -159,7 +161,7 @@ extension StoreReader {
         return sums
     }
 
-    /// The digests of files that were fetched from a peer and are here, and of those on their way from it to be put under their digest.
+    /// The digests of cached files from a peer, and of pending transfers from it to the cache.
     public func digests(from peer: PeerID) throws -> Set<[UInt8]> {
         Set(
             try all(
@@ -170,7 +172,7 @@ extension StoreReader {
             ) { $0.bytes(0) })
     }
 
-    /// The digests of which there is to be something in a place: whole files, and what is on its way.
+    /// The digests that belong into a folder: of complete files and of pending transfers.
     public func digests(in place: PoolLocation) throws -> Set<[UInt8]> {
         Set(
             try all(
@@ -183,8 +185,8 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Records that files were used now.
-    /// - Parameter hex: for which they were.
+    /// Records a use of cached files.
+    /// - Parameter hex: the hex for which they were used.
     public func usePooled(_ ids: [Int64], for hex: Int64?, at now: Int64) throws {
         try writeSync { writer in
             _ = try writer.change {
@@ -195,14 +197,14 @@ extension HexStore {
         }
     }
 
-    /// Forgets files, which are gone.
+    /// Deletes the records of cached files.
     public func dropPooled(_ ids: [Int64]) throws {
         try writeSync { writer in
             _ = try writer.change { try writer.run("DELETE FROM pooled WHERE id IN (SELECT value FROM json_each(?))", jsonArray(ids)) }
         }
     }
 
-    /// Records where a file is, or is about to be.
+    /// Records the folder of a file. May be called before the file is moved.
     public func placePooled(_ id: Int64, _ place: PoolLocation, identity: String) throws {
         try writeSync { writer in
             _ = try writer.change {
@@ -211,7 +213,7 @@ extension HexStore {
         }
     }
 
-    /// Keeps files, as soon as they are here, as long as a hex is there.
+    /// Pins files, present or future, as long as a hex exists.
     public func keep(_ digests: [[UInt8]], for hex: Int64) async throws {
         try await write(rows: digests.count) { writer in
             try writer.change {
@@ -220,7 +222,7 @@ extension HexStore {
         }
     }
 
-    /// Forgets to keep what was kept for hexes that were deleted.
+    /// Deletes the pins of deleted hexes.
     public func dropKept() throws {
         try writeSync { writer in
             _ = try writer.change { try writer.run("DELETE FROM keptFor WHERE hex NOT IN (SELECT id FROM hex)") }
@@ -229,7 +231,9 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    func checkRoomInPool(for sizes: [Int64], most: Int64) throws {
+    /// - Parameter most: maximum bytes of the pool.
+    /// - Throws: `PoolFull`
+    func checkPoolCapacity(for sizes: [Int64], most: Int64) throws {
         guard !sizes.isEmpty else { return }
         let bytes = sizes.clampedSum
         let sums = try poolSums()
@@ -238,7 +242,7 @@ extension StoreWriter {
         guard excess <= 0, files <= 0 else { throw PoolFull(bytes: max(0, excess), files: max(0, files)) }
     }
 
-    /// The file of a transfer is here, and has its digest.
+    /// Records the file of a completed transfer. Its digest must have been verified.
     func addPooled(_ row: TransferRow) throws {
         guard let place = row.place, let digest = row.sha256, let name = row.finalName else { return }
         try run(

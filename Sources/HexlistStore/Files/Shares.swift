@@ -1,22 +1,23 @@
 internal import GRDB
 public import HexlistModel
 
-/// A folder of this machine that some peers may read.
+/// A folder of this machine that certain peers may read.
 public struct ShareRow: Sendable, Equatable {
     public var id: Int64 = 0
-    /// The name peers know it by, and links have.
+    /// The name in links and for peers.
     public var name: String
-    /// The absolute path, without symbolic links when it was shared.
+    /// The absolute path, without symbolic links at the time of sharing.
     public var path: String
     public var showsHidden: Bool
-    /// Whether every trusted peer may read it. Otherwise the members of `peers` and `groups` may, while they are trusted.
+    /// Whether every trusted peer may read it. If not, only `peers` and the members of `groups` may, while they are trusted.
     public var isForAll: Bool
     public var peers: [PeerID]
-    /// Names of groups, without `@`: whoever is in them when something is asked for.
+    /// Names of groups, without `@`. Membership is checked at each request.
     public var groups: [String]
 
-    /// The most shares, and the most peers and groups of one.
+    /// Maximum number of shares.
     public static let limit = 200
+    /// Maximum number of peers and groups of one share.
     public static let audienceLimit = 1_000
 
     public init(name: String, path: String, showsHidden: Bool, isForAll: Bool, peers: [PeerID] = [], groups: [String] = []) {
@@ -37,7 +38,7 @@ public struct ShareRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// All shares, by name, with those they are for.
+    /// All shares, by name, with their peers and groups.
     public func shares() throws -> [ShareRow] {
         var shares = try all("SELECT \(ShareRow.columns) FROM share ORDER BY name", read: ShareRow.init)
         for index in shares.indices {
@@ -54,33 +55,34 @@ extension StoreReader {
         return shares
     }
 
+    /// SQL: whether peer ?1 may read a share.
     private static let mayRead = """
         (forAll OR EXISTS (SELECT 1 FROM sharePeer WHERE share = share.id AND peer = ?1)
             OR EXISTS (SELECT 1 FROM shareGroup JOIN groupMember ON groupMember.peerGroup = shareGroup.peerGroup
                 JOIN peer ON peer.id = groupMember.peer WHERE shareGroup.share = share.id AND peer.uuid = ?1))
         """
 
-    /// The shares that a peer may read as far as they go, by name. Trust is the caller's to look at.
+    /// The shares that a peer may read, by name. The caller has to check its trust.
     public func shares(for peer: PeerID) throws -> [ShareRow] {
         try all("SELECT \(ShareRow.columns) FROM share WHERE \(Self.mayRead) ORDER BY name", peer.uuid, read: ShareRow.init)
     }
 
-    /// The share with this name, if a peer may read it; `nil` for another letter case, too.
+    /// The share with this name, case-sensitive, if a peer may read it. The caller has to check its trust.
     public func share(_ name: String, for peer: PeerID) throws -> ShareRow? {
         try first("SELECT \(ShareRow.columns) FROM share WHERE \(Self.mayRead) AND name = ?2", peer.uuid, name, read: ShareRow.init)
     }
 
-    /// The own share with this name.
+    /// The share with this name.
     public func share(_ name: String) throws -> ShareRow? { try shares().first { PeerText.areEqual($0.name, name) } }
 }
 
 extension HexStore {
-    /// Adds a share, or changes the one with this name and path: then it is for those who are named now, and nobody else.
-    /// The names of groups are compared as `NameKey` does.
-    /// - Throws: `.badRequest` if the name is another folder's, or there are too many; `.notFound` for a group that is not there.
+    /// Adds a share, or replaces the one with this name and path. Names of groups are compared as `NameKey` does.
+    /// - Throws: `.badRequest` if another folder has the name, or above the limits; `.notFound` for a missing group.
     public func share(_ row: ShareRow) async throws -> ShareRow { try await write(rows: 1 + row.peers.count) { try $0.share(row) } }
 
-    /// - Returns: the share as it was; what is under way out of it is the caller's to end.
+    /// Deletes a share. The caller has to end its transfers.
+    /// - Returns: the deleted share.
     /// - Throws: `.notFound`
     public func endShare(_ name: String) async throws -> ShareRow { try await write { try $0.endShare(name) } }
 }
@@ -102,7 +104,7 @@ extension StoreWriter {
             if let known { try run("DELETE FROM share WHERE id = ?", known.id) }
             guard try first("SELECT count(*) FROM share", read: { $0.int(0) }) ?? 0 < ShareRow.limit else {
                 throw HexlistError(
-                    .badRequest, "\(ShareRow.limit) folders are shared, and no more can be.", hint: "`hexlist share rm` ends one.")
+                    .badRequest, "\(ShareRow.limit) folders are shared, which is the maximum.", hint: "`hexlist share rm` ends one.")
             }
             try run(
                 "INSERT INTO share (name, path, showsHidden, forAll) VALUES (?, ?, ?, ?)", row.name, row.path, row.showsHidden ? 1 : 0,

@@ -2,9 +2,9 @@ internal import GRDB
 internal import HexlistJSON
 public import HexlistModel
 
-/// The state of a transfer that the store keeps.
+/// The stored state of a transfer.
 public enum StoredTransferState: String, Sendable, CaseIterable {
-    /// It is to be fetched: under way, or not yet.
+    /// Queued or running.
     case waiting
     case done, failed, cancelled
 }
@@ -12,54 +12,56 @@ public enum StoredTransferState: String, Sendable, CaseIterable {
 /// A file that this machine fetches from a peer.
 public struct TransferRow: Sendable, Equatable {
     public var id: Int64 = 0
-    /// The hex with the link; it may be deleted since.
+    /// The hex with the link, which may be deleted.
     public var hex: Int64?
     public var url: String
     public var peer: PeerID
-    /// The absolute path of the folder the file goes to.
+    /// The absolute path of the destination folder.
     public var folder: String
-    /// Where it is put under its digest; `nil` for a folder that somebody named.
+    /// The folder of the cache; `nil` if the user named a destination folder.
     public var place: PoolLocation?
-    /// The umask of whoever asked for it.
+    /// The umask of the requesting process.
     public var mask: Int
-    /// The name it is to have, cleaned.
+    /// The wanted name, cleaned.
     public var name: String
     /// Random digits in the name of the partial file.
     public var part: String
     public var state = StoredTransferState.waiting
-    /// A word: what it waits for, or why it failed.
+    /// A code for the reason of waiting or failing.
     public var reason: String?
-    /// The reason for people.
+    /// The reason for users.
     public var error: String?
-    /// The bytes that are here.
+    /// Received bytes.
     public var bytes: Int64 = 0
-    /// The bytes in all, as the link or the peer announced them.
+    /// Total bytes, as the link or the peer announced them.
     public var size: Int64?
-    /// 32 bytes, as the link announced them.
+    /// The announced digest, 32 bytes.
     public var sha256: [UInt8]?
     public var entityTag: String?
-    /// Milliseconds since 1970, as are all times; what the link announced.
+    /// The announced time of modification, in milliseconds since 1970 like all times.
     public var modified: Int64?
-    /// Device and inode of the whole file before its last rename, and the name that gives it: a restart knows its own file by them.
+    /// Device and inode of the complete file before its last rename, by which a restarted process recognises it.
     public var fileInode: String?
+    /// The name that the last rename gives.
     public var finalName: String?
-    /// The whole file as `FileIdentity` writes it; of one that is put under its digest. Not in the row.
+    /// The `FileIdentity` of a complete file in the cache. Not a column.
     public var identity: String?
     public var attempts = 0
-    /// Bytes that are reserved of the peer's day (`HexStore.reserveFetch`) and have not arrived; `nil` for a file that somebody asked for.
+    /// Bytes reserved of the peer's day (`HexStore.reserveFetch`) that have not arrived; `nil` for a file that the user requested.
     public var reservedBytes: Int64?
     public var createdAt: Int64
     public var endedAt: Int64?
 
-    /// Whether it comes from a remote of rclone (`RemoteLink`), and so from no peer.
-    private static let remote = "rclone://"
-    fileprivate var isOfRemote: Bool { url.utf8.starts(with: Self.remote.utf8) }
+    private static let remoteScheme = "rclone://"
+    /// Whether the file comes from a remote of rclone (`RemoteLink`) instead of a peer.
+    fileprivate var isOfRemote: Bool { url.utf8.starts(with: Self.remoteScheme.utf8) }
 
     /// The `reason` of a transfer whose link cannot be fetched.
     public static let badLink = "badLink"
 
-    /// The most transfers that wait, and days for which ended ones are listed.
+    /// Maximum number of pending transfers.
     public static let limit = 20_000
+    /// Days for which ended transfers are kept.
     static let keptDays = 30
 
     public init(
@@ -108,10 +110,10 @@ public struct TransferRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// A page of transfers, the newest first.
+    /// A page of transfers, newest first.
     /// - Parameters:
-    ///   - states: those to read; `nil` for all.
-    ///   - before: the last id of the page before; `nil` for the first page.
+    ///   - states: the states to read; `nil` for all.
+    ///   - before: the last id of the previous page; `nil` for the first page.
     public func transferPage(_ states: Set<StoredTransferState>? = nil, before: Int64? = nil, limit: Int) throws -> Page<TransferRow> {
         let words = states.map { states in "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]" }
         let (rows, hasMore) = try page(
@@ -129,8 +131,8 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// How transfers stand whose ids lie between two, both included. Sums are no more than 2^62: sizes are what peers say they are, and `sum()`
-    /// of SQLite is an error where the sum has no room.
+    /// The number of transfers, and their received and total bytes, by state, for a range of ids. Sums are clamped to 2^62, because peers
+    /// announce any sizes and SQLite's `sum()` fails on overflow.
     public func transferSums(_ ids: ClosedRange<Int64>) throws -> [StoredTransferState: (count: Int, bytes: Int64, size: Int64)] {
         let rows = try all(
             """
@@ -141,8 +143,8 @@ extension StoreReader {
         return rows.reduce(into: [:]) { sums, row in if let state = row.0 { sums[state] = row.1 } }
     }
 
-    /// The transfers that are done of links with one of these URLs, the newest first.
-    /// - Parameter urls: as bytes.
+    /// The completed transfers to folders for links with these URLs, newest first.
+    /// - Parameter urls: URLs as bytes.
     public func doneTransfers(of urls: Set<[UInt8]>) throws -> [TransferRow] {
         let ids = try all("SELECT id, url FROM transfer WHERE state = 'done' AND place IS NULL") {
             urls.contains(Array($0.text(1).utf8)) ? $0.int64(0) : nil
@@ -150,8 +152,8 @@ extension StoreReader {
         return try transfers(ids).reversed()
     }
 
-    /// A page of those that are to be fetched, the oldest first.
-    /// - Parameter after: the last id of the page before; 0 for the first page.
+    /// A page of pending transfers, oldest first.
+    /// - Parameter after: the last id of the previous page; 0 for the first page.
     public func waitingTransfers(after: Int64 = 0, limit: Int = 1_000) throws -> Page<TransferRow> {
         let (rows, hasMore) = try page(
             "SELECT \(TransferRow.columns) FROM transfer WHERE state = 'waiting' AND id > ? ORDER BY id", after, limit: pageLimit(limit),
@@ -161,32 +163,32 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Adds transfers in one transaction. Room in the pool is theirs from then on, until they end.
-    /// - Parameter poolBytes: the most bytes of the pool, with what is on its way there.
+    /// Adds transfers in one transaction. They reserve space in the pool until they end.
+    /// - Parameter poolBytes: maximum bytes of the pool, including pending transfers.
     /// - Returns: the rows with their ids, which are consecutive.
-    /// - Throws: `.badRequest` if too many wait; `PoolFull`. Then none is added.
+    /// - Throws: `.badRequest` above `TransferRow.limit`; `PoolFull`. Then none is added.
     public func addTransfers(_ rows: [TransferRow], poolBytes: Int64 = .max) async throws -> [TransferRow] {
         try await write(rows: rows.count) { try $0.addTransfers(rows, poolBytes: poolBytes) }
     }
 
     /// Adds transfers to folders in one transaction.
-    /// - Parameter make: makes a row, by its index, on the writer's thread, so that the rows are not in memory together.
-    /// - Returns: their ids.
-    /// - Throws: `.badRequest` if too many wait; then none is added.
+    /// - Parameter make: returns the row with an index. Called on the writer's thread, so that the rows are never in memory all at once.
+    /// - Returns: the ids.
+    /// - Throws: `.badRequest` above `TransferRow.limit`. Then none is added.
     public func addTransfers(
         _ count: Int, _ make: @escaping @Sendable (Int) throws -> TransferRow
     ) async throws -> ClosedRange<Int64> {
         try await write(rows: count) { try $0.addTransfers(count, make) }
     }
 
-    /// Writes what became of transfers. A transfer that came to its end is told as an event.
+    /// Updates transfers. A completed or failed transfer is recorded as an event.
     /// - Parameter completion: called on the writer's thread.
     public func updateTransfers(_ rows: [TransferRow], completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
         submit(rows: rows.count, { try $0.updateTransfers(rows) }, completion: completion)
     }
 
-    /// Writes what a file is going to be called and which it is, before it is renamed, and waits until that is on the disk. Must not be
-    /// called from a completion.
+    /// Records inode and final name of a complete file before its rename. Returns when they are durable. Must not be called from a
+    /// completion.
     public func placeTransfer(_ id: Int64, inode: String, name: String) throws {
         try writeSync { writer in
             _ = try writer.change {
@@ -195,7 +197,7 @@ extension HexStore {
         }
     }
 
-    /// The same for several files, in one transaction.
+    /// Does the same for several files, in one transaction.
     public func placeTransfers(_ placements: [(id: Int64, inode: String, name: String)]) throws {
         try writeSync { writer in
             try writer.change {
@@ -206,8 +208,8 @@ extension HexStore {
         }
     }
 
-    /// Forgets transfers that came to an end.
-    /// - Returns: how many there were.
+    /// Deletes ended transfers.
+    /// - Returns: the number of deleted transfers.
     public func forgetTransfers(_ ids: [Int64]) async throws -> Int {
         try await write(rows: ids.count) { writer in
             try writer.change {
@@ -222,7 +224,7 @@ extension StoreWriter {
     func addTransfers(_ rows: [TransferRow], poolBytes: Int64 = .max) throws -> [TransferRow] {
         guard !rows.isEmpty else { return [] }
         let pooled = rows.filter { $0.state == .waiting && $0.place == .pool }
-        try change { try checkRoomInPool(for: pooled.map { $0.size ?? 0 }, most: poolBytes) }
+        try change { try checkPoolCapacity(for: pooled.map { $0.size ?? 0 }, most: poolBytes) }
         let ids = try addTransfers(rows.count) { rows[$0] }
         return zip(rows, ids).map { row, id in
             var added = row
@@ -231,7 +233,7 @@ extension StoreWriter {
         }
     }
 
-    /// Adds the rows that `make` makes, one after the other.
+    /// Adds the rows from `make`, one after the other.
     func addTransfers(_ count: Int, _ make: (Int) throws -> TransferRow) throws -> ClosedRange<Int64> {
         try change {
             let before = try waitingTransferCount()
@@ -268,7 +270,7 @@ extension StoreWriter {
         try change {
             for row in rows {
                 let before = try first("SELECT state FROM transfer WHERE id = ?", row.id) { $0.text(0) }
-                guard let before = before.flatMap({ StoredTransferState(rawValue: $0) }) else { continue }  // forgotten meanwhile
+                guard let before = before.flatMap({ StoredTransferState(rawValue: $0) }) else { continue }  // deleted meanwhile
                 try run(
                     """
                     UPDATE transfer SET state = ?, reason = ?, error = ?, bytes = ?, size = ?, entityTag = ?, fileInode = ?, finalName = ?,
@@ -282,7 +284,7 @@ extension StoreWriter {
         }
     }
 
-    /// Records that a transfer is done or has failed. Called inside `change`.
+    /// Records the event of a completed or failed transfer. Call inside `change`.
     private func recordEnd(of row: TransferRow, id: Int64) throws {
         let isDone = row.state == .done
         let data: [(String, String?)] = [

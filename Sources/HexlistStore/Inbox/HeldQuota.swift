@@ -1,10 +1,10 @@
 internal import HexlistModel
 
-/// The room for hexes of one stranger during one batch.
+/// The capacity for held hexes of one stranger during one batch.
 ///
-/// A held hex was acknowledged, so later ones never displace it: a full tray refuses new ones. So that one host cannot fill it with any
-/// number of keys, peers without an alias have at most a quarter per source (`HeldSource`), and all of them together leave a quarter to
-/// those with one.
+/// A held hex was acknowledged, so it is never displaced: if the quota is used up, new hexes are refused. Peers without an alias have at
+/// most a quarter per source (`HeldSource`), because one host can make any number of keys, and three quarters together, so that a quarter
+/// is left to peers with an alias.
 struct HeldCapacity {
     struct Amount: Equatable {
         var hexes: Int64 = 0
@@ -12,14 +12,15 @@ struct HeldCapacity {
     }
 
     let quotas: HeldQuotas
-    /// Whether the user has given the sender an alias. Such a sender is not counted by its source.
+    /// Whether the user gave the sender an alias. If so, its source has no quota.
     let hasAlias: Bool
     /// The sender's own held hexes.
     var own: Amount
     /// The held hexes of all peers.
     var all: Amount
-    /// The held hexes of peers without an alias: of all of them, and of the sender's source.
+    /// The held hexes of all peers without an alias.
     var unnamed = Amount()
+    /// The held hexes of peers without an alias from the sender's source.
     var source = Amount()
 
     func fits(bytes: Int64) -> Bool {
@@ -30,7 +31,7 @@ struct HeldCapacity {
         guard fits(own, hexes: quotas.hexesPerPeer, bytes: quotas.bytesPerPeer), fits(all, hexes: quotas.hexes, bytes: quotas.bytes)
         else { return false }
         guard !hasAlias else { return true }
-        // A quarter of a tray for one to three hexes is one hex.
+        // A quarter of one to three hexes is one hex.
         return fits(source, hexes: max(min(quotas.hexes, 1), quotas.hexes / 4), bytes: quotas.bytes / 4)
             && fits(unnamed, hexes: quotas.hexes - quotas.hexes / 4, bytes: quotas.bytes - quotas.bytes / 4)
     }
@@ -43,23 +44,23 @@ struct HeldCapacity {
 
 extension StoreWriter {
     /// - Parameters:
-    ///   - sender: the sender's row, if it has one. Nothing of it is counted yet in this operation.
-    ///   - source: a name given by `HeldSource`.
-    func heldRoom(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldCapacity {
+    ///   - sender: the sender's row, if it has one. Its counters must not have changed in this operation.
+    ///   - source: a name from `HeldSource`.
+    func heldCapacity(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldCapacity {
         let hasAlias = sender?.alias != nil
-        var room = HeldCapacity(
+        var capacity = HeldCapacity(
             quotas: quotas, hasAlias: hasAlias, own: .init(hexes: sender?.held ?? 0, bytes: sender?.heldBytes ?? 0),
-            all: .init(hexes: tally.held, bytes: tally.heldBytes))
-        guard !hasAlias else { return room }
+            all: .init(hexes: counters.held, bytes: counters.heldBytes))
+        guard !hasAlias else { return capacity }
         let named = try amount("SELECT coalesce(sum(held), 0), coalesce(sum(heldBytes), 0) FROM peer WHERE alias IS NOT NULL")
-        room.unnamed = .init(hexes: room.all.hexes &- named.hexes, bytes: room.all.bytes &- named.bytes)
+        capacity.unnamed = .init(hexes: capacity.all.hexes &- named.hexes, bytes: capacity.all.bytes &- named.bytes)
         // Reads at most `quotas.hexes` rows. The second condition lets SQLite use the index of hexes outside the inbox.
-        room.source = try amount(
+        capacity.source = try amount(
             """
             SELECT count(*), coalesce(sum(hex.byteCount), 0) FROM hex JOIN peer ON peer.id = hex.peer
             WHERE hex.location = 'held' AND hex.location <> 'inbox' AND hex.heldFrom = ? AND peer.alias IS NULL
             """, source)
-        return room
+        return capacity
     }
 
     private func amount(_ sql: String, _ values: any SQLValue...) throws -> HeldCapacity.Amount {

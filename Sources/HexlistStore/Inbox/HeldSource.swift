@@ -1,17 +1,17 @@
 import HexlistModel
 
-/// The group of addresses by which held hexes are counted: one household or host, as far as an address tells.
+/// The group of addresses for quotas of held hexes: one household or host, as far as an address shows it.
 enum HeldSource {
-    /// Returns the name of a numeric address's group:
+    /// Returns the name of the group of a numeric address:
     ///
     ///     127.0.0.0/8, ::1   loopback
     ///     fe80::/10          link-local%eth0, one for each interface
-    ///     169.254.0.0/16     169.254.0.0/16: the address does not tell the interface
+    ///     169.254.0.0/16     169.254.0.0/16, because the address does not identify the interface
     ///     other IPv6         20010db800010002/64, its subscriber (`IPAddress.subscriber`)
-    ///     other IPv4         as it is, also where it is mapped into IPv6
-    ///     anything else      as it is, cut to 64 bytes
+    ///     other IPv4         unchanged; an IPv4-mapped address as IPv4
+    ///     anything else      unchanged, cut to 64 bytes
     ///
-    /// Hexes that an earlier version held from a link-local or loopback address count separately until their days are over.
+    /// Hexes that an earlier version held from a link-local or loopback address are counted separately until they are too old.
     static func of(_ address: String) -> String {
         let text = String(decoding: address.utf8.prefix(64), as: UTF8.self)
         guard let (address, zone) = IPAddress.withZone(text) else { return text }

@@ -2,7 +2,7 @@ internal import GRDB
 internal import HexlistModel
 
 extension HexInserter {
-    /// Inserts the hexes inside a hex that was just inserted. They have the ids after its own, in the order of `content.children`.
+    /// Inserts the hexes inside a hex that was just inserted. Their ids follow its id, in the order of `content.children`.
     @inline(never)
     func insertChildren(of content: HexContent, _ row: Row, _ texts: Texts) throws {
         let insert = try SQLStatement(
@@ -11,7 +11,7 @@ extension HexInserter {
                 extra, parent, position, hexesInside, linksInside)
             VALUES (?, 'inside', 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, on: db)
-        let inside = content.countsInside
+        let inside = content.descendantCounts
         var positions: [Int?: Int64] = [:]
         for (index, child) in content.children.enumerated() {
             let id = row.id + 1 + Int64(index)
@@ -40,17 +40,17 @@ extension HexInserter {
 }
 
 extension HexContent {
-    /// What is inside a hex, at all levels.
-    fileprivate struct Inside {
+    /// The numbers of hexes and links inside a hex, at all levels.
+    fileprivate struct DescendantCounts {
         var hexes = 0
         var links = 0
     }
 
-    /// What is inside the hex, and inside each of `children`.
-    fileprivate var countsInside: (top: Inside, children: [Inside]) {
-        var top = Inside()
-        var counts = [Inside](repeating: Inside(), count: children.count)
-        // A hex stands behind the one it is in, so from the end on each is complete when it is added.
+    /// The counts of the hex and of each of `children`.
+    fileprivate var descendantCounts: (top: DescendantCounts, children: [DescendantCounts]) {
+        var top = DescendantCounts()
+        var counts = [DescendantCounts](repeating: DescendantCounts(), count: children.count)
+        // Parents precede their children, so in reverse order the counts of a child are complete before they are added.
         for (index, child) in children.enumerated().reversed() {
             let hexes = counts[index].hexes + 1
             let links = counts[index].links + child.links.count

@@ -4,10 +4,9 @@ internal import HexlistModel
 
 /// Inserts hexes and their links: the hot path of the store.
 ///
-/// The statements are prepared once. Texts are bound where they lie in the frame, and SQLite reads them there while a statement runs, so
-/// nothing is copied on the way.
+/// The statements are prepared once. Texts are bound without a copy: SQLite reads them in the frame while a statement runs.
 struct HexInserter {
-    /// The values of a row besides the texts of its content.
+    /// The columns of a hex besides the texts of its content.
     struct Row {
         var id: Int64
         var location: HexLocation
@@ -18,15 +17,19 @@ struct HexInserter {
         var unread = true
         var byteCount: Int
         var receivedAt: Int64
-        /// The time by `LivedClock` at which it began to be held, and the address it came from; `nil` unless it is held.
+        /// The time by `LivedClock` since which the hex is held; `nil` unless it is held.
         var heldSince: Int64?
+        /// The `HeldSource` of a held hex.
         var heldFrom: String?
     }
 
-    /// The number of positions for links within a hex's range of link ids.
+    /// The size of a hex's range of link ids.
     static let linksPerHex = 8_192
 
-    /// The hexes that are inserted with one statement where as many come together: a statement costs half a microsecond besides its rows.
+    /// The number of hexes that one statement inserts, if a batch has as many: a statement costs half a microsecond besides its rows.
+    ///
+    /// Stays because of a bound: with one hex a statement, a bulk send falls to 0.65 to 0.75 of the floor (at least 0.8,
+    /// Docs/Decisions/0027-optimisations-pay-rent.md).
     static let hexesPerStatement = 8
     private static let columns = 18
 
@@ -52,7 +55,7 @@ struct HexInserter {
             """, on: db)
     }
 
-    /// - Returns: `false` if a hex with that peer and proven message id exists already; then nothing was inserted.
+    /// - Returns: `false` if a hex with that peer and proven message id exists; then nothing is inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try withTexts(of: content) { texts in
@@ -65,9 +68,10 @@ struct HexInserter {
         }
     }
 
-    /// Inserts `hexesPerStatement` hexes that have none inside.
-    /// - Parameter row: of the first. The others' ids and inbox numbers follow; their message ids and sizes are their own.
-    /// - Returns: `false` if one of them exists already; then none was inserted.
+    /// Inserts `hexesPerStatement` hexes without hexes inside.
+    /// - Parameter row: the row of the first hex. The ids and inbox numbers of the others follow; message ids and sizes are taken from the
+    ///   hexes.
+    /// - Returns: `false` if one of them exists; then none is inserted.
     func insert(_ hexes: ArraySlice<IncomingHex>, from row: Row) throws -> Bool {
         var texts: [Texts] = []
         texts.reserveCapacity(hexes.count)
@@ -98,7 +102,7 @@ struct HexInserter {
         }
     }
 
-    /// Inserts the links of a hex that has none. After an error some may be there.
+    /// Inserts the links of a hex that has none. After an error some may be inserted.
     func insertLinks(of content: HexContent, _ hex: Int64) throws {
         try withTexts(of: content) { try insert(content.links[...], of: hex, $0) }
     }
@@ -116,7 +120,7 @@ struct HexInserter {
         }
     }
 
-    /// Calls itself once for each hex, so that the buffers of all stay in place during `body`.
+    /// Recurses once for each hex, so that the buffers of all hexes stay valid during `body`.
     private func withTexts<Result>(
         of hexes: ArraySlice<IncomingHex>, _ texts: inout [Texts], _ body: ([Texts]) throws -> Result
     ) rethrows -> Result {

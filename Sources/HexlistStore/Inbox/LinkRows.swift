@@ -2,7 +2,7 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// The statements that insert links: for one to seven, and for multiples of eight up to 40.
+/// The statements that insert 1 to 7, 8, 16, 24, 32 or 40 links.
 struct LinkStatements {
     fileprivate static let columns = 5
     private static let most = 40
@@ -11,7 +11,8 @@ struct LinkStatements {
     private let statements: [SQLStatement]
 
     init(on db: Database) throws {
-        // FAIL: SQLite would else copy each page first, to undo the rows before one that fails. Whoever calls undoes all of the piece.
+        // OR FAIL: the default would copy each page first, to undo earlier rows of a failed statement. The write request is rolled back
+        // anyway.
         statements = try Self.sizes.map { rows in
             try SQLStatement(
                 "INSERT OR FAIL INTO link (id, url, description, service, extra) VALUES \(SQLStatement.rows(rows, of: Self.columns))",
@@ -19,24 +20,24 @@ struct LinkStatements {
         }
     }
 
-    /// The statement with the most rows that are no more than some, of which there is one at least.
+    /// The statement with the most rows for a count, at least 1.
     fileprivate func largest(upTo count: Int) -> (rows: Int, statement: SQLStatement) {
         let rows = count < 8 ? count : min(count & ~7, Self.most)
         return (rows, statements[rows < 8 ? rows &- 1 : 6 &+ rows / 8])
     }
 }
 
-/// A number of rows of links that is known before, in few statements: one row after the other is bound, and a statement runs once it is full.
+/// Inserts a known number of links with few statements. Rows are bound one after the other; a statement runs once it is full.
 struct LinkRows {
     private let statements: LinkStatements
-    /// The rows that come after those of `statement`.
+    /// Rows for later statements.
     private var rest: Int
     private var statement: SQLStatement?
     private var parameter: Int32 = 1
-    /// The rows that `statement` still takes.
-    private var room = 0
+    /// Rows that `statement` still needs.
+    private var missing = 0
 
-    /// - Parameter count: the rows that will be added.
+    /// - Parameter count: the number of links that will be added.
     init(_ count: Int, with statements: LinkStatements) {
         self.statements = statements
         rest = count
@@ -47,12 +48,12 @@ struct LinkRows {
         guard rest > 0 else { return }
         let (rows, statement) = statements.largest(upTo: rest)
         self.statement = statement
-        room = rows
+        missing = rows
         rest &-= rows
         parameter = 1
     }
 
-    /// Adds the links of one hex. Their texts have to stay in place until `finish`.
+    /// Adds the links of one hex. Their texts must stay valid until `finish`.
     @inline(__always)
     mutating func add(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
         var id = hex << 13
@@ -65,13 +66,13 @@ struct LinkRows {
             try statement.bind(text: texts[link.extra], at: parameter &+ 4)
             parameter &+= Int32(LinkStatements.columns)
             id &+= 1
-            room &-= 1
-            guard room == 0 else { continue }
+            missing &-= 1
+            guard missing == 0 else { continue }
             try statement.run()
             next()
         }
     }
 
-    /// To be called behind the last row.
-    func finish() { assert(room == 0 && rest == 0, "fewer rows than were announced") }
+    /// Call after the last row.
+    func finish() { assert(missing == 0 && rest == 0, "fewer rows than were announced") }
 }

@@ -1,14 +1,13 @@
 public import HexlistModel
 
-/// The peer whose session a batch of hexes came on.
+/// The sender of a batch of hexes.
 public struct Sender: Sendable {
     public var peer: PeerID
-    /// The key that the session proved; `nil` if none was (plain TCP). A sender without one is a stranger, whatever the store knows of that
-    /// UUID.
+    /// The key that the session proved; `nil` on plain TCP. Without a key the sender is a stranger, even if the store knows its UUID.
     public var fingerprint: Fingerprint?
     /// The sender's own name. Peer text.
     public var name: String
-    /// The numeric address of the sender, a link-local one with its interface. Held hexes are counted by it (`HeldSource`).
+    /// The numeric address, with the interface if it is link-local. Held hexes are counted by it (`HeldSource`).
     public var address: String
 
     public init(peer: PeerID, fingerprint: Fingerprint?, name: String, address: String) {
@@ -19,27 +18,17 @@ public struct Sender: Sendable {
     }
 }
 
-/// The store's result for one received hex, true once the piece's transaction is committed.
-public enum ReceiveOutcome: Sendable, Equatable {
-    /// In the inbox, with this local id.
-    case stored(Int64)
-    /// Held, with this local id.
-    case held(Int64)
-    /// There already, as `.stored` or `.held`.
-    case duplicate(of: ReceiptStatus)
-    /// Not kept. `retryAfter`: the seconds to wait after a temporary refusal.
-    case refused(RefusalCode, retryAfter: Int?)
-}
-
-/// The quotas for strangers, and for the inbox as a whole (Docs/Reference.md, "Configuration").
+/// The quotas for strangers, and for the inbox as a whole (Docs/Operations.md, "Configuration").
 public struct HeldQuotas: Sendable, Equatable {
-    /// The most held hexes, and bytes of them, of one peer; with `receiveFrom: everyone`, of one stranger per day.
+    /// Maximum number of held hexes of one peer; with `receiveFrom: everyone`, of hexes of one stranger per day.
     public var hexesPerPeer: Int
+    /// Maximum bytes of the same hexes.
     public var bytesPerPeer: Int
-    /// The same for all strangers. Of held hexes, one source has at most a quarter, and a quarter is left to peers with an alias.
+    /// Maximum number for all strangers. One source may hold at most a quarter, and a quarter is reserved for peers with an alias.
     public var hexes: Int
+    /// Maximum bytes for all strangers.
     public var bytes: Int
-    /// The most hexes in the inbox; `nil` for no bound.
+    /// Maximum number of hexes in the inbox; `nil` for no limit.
     public var inboxHexes: Int?
 
     public init(
@@ -53,14 +42,14 @@ public struct HeldQuotas: Sendable, Equatable {
     }
 }
 
-/// The seconds that a sender is asked to wait after a temporary refusal.
+/// The pauses, in seconds, that a sender is asked to make after a temporary refusal.
 public enum RetryAfter {
-    /// The user has to trust the sender first.
+    /// Ends when the user trusts the sender.
     public static let notAccepting = 3_600
-    /// The user has to look through the held hexes, or their days have to pass.
+    /// Ends when the user accepts or deletes held hexes, or they are too old.
     public static let quotaExceeded = 3_600
-    /// Somebody has to free disk space, at an unknown time; meanwhile a sender asks with a single hex.
+    /// Ends when disk space is free again. Short, because the sender probes with a single hex.
     public static let storageFull = 5
-    /// An unexpected failure.
+    /// After an unexpected failure.
     public static let `internal` = 30
 }

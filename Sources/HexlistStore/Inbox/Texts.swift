@@ -1,11 +1,11 @@
 internal import HexlistModel
 
-/// The two buffers that hold a hex's slices.
+/// The two buffers that the text slices of a hex refer to.
 struct Texts {
     let frame: UnsafeRawBufferPointer
     let arena: UnsafeRawBufferPointer
 
-    /// The bytes of a slice; none for a slice that does not lie inside its buffer.
+    /// The bytes of a slice; empty if the slice is out of the bounds of its buffer.
     @inline(__always)
     subscript(slice: TextSlice) -> UnsafeRawBufferPointer {
         let bytes = slice.isInArena ? arena : frame

@@ -3,13 +3,15 @@ public import HexlistModel
 /// The result of an import.
 public struct HexImport: Sendable, Equatable {
     public var added = 0
-    /// Hexes inside those that were added.
+    /// Hexes inside the added hexes.
     public var addedInside = 0
     /// Hexes that My Hexlist had before with all their links and hexes inside.
     public var unchanged = 0
     /// Hexes that got new links or hexes inside; then the numbers of those, at all levels.
     public var extended = 0
+    /// Hexes that merging added, at all levels.
     public var newHexes = 0
+    /// Links that merging added.
     public var newLinks = 0
 
     /// The hexes that were compared or stored.
@@ -132,7 +134,7 @@ private struct ImportSiblings {
     }
 
     private let reader: StoreReader
-    /// The rows inside the hex, by description; `nil` for My Hexlist itself, where they are looked up.
+    /// The rows inside the parent, by description; `nil` for the top level, which is queried by description.
     private var inside: [[UInt8]: [Row]]?
 
     init(of parent: Int64?, on writer: StoreWriter) throws {
@@ -169,7 +171,7 @@ private struct ImportSiblings {
     private static let hexesPerQuery = 8
 
     private func mine(_ description: [UInt8]) throws -> [Row] {
-        // The plus keeps SQLite from putting the text in place of the column in `substr` too, which the index would then not match.
+        // The plus keeps SQLite from replacing the column in `substr` by the constant, which would not match the index.
         try reader.all(
             """
             SELECT id, linkCount, hexesInside, linksInside FROM hex INDEXED BY hexMine

@@ -5,8 +5,8 @@ extension StoreReader {
     /// One hex with its links; `nil` if there is no hex with that id.
     public func hex(_ id: Int64) throws -> HexDetail? { try hexes([id]).first }
 
-    /// The hexes with these ids, with their links and the hexes inside them, in the given order; missing ones are skipped. Takes two queries,
-    /// and one more where hexes are inside one.
+    /// The hexes with these ids, with their links and the hexes inside them, in the given order. Missing hexes are skipped. Takes two
+    /// queries, and a third if there are hexes inside.
     public func hexes(_ ids: [Int64]) throws -> [HexDetail] {
         guard !ids.isEmpty else { return [] }
         let list = jsonArray(Set(ids))
@@ -25,17 +25,17 @@ extension StoreReader {
         if found.contains(where: { $0.summary.hexesInside > 0 }) { try readChildren(into: &trees) }
         try readLinks(into: &trees)
         for id in trees.details.keys where trees.details[id]?.summary.parent != nil {
-            if let top = try summary(ofTop: id) { trees.details[id]?.summary.takePlace(of: top) }
+            if let top = try summary(ofTop: id) { trees.details[id]?.summary.inheritLocation(of: top) }
         }
         return ids.compactMap { trees.details[$0] }
     }
 
-    /// Hexes while those inside them and their links are read.
+    /// The requested hexes while their contents are read.
     private struct Trees {
         var details: [Int64: HexDetail] = [:]
-        /// The place of each hex that is inside another: the hex that was asked for, and its index in the `content.children` of that. One that
-        /// is inside two of those is in both.
-        var places: [Int64: [(hex: Int64, child: Int)]] = [:]
+        /// The positions of hexes inside others: a requested hex, and the index in its `content.children`. If a requested hex is inside
+        /// another requested one, a hex inside it has two positions.
+        var positions: [Int64: [(hex: Int64, child: Int)]] = [:]
 
         init(of found: [HexDetail]) {
             for detail in found { details[detail.summary.id] = detail }
@@ -60,8 +60,8 @@ extension StoreReader {
         try row.bind([jsonArray(tops)])
         while try row.step() {
             let (hex, id, parent) = (row.int64(0), row.int64(1), row.int64(2))
-            trees.details[hex]?.appendChild(id, inside: trees.places[parent]?.first { $0.hex == hex }?.child, row)
-            trees.places[id, default: []].append((hex, (trees.details[hex]?.childIDs.count ?? 1) - 1))
+            trees.details[hex]?.appendChild(id, inside: trees.positions[parent]?.first { $0.hex == hex }?.child, row)
+            trees.positions[id, default: []].append((hex, (trees.details[hex]?.childIDs.count ?? 1) - 1))
         }
     }
 
@@ -73,15 +73,17 @@ extension StoreReader {
             ORDER BY link.id
             """, on: db)
         defer { links.reset() }
-        try links.bind([jsonArray(Set(trees.details.keys).union(trees.places.keys))])
+        try links.bind([jsonArray(Set(trees.details.keys).union(trees.positions.keys))])
         while try links.step() {
             let id = links.int64(0)
             if trees.details[id] != nil { trees.details[id]?.content.appendLink(of: links) }
-            for place in trees.places[id] ?? [] { trees.details[place.hex]?.content.appendLink(of: links, toChild: place.child) }
+            for position in trees.positions[id] ?? [] {
+                trees.details[position.hex]?.content.appendLink(of: links, toChild: position.child)
+            }
         }
     }
 
-    /// The summary of the topmost hex that a hex is in, or of itself.
+    /// The summary of the topmost hex that contains a hex, or of the hex itself.
     func summary(ofTop id: Int64) throws -> HexSummary? {
         var top = id
         for _ in 1..<ProtocolLimits.levels {
@@ -91,7 +93,7 @@ extension StoreReader {
         return try first("SELECT \(HexSummary.columns) FROM \(HexSummary.tables) WHERE hex.id = ?", top) { HexSummary($0) }
     }
 
-    /// The locations of the hexes with these ids, `nil` for one inside another; missing ones are skipped. Reads none of their texts.
+    /// The locations of the hexes with these ids, `nil` for a hex inside another. Missing hexes are skipped. Reads no texts.
     public func locations(of ids: [Int64]) throws -> [Int64: HexLocation?] {
         let found = try all("SELECT id, location FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))) {
             ($0.int64(0), HexLocation(rawValue: $0.text(1)))
@@ -99,8 +101,8 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// The position of a hex in the order of a list, as `after` takes it: its number in the inbox, elsewhere its id. `nil` for the inbox if
-    /// the hex is not in it.
+    /// The position of a hex in a list, as for `after`: the inbox number in the inbox, else the id. `nil` for the inbox if the hex is not
+    /// in it.
     ///
     /// - Throws: `.notFound` if there is no such hex.
     public func position(of id: Int64, in location: HexLocation) throws -> Int64? {
@@ -113,7 +115,7 @@ extension StoreReader {
     /// The highest id of any hex; 0 if there is none.
     public func newestHex() throws -> Int64 { try all("SELECT coalesce(max(id), 0) FROM hex") { $0.int64(0) }.first ?? 0 }
 
-    /// The subjects (`HexSubject`) of the hexes with these ids; missing ones are skipped.
+    /// The subjects (`HexSubject`) of the hexes with these ids. Missing hexes are skipped.
     public func subjects(of ids: [Int64]) throws -> [Int64: String] {
         let found = try all(
             "SELECT id, substr(description, 1, 1024), \(HexSummary.firstLink) FROM hex WHERE id IN (SELECT value FROM json_each(?))",
@@ -122,8 +124,8 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Ids of a group, as many as one transaction should change: `HexGroup.pageLimit` hexes and 4 MiB, where a link counts as at least 256
-    /// bytes, but always one hex. Hexes that join a list meanwhile are on no later page.
+    /// A page of ids of a group, sized for one transaction: up to `HexGroup.pageLimit` hexes and 4 MiB, with at least 256 bytes for each
+    /// link, but at least one hex. Hexes that join a list between pages are not on later pages.
     ///
     /// - Parameter after: the `next` of the previous page.
     public func hexIDs(_ group: HexGroup, after: Int64? = nil) throws -> Page<Int64> {
@@ -136,8 +138,8 @@ extension StoreReader {
             let (rows, hasMore) = try listed(columns, filter, limit: limit, after: after, size: size, read: read)
             return Page(items: rows.map(\.id), next: hasMore ? rows.last?.place : nil)
         case .ids(let range, let location, let peer):
-            // `location <> 'inbox'` is redundant, but lets SQLite use `hexBeside`, an index of those rows alone.
-            let place =
+            // `location <> 'inbox'` is redundant, but lets SQLite use the partial index `hexBeside`.
+            let condition =
                 switch location {
                 case nil: "hex.parent IS NULL AND "
                 case .inbox: "hex.location = 'inbox' AND "
@@ -146,7 +148,7 @@ extension StoreReader {
             let sender = try peer.map { try peerRow($0)?.id ?? -1 }
             let (rows, hasMore) = try page(
                 """
-                SELECT \(columns) FROM hex WHERE \(place)hex.id BETWEEN ? AND ? AND hex.peer IS coalesce(?, hex.peer)
+                SELECT \(columns) FROM hex WHERE \(condition)hex.id BETWEEN ? AND ? AND hex.peer IS coalesce(?, hex.peer)
                 ORDER BY hex.id LIMIT ?
                 """, Swift.max(range.lowerBound, after.map { $0 &+ 1 } ?? .min), range.upperBound, sender, limit + 1, limit: limit,
                 size: size, read: read)
@@ -154,10 +156,10 @@ extension StoreReader {
         }
     }
 
-    /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later ones.
+    /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later pages.
     ///
     /// - Parameters:
-    ///   - limit: the most items, up to 10 000. There are fewer if their texts exceed 4 MiB, but always one.
+    ///   - limit: maximum number of items, up to 10 000. Fewer are returned if their texts exceed 4 MiB, but at least one.
     ///   - after: the `next` of the previous page.
     public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: Int64? = nil) throws -> Page<HexSummary> {
         let (items, hasMore) = try listed(
@@ -165,13 +167,14 @@ extension StoreReader {
         return Page(items: items, next: hasMore ? items.last.map { $0.inboxNumber ?? $0.id } : nil)
     }
 
-    /// Reads rows of a list, newest first, as long as there is room, and tells whether there are more.
+    /// Reads rows of a list, newest first, up to the limits of a page.
+    /// - Returns: the rows, and whether there are more.
     private func listed<Row>(
         _ columns: String, _ filter: HexFilter, limit: Int, after: Int64?, size: (SQLStatement) -> Int, read: (SQLStatement) -> Row
     ) throws -> ([Row], Bool) {
         let before = after ?? .max
         let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
-        // Each list has an index in its order, so that no page needs sorting, or a search among rows it does not show.
+        // Each list has an index in its order, so that a page needs no sorting and reads no other rows.
         let select = "SELECT \(columns) FROM \(HexSummary.tables)"
         let selectUnread = "SELECT \(columns) FROM hex INDEXED BY hexUnread LEFT JOIN peer ON peer.id = hex.peer"
         return
@@ -215,12 +218,12 @@ extension HexSummary {
         hex.parent, hex.hexesInside, hex.linksInside
         """
     fileprivate static let columnCount: Int32 = 21
-    /// SQL: whether the description is only white space as in `HexSubject`, that is of Unicode; SQLite's `trim` alone only knows spaces.
+    /// SQL: whether the description is only white space of Unicode, as in `HexSubject`. SQLite's `trim` removes only spaces by default.
     private static let isBlank = """
         trim(hex.description, char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202,
             8232, 8233, 8239, 8287, 12288)) = ''
         """
-    /// SQL: if there is no description, the first link's description and URL, as far as a subject can use them.
+    /// SQL: the description and URL of the first link, if the hex has no description; cut to the length that a subject can use.
     fileprivate static let firstLink = """
         CASE WHEN \(isBlank) THEN (SELECT substr(description, 1, 1024) FROM link WHERE link.id = hex.id << 13) END,
         CASE WHEN \(isBlank) THEN (SELECT substr(url, 1, 8192) FROM link WHERE link.id = hex.id << 13) END
@@ -252,8 +255,8 @@ extension HexSummary {
         linksInside = row.int(20)
     }
 
-    /// Takes what the topmost hex knows for those inside it.
-    fileprivate mutating func takePlace(of top: HexSummary) {
+    /// Copies location and sender of the topmost hex.
+    fileprivate mutating func inheritLocation(of top: HexSummary) {
         location = top.location
         peer = top.peer
         peerName = top.peerName
@@ -263,7 +266,7 @@ extension HexSummary {
 }
 
 extension HexDetail {
-    /// Appends the hex in a row of `…, …, …, senderUUID, senderName, description, color, extra`. Rows of one parent come together.
+    /// Appends the hex in a row of `…, …, …, senderUUID, senderName, description, color, extra`. Rows of one parent must be consecutive.
     fileprivate mutating func appendChild(_ id: Int64, inside parent: Int?, _ row: SQLStatement) {
         var child = ChildContent(parent: parent)
         child.senderUUID = row.withBytes(3) { content.add(bytes: $0) }
@@ -280,7 +283,7 @@ extension HexContent {
     /// Appends the link in a row of `id, url, description, service, extra`.
     fileprivate mutating func appendLink(of row: SQLStatement) { links.append(link(of: row)) }
 
-    /// Appends it to a hex inside. The links of one hex come together.
+    /// Appends the link of a row to a hex inside. The links of one hex must be consecutive.
     fileprivate mutating func appendLink(of row: SQLStatement, toChild child: Int) {
         let index = childLinks.count
         let before = children[child].links

@@ -1,9 +1,10 @@
 internal import GRDB
 internal import HexlistModel
 
-// Changes of hexes inside others, inside `change`.
+// Changes of hexes inside others. Call inside `change`.
 extension StoreWriter {
-    /// Deletes a hex that is inside another, with what is in it, whose entries are out of the index. Does nothing if it is gone already.
+    /// Deletes a hex inside another, with the hexes inside it. The caller has to remove them from the search index first. Has no effect if
+    /// the hex is gone.
     func removeInside(_ id: Int64) throws {
         let found = try first("SELECT parent, hexesInside, linksInside, linkCount FROM hex WHERE id = ? AND parent IS NOT NULL", id) {
             (parent: $0.int64(0), hexes: $0.int64(1) + 1, links: $0.int64(2) + $0.int64(3))
@@ -13,7 +14,7 @@ extension StoreWriter {
         try run("DELETE FROM hex WHERE id = ?", id)
     }
 
-    /// Adds to what a hex, and each hex it is in, has inside.
+    /// Adds to the counts of hexes and links inside a hex and all hexes that contain it.
     func countInside(_ id: Int64, hexes: Int64, links: Int64) throws {
         var next: Int64? = id
         for _ in 0..<ProtocolLimits.levels {

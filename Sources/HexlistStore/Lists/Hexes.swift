@@ -5,14 +5,14 @@ public import HexlistModel
 public enum HexChange: Sendable, Equatable {
     /// Marks hexes read or unread.
     case read(Bool)
-    /// Deletes hexes from any location. The message id of a hex that was in the inbox is remembered until 60 days after its arrival there, so
-    /// that a late repeat is still a duplicate; that of a held hex is forgotten.
+    /// Deletes hexes from any location. A hex from the inbox leaves a tombstone for 60 days, so that a late repeat is still a duplicate; a
+    /// held hex leaves none.
     case delete
-    /// Takes held hexes into the inbox, in the given order, without trusting their sender. Records one `hex.received` each.
+    /// Moves held hexes into the inbox, in the given order, without trusting their sender. Records one `hex.received` each.
     case accept
 
-    /// The location a hex must have for the change; `nil` for any.
-    public var place: HexLocation? { self == .accept ? .held : nil }
+    /// The required location of the hexes; `nil` for any.
+    public var requiredLocation: HexLocation? { self == .accept ? .held : nil }
 }
 
 extension HexStore {
@@ -20,24 +20,24 @@ extension HexStore {
     ///
     /// - Parameter now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
-    /// - Throws: `.notFound` if one is missing, `.badRequest` if one has another location than `change.place`, or is inside another and not
-    ///   changed alone; then nothing is changed.
+    /// - Throws: `.notFound` if a hex is missing; `.badRequest` if one has another location than `change.requiredLocation`, or is inside
+    ///   another hex and cannot be changed alone. Then nothing is changed.
     public func change(_ ids: [Int64], _ change: HexChange, at now: Int64) async throws -> Int {
         try await write(rows: ids.count) { writer in
             let present = try writer.present(ids, for: change)
-            if let place = change.place, let other = ids.first(where: { present[$0] != place }) {
+            if let location = change.requiredLocation, let other = ids.first(where: { present[$0] != location }) {
                 throw HexlistError(
-                    .badRequest, "Hex \(other) is not \(place.rawValue).", hint: "Waiting for approval: `hexlist inbox --held`.")
+                    .badRequest, "Hex \(other) is not \(location.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
             }
             return try writer.apply(change, to: ids, at: now)
         }
     }
 
-    /// Changes the hexes of a group, each page (`StoreReader.hexIDs`) in a transaction of its own, so that arriving hexes are not delayed.
-    /// Those that arrive meanwhile are not changed.
+    /// Changes the hexes of a group, one page (`StoreReader.hexIDs`) per transaction, so that arriving hexes are not delayed. Hexes that
+    /// arrive meanwhile are not changed.
     ///
     /// - Parameters:
-    ///   - start: the position in the group to start after, as `hexIDs` takes it.
+    ///   - start: the position after which to start, as `after` of `hexIDs`.
     ///   - now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
     /// - Throws: the store's error; earlier pages stay changed.
@@ -71,11 +71,12 @@ extension HexlistError {
     }
 }
 
-/// What a deletion takes away.
+/// The numbers of hexes and links that a deletion removes.
 public struct HexDeletion: Sendable, Equatable {
     public var hexes = 0
-    /// The hexes inside those, at all levels, that are not among them, and their links.
+    /// Other hexes inside these, at all levels.
     public var hexesInside = 0
+    /// The links of these other hexes.
     public var linksInside = 0
 
     public init(hexes: Int = 0, hexesInside: Int = 0, linksInside: Int = 0) {
@@ -92,15 +93,15 @@ public struct HexDeletion: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// What the deletion of hexes by their ids would take away.
+    /// The extent of a deletion of hexes by their ids.
     /// - Throws: as `HexStore.change`.
     public func deletion(of ids: [Int64]) throws -> HexDeletion {
         _ = try present(ids, for: .delete)
         return try counted(ids)
     }
 
-    /// What the deletion of a group would take away.
-    /// - Parameter start: as `HexStore.change`.
+    /// The extent of a deletion of a group.
+    /// - Parameter start: as for `HexStore.change`.
     public func deletion(of group: HexGroup, from start: Int64? = nil) throws -> HexDeletion {
         var found = HexDeletion()
         var cursor = start
@@ -135,9 +136,8 @@ extension StoreReader {
         return found
     }
 
-    /// The locations of hexes that are to be changed, `nil` for one inside another.
-    /// - Throws: `.notFound` if one is missing; `.badRequest` for one inside another that is changed with that: one of My Hexlist may be
-    ///   deleted alone.
+    /// The locations of hexes to change, `nil` for a hex inside another.
+    /// - Throws: `.notFound` if a hex is missing; `.badRequest` for a hex inside another, except for a deletion in My Hexlist.
     fileprivate func present(_ ids: [Int64], for change: HexChange) throws -> [Int64: HexLocation?] {
         let present = try locations(of: ids)
         if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
@@ -151,7 +151,7 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// - Returns: the number of hexes that changed. Missing ids, and those of hexes in another location, are skipped.
+    /// - Returns: the number of changed hexes. Missing hexes and hexes in other locations are skipped.
     fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
         switch change {
         case .read(let isRead): try setRead(ids, isRead)
@@ -160,8 +160,8 @@ extension StoreWriter {
         }
     }
 
-    /// Marks hexes read or unread. Missing ids are skipped.
-    /// - Returns: the number of hexes that changed.
+    /// Marks hexes read or unread. Missing hexes are skipped.
+    /// - Returns: the number of changed hexes.
     @discardableResult
     func setRead(_ ids: [Int64], _ read: Bool = true) throws -> Int {
         try change {
@@ -171,7 +171,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: the number of hexes deleted; missing ids are skipped.
+    /// - Returns: the number of deleted hexes. Missing hexes are skipped.
     @discardableResult
     func delete(_ ids: [Int64]) throws -> Int {
         try change {
@@ -181,7 +181,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: the ids that were held.
+    /// - Returns: the ids of the accepted hexes. Others are skipped.
     func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
             let taken = try takeIn(ids, at: now)
@@ -196,11 +196,11 @@ extension StoreWriter {
     func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try change {
-            let id = tally.nextHex
+            let id = counters.nextHex
             _ = try inserter().insert(
                 content, HexInserter.Row(id: id, location: .mine, unread: false, byteCount: content.byteCount, receivedAt: now))
-            tally.nextHex &+= Int64(content.hexCount)
-            tally.mine &+= 1
+            counters.nextHex &+= Int64(content.hexCount)
+            counters.mine &+= 1
             return id
         }
     }
@@ -216,13 +216,13 @@ extension StoreWriter {
         ) { (peer: $0.optionalInt64(0), isInInbox: $0.text(1) == HexLocation.inbox.rawValue) }
         try run("UPDATE hex SET unread = ?1 WHERE id IN (SELECT value FROM json_each(?2)) AND unread <> ?1", unread, list)
         for row in rows where row.isInInbox {
-            tally.unread &+= unread ? 1 : -1
+            counters.unread &+= unread ? 1 : -1
             if let peer = row.peer { count(peer: peer) { $0.unread &+= unread ? 1 : -1 } }
         }
         return rows.count
     }
 
-    /// - Parameter remembers: whether the message ids of those that are in the inbox are remembered.
+    /// - Parameter remembers: whether hexes from the inbox leave tombstones.
     @discardableResult
     func remove(_ ids: [Int64], remembers: Bool) throws -> Int {
         let list = jsonArray(ids)
@@ -245,16 +245,16 @@ extension StoreWriter {
         return gone.count
     }
 
-    /// 60 days in milliseconds, from the deletion: twice the time for which a sender keeps an undelivered hex by default.
+    /// Lifetime of a tombstone, 60 days in milliseconds: twice the time for which a sender keeps an undelivered hex by default.
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {
         guard let location = gone.location else { return }
         let countsAsUnread = location == .inbox && gone.unread
         let isHeld = location == .held
-        tally[location] &-= 1
-        if countsAsUnread { tally.unread &-= 1 }
-        if isHeld { tally.heldBytes &-= gone.byteCount }
+        counters[location] &-= 1
+        if countsAsUnread { counters.unread &-= 1 }
+        if isHeld { counters.heldBytes &-= gone.byteCount }
         guard let peer = gone.peer else { return }
         count(peer: peer) { delta in
             delta.hexes &-= 1
@@ -280,13 +280,13 @@ extension StoreWriter {
             """
             UPDATE hex SET location = 'inbox', inboxNumber = ?1 + json_each.key, inboxAt = ?2, heldSince = NULL, heldFrom = NULL
             FROM json_each(?3) WHERE hex.id = json_each.value
-            """, tally.nextInbox, now, jsonArray(taken.map(\.id)))
+            """, counters.nextInbox, now, jsonArray(taken.map(\.id)))
         try reindex(taken.map(\.id))
-        tally.nextInbox &+= Int64(taken.count)
+        counters.nextInbox &+= Int64(taken.count)
         for (_, hex, _) in taken {
             uncount(hex)
-            tally.inbox &+= 1
-            if hex.unread { tally.unread &+= 1 }
+            counters.inbox &+= 1
+            if hex.unread { counters.unread &+= 1 }
             if let peer = hex.peer {
                 count(peer: peer) { delta in
                     delta.hexes &+= 1
@@ -294,7 +294,7 @@ extension StoreWriter {
                 }
             }
         }
-        // Runs of hexes of one peer, in order.
+        // Consecutive hexes of one peer are one event record.
         var rest = taken[...]
         while let first = rest.first {
             let run = rest.prefix { $0.uuid == first.uuid }
@@ -305,12 +305,12 @@ extension StoreWriter {
     }
 }
 
-/// The values of a stored hex that its counters need.
+/// The columns of a hex that counters depend on.
 private struct StoredHex {
     static let columns = "location, peer, unread, byteCount"
     static let columnCount: Int32 = 4
 
-    /// `nil` for one inside another.
+    /// `nil` for a hex inside another.
     var location: HexLocation?
     var peer: Int64?
     var unread: Bool

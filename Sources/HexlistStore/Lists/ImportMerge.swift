@@ -1,26 +1,26 @@
 import HexlistModel
 
-/// What a hex that stands for a folder gets from an imported one of its description and sender: links whose URL it has not, and hexes inside
-/// that it has not. Nothing of what it has is changed or taken away.
+/// The additions to an existing folder from an imported one of the same description and sender: links with new URLs, and new hexes inside.
+/// Existing content is neither changed nor removed.
 ///
-/// A hex inside is the same one if it has the same description and sender, and no other beside it has, here and there; then it is gone
-/// into. Otherwise it is there only if an equal one is. So what was merged once is found whole the next time.
+/// Two hexes inside are merged if they have the same description and sender, and no sibling on either side has these too. Otherwise an
+/// imported hex is added unless an equal one exists. A second import of the same folder therefore adds nothing.
 struct ImportMerge {
-    /// What one of the hexes gets.
+    /// The additions to one existing hex.
     struct Addition {
-        /// The index among the hexes inside the one that is there; `nil` for that itself.
+        /// The index in the existing `content.children`; `nil` for the existing hex itself.
         var hex: Int?
         var links: [LinkContent] = []
-        /// Indices among the hexes inside the imported one: each with all that is in it.
+        /// Indices in the imported `content.children`. Each is added with its subtree.
         var children: [Int] = []
     }
 
     private(set) var additions: [Addition] = []
 
-    /// The most bytes of texts of a hex that gets more, so that it still fits into what one request may send.
+    /// Maximum bytes of texts of a merged hex, so that one request can send it.
     private static let bytes = 900 << 10
 
-    /// `nil` if the sender is another, or the whole would exceed the bounds of a hex.
+    /// `nil` if the senders differ, or the merged hex would exceed the bounds of a hex.
     init?(of new: HexContent, into old: HexDetail, _ digest: (HexContent) -> [UInt8]) {
         guard Sender(new) == Sender(old.content) else { return nil }
         var pairs: [(new: Int?, old: Int?)] = [(nil, nil)]
@@ -62,7 +62,7 @@ struct ImportMerge {
         }
     }
 
-    /// The links of one hex whose URLs another has not, or not as often.
+    /// The links of a new hex whose URLs the existing hex does not have, or not as often.
     private static func missing(_ new: HexContent, _ hex: Int?, in old: HexContent, _ there: Int?) -> [LinkContent] {
         var known: [[UInt8]: Int] = [:]
         for link in old.links(of: there) { known[old.withBytes(of: link.url) { Array($0) }, default: 0] += 1 }
@@ -78,7 +78,7 @@ struct ImportMerge {
         Dictionary(grouping: content.children(of: parent)) { Title(content.children[$0], of: content) }
     }
 
-    /// Whom a hex says it is from.
+    /// The claimed sender of a hex.
     private struct Sender: Hashable {
         var uuid: [UInt8]
         var name: [UInt8]

@@ -1,68 +1,68 @@
 internal import GRDB
 public import HexlistModel
 
-/// A link of a list of links.
+/// A link in a list of links.
 public struct ListedLink: Sendable {
-    /// The hex of the list.
+    /// The topmost hex.
     public var hex: HexSummary
-    /// The hex that has the link: that one, or one inside it.
+    /// The id of the hex with the link: the topmost hex or one inside it.
     public var id: Int64
-    /// The position in that, from 0.
+    /// The position in this hex, from 0.
     public var position: Int
     public var url: [UInt8]
     public var description: [UInt8]
     public var service: [UInt8]
-    /// The position in the list, which `after` takes.
+    /// The position in the list, as for `after`.
     public var cursor: Int64
 }
 
 /// An earlier hex of the inbox with the same link.
 public struct EarlierLink: Sendable, Equatable {
-    /// The hex, or if it is inside another the topmost one.
+    /// The topmost hex.
     public var hex: Int64
     public var receivedAt: Int64
     public var peer: PeerDisplayName?
 }
 
 extension StoreReader {
-    /// The most hexes and links that one page of links looks at; each 4 KiB of a hex count as one too.
-    private static let examined = 5_000
-    /// The most links of one hex that earlier ones are looked for.
+    /// Maximum number of hexes and links that one page reads; each 4 KiB of a hex count as one too.
+    private static let maxExamined = 5_000
+    /// Maximum number of links of one hex for which `earlierLinks` searches.
     private static let linksWithEarlier = 500
 
-    /// A page of the links of a list of hexes: the newest hex first, and its links in their order, then those of the hexes inside it.
+    /// A page of the links of a list of hexes: newest hex first, its links in their order, then the links of the hexes inside it.
     ///
     /// - Parameters:
-    ///   - unique: whether a link is left out where a newer hex of the list, or an earlier place in its hex, has the same URL.
-    ///   - limit: the most links, up to 10 000. There are fewer if their texts exceed 4 MiB, or many are left out.
+    ///   - unique: whether to omit a link if a newer hex of the list, or an earlier link of its topmost hex, has the same URL.
+    ///   - limit: maximum number of links, up to 10 000. Fewer are returned if their texts exceed 4 MiB, or many are omitted.
     ///   - after: the `next` of the previous page.
     public func linkPage(_ filter: HexFilter, unique: Bool, limit: Int = 20, after: Int64? = nil) throws -> Page<ListedLink> {
-        var room = PageLimit(items: pageLimit(limit))
+        var remaining = PageLimit(items: pageLimit(limit))
         var links: [ListedLink] = []
         var (cursor, examined) = (after, 0)
         let holders = LinkHolders(of: filter.location, in: self)
-        var place = after.map { ($0 >> 13) &+ 1 }
+        var pageCursor = after.map { ($0 >> 13) &+ 1 }
         while true {
-            let page = try hexPage(filter, limit: 100, after: place)
+            let page = try hexPage(filter, limit: 100, after: pageCursor)
             for hex in page.items {
-                guard examined < Self.examined else { return Page(items: links, next: cursor) }
+                guard examined < Self.maxExamined else { return Page(items: links, next: cursor) }
                 examined += 1 + min(max(0, hex.byteCount) / 4_096, 1_000)
                 var seen: Set<[UInt8]> = []
                 for link in try hex.linkCount + hex.linksInside == 0 ? [] : self.links(of: hex) {
                     let isNew = !unique || seen.insert(link.url).inserted
                     guard link.cursor < after ?? .max else { continue }
-                    guard examined < Self.examined, !holders.isSpent else { return Page(items: links, next: cursor) }
+                    guard examined < Self.maxExamined, !holders.isSpent else { return Page(items: links, next: cursor) }
                     examined += 1
                     if try isNew && !(unique && isNewer(link, filter, holders)) {
-                        guard room.take(link.url.count + link.description.count) else { return Page(items: links, next: cursor) }
+                        guard remaining.take(link.url.count + link.description.count) else { return Page(items: links, next: cursor) }
                         links.append(link)
                     }
                     cursor = link.cursor
                 }
-                cursor = (hex.inboxNumber ?? hex.id) << 13  // behind its last link
+                cursor = (hex.inboxNumber ?? hex.id) << 13  // after its last link
             }
             guard let next = page.next else { return Page(items: links, next: nil) }
-            place = next
+            pageCursor = next
         }
     }
 
@@ -91,8 +91,8 @@ extension StoreReader {
         return newer != nil
     }
 
-    /// For links of a hex, and of those inside it, that an earlier hex of the inbox has too, by URL: the newest of those. Looks at the
-    /// first 500 links, as long as `LinkHolders` compares.
+    /// The newest earlier hex of the inbox with the same link, by URL, for the links of a hex and of the hexes inside it. Examines the
+    /// first 500 links, up to the limits of `LinkHolders`.
     public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
         var earlier: [[UInt8]: EarlierLink] = [:]
         let holders = LinkHolders(of: .inbox, in: self)
@@ -107,10 +107,10 @@ extension StoreReader {
     }
 }
 
-/// Finds hexes of a list that have a URL: by the index, and then by comparing, for two URLs may have one key. For one request: a hex is read
-/// once, however many links ask for it.
+/// Finds hexes of a list that have a URL, with the search index; the URLs of matches are compared, because two URLs may have the same key.
+/// One instance serves one request and reads each hex once.
 private final class LinkHolders {
-    /// The topmost hex that a hex is in, or the hex itself.
+    /// The topmost hex that contains a hex, or the hex itself.
     struct Top {
         var id: Int64
         /// The position in the list.
@@ -121,35 +121,37 @@ private final class LinkHolders {
         var label: PeerDisplayName?
     }
 
-    /// The most hexes with a key that are looked at for one link, and of those the most that have not its URL: chance makes none.
-    private static let (candidates, mismatches) = (64, 4)
-    /// The most that one request compares: a link counts as one, a hex as 16, and 64 bytes of their texts as one too. What is kept of them
-    /// until the request ends is some MiB at most.
-    private static let compared = 50_000
+    /// Maximum number of hexes with the same key that one lookup reads.
+    private static let maxCandidates = 64
+    /// Maximum number of those that do not have the URL. Chance collisions of 64-bit keys do not occur, so a peer made them.
+    private static let maxMismatches = 4
+    /// Maximum cost of one request: a link counts as 1, a hex as 16, and 64 bytes of their texts as 1. Bounds the cached hexes and URLs to
+    /// some MiB.
+    private static let maxCost = 50_000
     private static let (hexCost, bytesOfCost) = (16, 64)
 
     private let reader: StoreReader
-    private let place: String
+    private let locationCondition: String
     private var tops: [Int64: Top?] = [:]
     private var urls: [Int64: Set<[UInt8]>] = [:]
     private var spent = 0
 
-    /// Whether this request has compared as much as it may: links that are left have to wait for another one.
-    var isSpent: Bool { spent >= Self.compared }
+    /// Whether the request has reached `maxCost`, so that the remaining links have to wait for another request.
+    var isSpent: Bool { spent >= Self.maxCost }
 
     init(of location: HexLocation, in reader: StoreReader) {
         self.reader = reader
-        place = SearchKey.condition(SearchKey.key(.place, Array(location.rawValue.utf8)))
+        locationCondition = SearchKey.condition(SearchKey.key(.place, Array(location.rawValue.utf8)))
     }
 
-    /// The topmost hex of the newest hex below an id that has the URL and whose topmost hex is wanted.
+    /// The topmost hex of the newest hex that has the URL, an id below `id`, and a wanted topmost hex.
     func newest(with url: [UInt8], before id: Int64, where isWanted: (Top) -> Bool) throws -> Top? {
         let statement = try SQLStatement(
-            "SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.candidates)", on: reader.db)
+            "SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.maxCandidates)", on: reader.db)
         defer { statement.reset() }
-        try statement.bind(["\(SearchKey.condition(SearchKey.url(url))) AND \(place)", id])
+        try statement.bind(["\(SearchKey.condition(SearchKey.url(url))) AND \(locationCondition)", id])
         var mismatches = 0
-        while mismatches < Self.mismatches, try statement.step() {
+        while mismatches < Self.maxMismatches, try statement.step() {
             let candidate = statement.int64(0)
             guard let top = try top(of: candidate), isWanted(top) else { continue }
             if try urls(of: candidate).contains(url) { return top }

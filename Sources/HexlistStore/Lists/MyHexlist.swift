@@ -1,11 +1,12 @@
 internal import GRDB
 public import HexlistModel
 
-/// A change of a hex of My Hexlist; what is `nil` stays as it is.
+/// A change of a hex of My Hexlist. Values that are `nil` stay unchanged.
 public struct MineEdit: Sendable {
     /// One link of the new list.
     public struct Link: Sendable {
-        /// The position, from 0, that the link has now: what is `nil` here, and its unknown members, stay. `nil` for a new link.
+        /// The current position of the link, from 0; `nil` for a new link. Other values that are `nil`, and unknown members, stay
+        /// unchanged.
         public var from: Int?
         public var url: String?
         public var linkDescription: String?
@@ -21,7 +22,7 @@ public struct MineEdit: Sendable {
 
     public var description: String?
     public var color: String?
-    /// The links from now on, in their order.
+    /// The new list of links.
     public var links: [Link]?
 
     public init(description: String? = nil, color: String? = nil, links: [Link]? = nil) {
@@ -31,18 +32,19 @@ public struct MineEdit: Sendable {
     }
 }
 
-// My Hexlist: hexes of one's own, and hexes inside them.
+// My Hexlist: the user's own hexes, and the hexes inside them.
 extension HexStore {
-    /// Adds a hex to My Hexlist, at the end of those inside another where one is named.
+    /// Adds a hex to My Hexlist.
+    /// - Parameter parent: the hex to append it to; `nil` for the top level.
     /// - Returns: its id.
-    /// - Throws: `.notFound`, `.badRequest` if the whole would exceed the bounds of a hex.
+    /// - Throws: `.notFound`, `.badRequest` if the topmost hex would exceed the bounds of a hex.
     public func addMine(_ content: HexContent, into parent: Int64? = nil, at now: Int64) async throws -> Int64 {
         try await write(rows: content.hexCount + content.allLinkCount) { try $0.addMine(content, into: parent, at: now) }
     }
 
-    /// Copies hexes with all that is in them into My Hexlist, in the given order. One that claims no sender gets the proven one.
-    /// - Returns: the new ids, and how many hexes and links were copied.
-    /// - Throws: as `addMine`, and `.badRequest` for more than 100 000 hexes and links, or 96 MiB of texts, in all; then none is copied.
+    /// Copies hexes with the hexes inside them into My Hexlist, in the given order. A hex that claims no sender gets the proven one.
+    /// - Returns: the new ids, and the numbers of copied hexes and links.
+    /// - Throws: as `addMine`, and `.badRequest` for more than 100 000 hexes and links, or 96 MiB of texts, in all. Then none is copied.
     public func saveMine(
         _ ids: [Int64], into parent: Int64? = nil, at now: Int64
     ) async throws -> (ids: [Int64], hexes: Int, links: Int) {
@@ -61,15 +63,15 @@ extension HexStore {
         }
     }
 
-    /// - Throws: `.notFound`, `.badRequest` if it is not in My Hexlist, or the change is not one a hex can have.
+    /// - Throws: `.notFound`, `.badRequest` if the hex is not in My Hexlist, or the result would not be a valid hex.
     public func editMine(_ id: Int64, _ edit: MineEdit) async throws {
         try await write(rows: 1 + (edit.links?.count ?? 0)) { try $0.editMine(id, edit) }
     }
 
-    /// Moves a hex of My Hexlist, with what is in it.
+    /// Moves a hex of My Hexlist, with the hexes inside it.
     /// - Parameters:
-    ///   - parent: the hex it comes to be in; `nil` for none.
-    ///   - sibling: the one before which it stands there; `nil` for the end.
+    ///   - parent: the hex to move it into; `nil` for the top level.
+    ///   - sibling: the hex to insert it before; `nil` for the end.
     /// - Throws: `.notFound`, `.badRequest` for a move into itself, or one that exceeds the bounds of a hex.
     public func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64? = nil) async throws {
         try await write { try $0.moveMine(id, into: parent, before: sibling) }
@@ -77,11 +79,11 @@ extension HexStore {
 }
 
 extension StoreReader {
-    /// The most hexes and links that one request saves, and bytes of their texts.
+    /// Maximum number of hexes and links that one request saves, and bytes of their texts.
     private static let (savedRows, savedBytes) = (100_000, 96 << 20)
 
-    /// The rows that copies of hexes take, with what is in them.
-    /// - Throws: `.notFound`, `.badRequest` for more than one transaction writes.
+    /// The number of rows of copies of hexes, with the hexes inside them.
+    /// - Throws: `.notFound`, `.badRequest` above the limits of one request.
     fileprivate func rowsToSave(_ ids: [Int64]) throws -> Int {
         let sizes = try all(
             "SELECT id, 1 + linkCount + hexesInside + linksInside, byteCount FROM hex WHERE id IN (SELECT value FROM json_each(?))",
@@ -107,7 +109,7 @@ extension StoreReader {
 }
 
 extension HexDetail {
-    /// The content, with the proven sender where the hex claims none: in My Hexlist, where nothing is proven, it would be taken for the
+    /// The content, with the proven sender if the hex claims none. My Hexlist has no proven senders, so the hex would be taken for the
     /// user's own.
     fileprivate var contentWithSender: HexContent {
         guard let peer = summary.peer, content.senderUUID.isEmpty, content.senderName.isEmpty else { return content }
@@ -121,21 +123,21 @@ extension StoreWriter {
     func addMine(_ content: HexContent, into parent: Int64?, at now: Int64) throws -> Int64 {
         try change {
             guard content.levels <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
-            if let parent { _ = try mineRow(parent) }  // the new hex has the next id, which may be the one named
+            if let parent { _ = try mineRow(parent) }  // before the insert: the new hex may get the id named as the parent
             let id = try insertMine(content, at: now)
-            if let parent { try place(id, into: parent, before: nil) }
+            if let parent { try nest(id, into: parent, before: nil) }
             return id
         }
     }
 
-    /// Puts a hex of My Hexlist, which no other counts, at the end of those inside another. The caller holds the whole against the bounds of
-    /// a hex at its end.
-    func put(_ id: Int64, into parent: Int64) throws {
-        try change { try place(id, into: parent, before: nil, checksBounds: false) }
+    /// Appends a hex of My Hexlist that is not counted in a parent to the hexes inside another. The caller has to call
+    /// `checkBounds(ofTop:)`.
+    func append(_ id: Int64, to parent: Int64) throws {
+        try change { try nest(id, into: parent, before: nil, checksBounds: false) }
     }
 
-    /// Adds to a hex what an imported one has and it has not.
-    /// - Returns: the numbers of hexes and links added, with those inside.
+    /// Adds the content of an imported hex to an existing one.
+    /// - Returns: the numbers of added hexes and links, at all levels.
     func extend(_ hex: HexDetail, by merge: ImportMerge, of new: HexContent, at now: Int64) throws -> (hexes: Int, links: Int) {
         guard !merge.additions.isEmpty else { return (0, 0) }
         return try change {
@@ -143,11 +145,11 @@ extension StoreWriter {
             try unindex([hex.summary.id])
             for addition in merge.additions {
                 let id = addition.hex.map { hex.childIDs[$0] } ?? hex.summary.id
-                try append(addition.links, of: new, to: id, with: hex.content.links(of: addition.hex), of: hex.content)
+                try append(addition.links, of: new, to: id, after: hex.content.links(of: addition.hex), of: hex.content)
                 added.links += addition.links.count
                 for child in addition.children {
                     let tree = new.subtree(child)
-                    try place(insertMine(tree, at: now), into: id, before: nil, checksBounds: false)
+                    try nest(insertMine(tree, at: now), into: id, before: nil, checksBounds: false)
                     added.hexes += tree.hexCount
                     added.links += tree.allLinkCount
                 }
@@ -157,7 +159,7 @@ extension StoreWriter {
         }
     }
 
-    /// The ids of the hexes directly inside one of My Hexlist, in their order.
+    /// The ids of the hexes directly inside a hex of My Hexlist, in order.
     func childrenOfMine(_ id: Int64) throws -> [Int64] {
         _ = try mineRow(id)
         return try all("SELECT id FROM hex WHERE parent = ? ORDER BY position, id", id) { $0.int64(0) }
@@ -182,7 +184,7 @@ extension StoreWriter {
                 try replaceLinks(of: id, by: content)
                 if let parent = row.parent { try countInside(parent, hexes: 0, links: difference) }
             }
-            content.children = []  // its own bytes
+            content.children = []  // `byteCount` excludes the hexes inside
             content.childLinks = []
             try run(
                 "UPDATE hex SET description = ?, color = ?, linkCount = ?, byteCount = ? WHERE id = ?",
@@ -198,12 +200,12 @@ extension StoreWriter {
             guard let parent else {
                 guard sibling == nil else {
                     throw HexlistError(
-                        .badRequest, "My Hexlist itself is listed newest first.", hint: "A place before another goes with `in`.")
+                        .badRequest, "My Hexlist itself is listed newest first.", hint: "Use `before` together with `in`.")
                 }
                 guard let before = row.parent else { return }
                 try countInside(before, hexes: -row.hexes, links: -row.links)
                 try run("UPDATE hex SET location = 'mine', parent = NULL, position = NULL WHERE id = ?", id)
-                tally.mine &+= 1
+                counters.mine &+= 1
                 return
             }
             _ = try mineRow(parent)
@@ -221,16 +223,18 @@ extension StoreWriter {
             }
             guard sibling != id else { throw HexlistError(.badRequest, "Hex \(id) cannot be moved before itself.") }
             if let before = row.parent { try countInside(before, hexes: -row.hexes, links: -row.links) }
-            try place(id, into: parent, before: sibling)
+            try nest(id, into: parent, before: sibling)
         }
     }
 
     // MARK: - Inside `change`
 
-    /// What a hex of My Hexlist counts for in the one it is in: itself and what is inside it.
+    /// A hex of My Hexlist.
     private struct MineRow {
         var parent: Int64?
+        /// The number of hexes in the subtree, with itself.
         var hexes: Int64
+        /// The number of links in the subtree.
         var links: Int64
     }
 
@@ -253,28 +257,28 @@ extension StoreWriter {
         try first("SELECT parent FROM hex WHERE id = ?", id) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// Puts a hex of My Hexlist, which no other counts, into another one.
-    /// - Parameter checksBounds: whether the whole is held against the bounds of a hex; otherwise the caller does that at its end.
-    private func place(_ id: Int64, into parent: Int64, before sibling: Int64?, checksBounds: Bool = true) throws {
+    /// Moves a hex of My Hexlist that is not counted in a parent into another hex.
+    /// - Parameter checksBounds: whether to call `checkBounds(ofTop:)`; if not, the caller has to.
+    private func nest(_ id: Int64, into parent: Int64, before sibling: Int64?, checksBounds: Bool = true) throws {
         _ = try mineRow(parent)
         let row = try mineRow(id)
         var position = try first("SELECT coalesce(max(position), -1) + 1 FROM hex WHERE parent = ?", parent) { $0.int64(0) } ?? 0
         if let sibling {
-            let place = try first("SELECT position FROM hex WHERE id = ? AND parent = ?", sibling, parent) { $0.int64(0) }
-            guard let place else { throw HexlistError(.badRequest, "Hex \(sibling) is not directly inside hex \(parent).") }
-            position = place
+            let found = try first("SELECT position FROM hex WHERE id = ? AND parent = ?", sibling, parent) { $0.int64(0) }
+            guard let found else { throw HexlistError(.badRequest, "Hex \(sibling) is not directly inside hex \(parent).") }
+            position = found
             try run("UPDATE hex SET position = position + 1 WHERE parent = ? AND position >= ?", parent, position)
         }
         let wasTop = try first("SELECT location = 'mine' FROM hex WHERE id = ?", id) { $0.bool(0) } ?? false
         try run("UPDATE hex SET location = 'inside', parent = ?, position = ? WHERE id = ?", parent, position, id)
-        if wasTop { tally.mine &-= 1 }
+        if wasTop { counters.mine &-= 1 }
         try countInside(parent, hexes: row.hexes, links: row.links)
         if checksBounds { try checkBounds(ofTop: id) }
     }
 
-    /// Throws if the topmost hex that a hex is in exceeds the bounds of a hex: it could not be sent.
+    /// Checks that the topmost hex that contains a hex is within the bounds of a hex, so that it can be sent.
     func checkBounds(ofTop id: Int64) throws {
-        guard let top = try summary(ofTop: id) else { throw HexlistError.tooDeep }  // deeper than it is looked up
+        guard let top = try summary(ofTop: id) else { throw HexlistError.tooDeep }  // deeper than the lookup goes
         guard top.parent == nil, try levels(of: top.id) <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
         guard top.hexesInside <= ProtocolLimits.children else {
             throw HexlistError(
@@ -288,7 +292,7 @@ extension StoreWriter {
         }
     }
 
-    /// The levels of a hex and of those inside it, up to one more than there may be.
+    /// The number of levels of a hex, with itself, up to one more than the maximum.
     private func levels(of id: Int64) throws -> Int {
         try first(
             """
@@ -302,13 +306,13 @@ extension StoreWriter {
         ) { $0.int(0) } ?? 1
     }
 
-    /// Adds links to those that a hex has, whose entry is out of the index.
+    /// Appends links to the existing links of a hex. The caller has to remove the hex from the search index first.
     private func append(
-        _ links: [LinkContent], of new: HexContent, to id: Int64, with there: ArraySlice<LinkContent>, of old: HexContent
+        _ links: [LinkContent], of new: HexContent, to id: Int64, after existing: ArraySlice<LinkContent>, of old: HexContent
     ) throws {
         guard !links.isEmpty else { return }
         var content = HexContent(frame: old.frame, arena: old.arena)
-        content.links = Array(there)
+        content.links = Array(existing)
         for link in links {
             func copy(_ slice: TextSlice) -> TextSlice { content.add(bytes: new.withBytes(of: slice) { Array($0) }) }
             let (url, description) = (copy(link.url), copy(link.linkDescription))

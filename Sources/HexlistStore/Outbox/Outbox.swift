@@ -2,60 +2,60 @@ internal import GRDB
 public import HexlistModel
 
 extension HexStore {
-    /// Queues hexes in their order, one row per recipient, in one transaction: each is durable before anything is promised about it.
+    /// Enqueues hexes in order, with one row for each recipient, in one transaction.
     ///
-    /// A hex gets a row for every recipient, or none: a refused one does not affect the others, but lack of room ends the batch, so that the
+    /// A hex gets a row for every recipient, or none. A refused hex does not affect the others; a full outbox ends the batch, so that the
     /// order is kept.
     ///
     /// - Parameters:
-    ///   - start: the number of hexes at the beginning that are passed over.
-    ///   - completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
+    ///   - start: the number of hexes to skip at the beginning.
+    ///   - completion: called on the writer's thread, in the order of the calls. A failure applies to the whole batch: `.storageFull`,
     ///     `.internal`.
     public func enqueue(
-        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: EnqueueOptions,
+        _ hexes: [PreparedHexes], from start: Int = 0, _ options: EnqueueOptions,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
     ) {
-        let room = OutboxCapacity(hexes, from: start, terms)
-        let first = writes.outbox.withLock { $0.begin(room) }
-        submit({ try $0.enqueue(hexes, from: start, terms, ids: first) }) { [writes] result in
-            let new = (try? result.get())?.newRows(for: terms.recipients.count) ?? 0
-            writes.outbox.withLock { $0.ended(room, first: first, told: new, isWritten: new > 0) }
+        let capacity = OutboxCapacity(hexes, from: start, options)
+        let first = writes.outbox.withLock { $0.begin(capacity) }
+        submit({ try $0.enqueue(hexes, from: start, options, ids: first) }) { [writes] result in
+            let new = (try? result.get())?.newRows(for: options.recipients.count) ?? 0
+            writes.outbox.withLock { $0.ended(capacity, first: first, used: new, isWritten: new > 0) }
             completion(result)
         }
     }
 
-    /// Queues one hex as `enqueue` does, which leaves before it is written (decision 21).
+    /// Enqueues one hex and lets the caller send it before the commit (Docs/Decisions/0027-optimisations-pay-rent.md).
     ///
     /// - Parameters:
-    ///   - hex: without a key, and without offers of files.
-    ///   - leave: called at once with what will become of the hex. If that fails, no other rows get these ids.
-    ///   - completion: called as that of `enqueue`, with the last of these ids.
-    /// - Returns: `false`, and nothing was done, where it can only be known once it is written.
-    public func enqueueAhead(
-        _ hex: PreparedHexes, _ terms: EnqueueOptions, leave: (EnqueueReport) -> Void,
+    ///   - hex: must have no key and no offers of files.
+    ///   - leave: called immediately with the report that the commit will confirm. If the commit fails, these ids are not used again.
+    ///   - completion: called as for `enqueue`, with the last of these ids.
+    /// - Returns: `false`, without any effect, if only the transaction can decide whether the hex is accepted.
+    public func enqueueEarly(
+        _ hex: PreparedHexes, _ options: EnqueueOptions, leave: (EnqueueReport) -> Void,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>, _ last: Int64) -> Void
     ) -> Bool {
-        let room = OutboxCapacity([hex], from: 0, terms)
-        let first: Int64? = writes.outbox.withLock { $0.isSure(of: room, terms) ? $0.begin(room) : nil }
+        let capacity = OutboxCapacity([hex], from: 0, options)
+        let first: Int64? = writes.outbox.withLock { $0.willFit(capacity, options) ? $0.begin(capacity) : nil }
         guard let first else { return false }
-        // First on its way: the writer is likely to be woken where whoever takes the hex would run.
-        leave(EnqueueReport(parts: [.new(hexes: 1, first: terms.recipients.indices.map { first &+ Int64($0) })]))
-        var terms = terms
-        terms.warns = false  // decided above; a row that fails meanwhile must not refuse one that has left
-        submit({ [terms] in try $0.enqueue([hex], terms, ids: first) }) { [writes] result in
+        // Before `submit`: waking the writer may take the core from the thread that receives the hex.
+        leave(EnqueueReport(parts: [.new(hexes: 1, first: options.recipients.indices.map { first &+ Int64($0) })]))
+        var options = options
+        options.warns = false  // decided by `willFit`; a row that fails meanwhile must not refuse a hex that was sent
+        submit({ [options] in try $0.enqueue([hex], options, ids: first) }) { [writes] result in
             let isWritten = (try? result.get()).map { $0.full == nil } ?? false
-            writes.outbox.withLock { $0.ended(room, first: first, told: room.rows, isWritten: isWritten) }
-            completion(result, first &+ room.rows &- 1)
+            writes.outbox.withLock { $0.ended(capacity, first: first, used: capacity.rows, isWritten: isWritten) }
+            completion(result, first &+ capacity.rows &- 1)
         }
         return true
     }
 
-    /// The most rows of a peer that one transaction changes.
+    /// Maximum number of rows of a peer that one transaction changes.
     public static let outboxChangeLimit = 2_000
 
-    /// Queues `failed` and `rejected` rows again, at their old position in the order, with no failures counted, in one transaction.
+    /// Queues `failed` and `rejected` rows again, at their old position and with their failures reset, in one transaction.
     ///
-    /// - Returns: those rows, and the queued ones of the selection, which stay as they are. Delivered, cancelled and expired ones are skipped.
+    /// - Returns: these rows and the queued rows of the selection, which stay unchanged. Delivered, cancelled and expired rows are skipped.
     /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
     public func retry(_ selection: OutboxSelection, lifetime: Int64) async throws -> ChangedRows {
         try await write { writer in
@@ -65,9 +65,8 @@ extension HexStore {
         }
     }
 
-    /// Cancels rows in one transaction: of those selected by id all that are not delivered, of a peer's those that wait. A row in flight may
-    /// have arrived all the same; if that turns out, its state says so. A delivered one selected by its id stays what it is, and what it offers
-    /// ends.
+    /// Cancels rows in one transaction: all undelivered rows selected by id, or the queued rows of a peer. A row in flight may arrive
+    /// nevertheless; its state then becomes `stored` or `held`. For a delivered row selected by id, only its file offers end.
     ///
     /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
     public func cancel(_ selection: OutboxSelection, at now: Int64) async throws -> ChangedRows {
@@ -88,66 +87,66 @@ extension HexlistError {
 }
 
 extension StoreWriter {
-    /// - Parameter first: the lowest id of those given to the rows; `OutboxCapacity.rows` follow it.
-    func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ terms: EnqueueOptions, ids first: Int64) throws -> EnqueueReport {
-        let failed = try FailedHexes(failedLately(terms))
+    /// - Parameter first: the first id reserved for the rows, of as many as `OutboxCapacity.rows`.
+    func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ options: EnqueueOptions, ids first: Int64) throws -> EnqueueReport {
+        let failed = try FailedHexes(recentFailures(options))
         return try change {
-            let next = tally.nextOutbox
-            tally.nextOutbox = first
-            defer { tally.nextOutbox = max(next, tally.nextOutbox) }  // higher ones may be written already
+            let next = counters.nextOutbox
+            counters.nextOutbox = first
+            defer { counters.nextOutbox = max(next, counters.nextOutbox) }  // rows with higher ids may be written already
             var report = EnqueueReport()
             var passedOver = 0
             for hexes in batch {
                 let position = Swift.min(start - passedOver, hexes.count)
                 passedOver += position
-                try queue(hexes, from: position, failed, terms, &report)
+                try enqueue(hexes, from: position, failed, options, &report)
                 if report.full != nil { break }
             }
             return report
         }
     }
 
-    /// Queues hexes from an index on, and says what became of them, as far as there was room.
-    private func queue(
-        _ hexes: PreparedHexes, from start: Int, _ failed: FailedHexes, _ terms: EnqueueOptions,
+    /// Enqueues hexes from index `start` on and appends the results to `report`, until the outbox is full.
+    private func enqueue(
+        _ hexes: PreparedHexes, from start: Int, _ failed: FailedHexes, _ options: EnqueueOptions,
         _ report: inout EnqueueReport
     ) throws {
-        let recipients = Set(terms.recipients.map(\.peer))
-        var packing = OutboxPackBuilder(hexes, from: start, terms)
+        let recipients = Set(options.recipients.map(\.peer))
+        var builder = OutboxPackBuilder(hexes, from: start, options)
         for index in start..<hexes.count {
             let hasKey = hexes.hasKey(index)
             if !hasKey, let row = failed.row(of: hexes.body(index)) {
-                try queue(&packing, &report)
-                report.parts.append(.refused(Self.failedLately(row)))
+                try flush(&builder, &report)
+                report.parts.append(.refused(Self.recentFailure(row)))
                 continue
             }
-            if !packing.fits(index) { try queue(&packing, &report) }
+            if !builder.fits(index) { try flush(&builder, &report) }
             var earlier: [PeerID: OutboxRow] = [:]
             if hasKey {
                 switch try self.earlier(hexes, index, recipients) {
                 case .success(let rows): earlier = rows
                 case .failure(let conflict):
-                    try queue(&packing, &report)
+                    try flush(&builder, &report)
                     report.parts.append(.refused(conflict))
                     continue
                 }
             }
-            let new = earlier.isEmpty ? terms.recipients : terms.recipients.filter { earlier[$0.peer] == nil }
+            let new = earlier.isEmpty ? options.recipients : options.recipients.filter { earlier[$0.peer] == nil }
             let again = earlier.values.count { !$0.state.keepsBody && !$0.state.isDelivered }
             report.full = full(
-                for: hexes.body(index).count * (again + (new.isEmpty ? 0 : 1)), rows: again + new.count, packing, terms.bounds)
+                for: hexes.body(index).count * (again + (new.isEmpty ? 0 : 1)), rows: again + new.count, builder, options.bounds)
             guard report.full == nil else { break }
             if earlier.isEmpty {
-                packing.add(index)
+                builder.add(index)
             } else {
-                try queue(&packing, &report)
-                report.parts.append(.again(try queueAgain(hexes, index, earlier, new, terms)))
+                try flush(&builder, &report)
+                report.parts.append(.again(try enqueueAgain(hexes, index, earlier, new, options)))
             }
         }
-        try queue(&packing, &report)
+        try flush(&builder, &report)
     }
 
-    /// The rows that earlier sends of a hex with a key made for these recipients; a failure if one of them has other content.
+    /// The rows of earlier sends with the hex's key for these recipients; a failure if one of them has other content.
     private func earlier(
         _ hexes: PreparedHexes, _ index: Int, _ recipients: Set<PeerID>
     ) throws -> Result<[PeerID: OutboxRow], HexlistError> {
@@ -158,37 +157,37 @@ extension StoreWriter {
         return .success(Dictionary(rows.map { ($0.peer, $0) }) { _, last in last })
     }
 
-    /// Queues the hexes that were gathered: a run for each recipient, all of one pack.
-    private func queue(_ packing: inout OutboxPackBuilder, _ report: inout EnqueueReport) throws {
-        guard !packing.gathered.isEmpty else { return }
-        let first = try insertRuns(packing.hexes, packing.gathered, packing.terms.recipients, packing.terms)
-        report.parts.append(.new(hexes: packing.gathered.count, first: first))
-        packing.removeAll()
+    /// Inserts the collected hexes as one pack, with a row range for each recipient.
+    private func flush(_ builder: inout OutboxPackBuilder, _ report: inout EnqueueReport) throws {
+        guard !builder.gathered.isEmpty else { return }
+        let first = try insertRowRanges(builder.hexes, builder.gathered, builder.options.recipients, builder.options)
+        report.parts.append(.new(hexes: builder.gathered.count, first: first))
+        builder.removeAll()
     }
 
-    /// Queues a hex that some recipients have rows of, from earlier sends with the same key.
-    private func queueAgain(
-        _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [ContactInfo], _ terms: EnqueueOptions
+    /// Enqueues a hex for which some recipients have rows from earlier sends with the same key.
+    private func enqueueAgain(
+        _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [ContactInfo], _ options: EnqueueOptions
     ) throws -> [Enqueued] {
-        let made = new.isEmpty ? [] : try insertRuns(hexes, index..<(index + 1), new, terms)
+        let made = new.isEmpty ? [] : try insertRowRanges(hexes, index..<(index + 1), new, options)
         let ids = Dictionary(zip(new.map(\.peer), made)) { first, _ in first }
         let offers = hexes.offers(index)
-        return try terms.recipients.map { recipient in
+        return try options.recipients.map { recipient in
             if let id = ids[recipient.peer] { return .new(id) }
             guard let row = earlier[recipient.peer] else { throw StoreFault.lost }
             if !offers.isEmpty { try note(offers: offers, of: row.id, to: recipient.peer) }
-            return try requeue(row, hexes, index, lifetime: terms.lifetime)
+            return try requeue(row, hexes, index, lifetime: options.lifetime)
         }
     }
 
-    /// Inserts a run for each recipient, all of one new pack, behind the rows there are.
-    /// - Parameter range: the hexes, by their indices: all with a key or all without, and one that offers files alone.
-    /// - Returns: for each recipient the id of the first of its rows; it has one for each hex, in their order.
-    private func insertRuns(
-        _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [ContactInfo], _ terms: EnqueueOptions
+    /// Inserts a new pack and a row range for each recipient.
+    /// - Parameter range: indices of the hexes: all with a key or all without; a hex that offers files must be alone.
+    /// - Returns: the first row id of each recipient.
+    private func insertRowRanges(
+        _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [ContactInfo], _ options: EnqueueOptions
     ) throws -> [Int64] {
-        let first = tally.nextOutbox
-        // Rows that nothing would read are not promised.
+        let first = counters.nextOutbox
+        // Readers would skip rows with invalid ids.
         guard OutboxPack.ids.contains(first) else { throw StoreFault.lost }
         let count = Int64(range.count)
         let offers = hexes.offers(range.lowerBound)
@@ -197,22 +196,22 @@ extension StoreWriter {
             isKeyed: hexes.hasKey(range.lowerBound))
         for recipient in recipients {
             let peer = try peerRow(of: recipient)
-            let id = tally.nextOutbox
+            let id = counters.nextOutbox
             try run(
                 "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)",
-                id, id &+ count &- 1, peer, pack, terms.now, lived &+ terms.lifetime)
+                id, id &+ count &- 1, peer, pack, options.now, lived &+ options.lifetime)
             if !offers.isEmpty { try note(offers: offers, of: id, to: recipient.peer) }
-            tally.nextOutbox &+= count
-            tally.outbox.queued &+= count
+            counters.nextOutbox &+= count
+            counters.outbox.queued &+= count
             self.count(peer: peer) { $0.queued &+= count }
         }
         return recipients.indices.map { first &+ Int64($0) &* count }
     }
 
-    /// The rows that failed lately for a recipient, with their bodies.
-    private func failedLately(_ terms: EnqueueOptions) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
-        guard terms.warns, tally.outbox.failed > 0 else { return [] }
-        return try terms.recipients.flatMap { try failed(of: $0.peer, in: (terms.now - EnqueueOptions.warningTime)...terms.now) }
+    /// The rows of the recipients that failed within `warningTime`, with their bodies.
+    private func recentFailures(_ options: EnqueueOptions) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
+        guard options.warns, counters.outbox.failed > 0 else { return [] }
+        return try options.recipients.flatMap { try failed(of: $0.peer, in: (options.now - EnqueueOptions.warningTime)...options.now) }
     }
 
     private static func keyConflict(_ row: Int64) -> HexlistError {
@@ -221,18 +220,18 @@ extension StoreWriter {
             hint: "Use another key, or send the same content.")
     }
 
-    private static func failedLately(_ row: OutboxRow) -> HexlistError {
+    private static func recentFailure(_ row: OutboxRow) -> HexlistError {
         HexlistError(
             .recentlyFailed,
             "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
             hint: "To retry it: `hexlist outbox retry \(row.id)`. To send it anew: --force.")
     }
 
-    /// The error of an outbox without room for more bytes of bodies and more rows; `nil` if there is room.
-    private func full(for bytes: Int, rows: Int, _ packing: OutboxPackBuilder, _ bounds: OutboxBounds) -> HexlistError? {
+    /// The error of an outbox without capacity for more bytes of bodies and more rows; `nil` if there is capacity.
+    private func full(for bytes: Int, rows: Int, _ builder: OutboxPackBuilder, _ bounds: OutboxBounds) -> HexlistError? {
         guard rows > 0 else { return nil }
-        let undelivered = tally.outbox.undelivered &+ Int64(packing.rows)
-        let bodies = tally.outboxBytes &+ Int64(packing.bytes)
+        let undelivered = counters.outbox.undelivered &+ Int64(builder.rows)
+        let bodies = counters.outboxBytes &+ Int64(builder.bytes)
         guard !bounds.take(rows: undelivered &+ Int64(rows), bytes: bodies &+ Int64(bytes)) else { return nil }
         let waiting = bodies &+ undelivered &* OutboxBounds.rowBytes
         return HexlistError(
@@ -240,12 +239,12 @@ extension StoreWriter {
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
     }
 
-    /// Updates rows that still wait. Others are skipped.
+    /// Records failed attempts of queued rows. Other rows are skipped.
     func note(_ notes: [AttemptRecord]) throws {
         try change {
             for note in notes {
-                guard let found = try outboxRun(note.id), found.state == .queued else { continue }
-                let row = try cut(found, to: note.id...note.id)
+                guard let found = try outboxRowRange(note.id), found.state == .queued else { continue }
+                let row = try isolate(note.id...note.id, of: found)
                 try run(
                     """
                     UPDATE outbox SET attempts = attempts + ?, failures = failures + ?, nextAttemptAt = ?, waitingFor = ?,
@@ -255,7 +254,7 @@ extension StoreWriter {
         }
     }
 
-    /// The rows of a selection that are in one of these states.
+    /// The rows of a selection that have one of these states.
     func outboxRows(_ selection: OutboxSelection, in states: Set<OutboxState>) throws -> ChangedRows {
         switch selection {
         case .ids(let ids):
@@ -272,20 +271,20 @@ extension StoreWriter {
     /// - Returns: the ids of the cancelled rows.
     func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
-            try cutRuns(ids, where: \.keepsBody).flatMap { run in
-                try move(run, to: .cancelled, at: now)
-                try endOffers(with: run.ids, of: run.peer, forGood: true)
-                return run.ids
+            try isolatedRowRanges(ids, where: \.keepsBody).flatMap { rowRange in
+                try move(rowRange, to: .cancelled, at: now)
+                try endOffers(with: rowRange.ids, of: rowRange.peer, forGood: true)
+                return rowRange.ids
             }
         }
     }
 
-    /// Ends what delivered rows offer; others are skipped.
+    /// Ends the file offers of delivered rows. Other rows are skipped.
     func endOffersOfDelivered(_ ids: [Int64]) throws {
         try change {
             for id in ids {
-                guard let run = try outboxRun(id), run.state.isDelivered else { continue }
-                try endOffers(with: id...id, of: run.peer, forGood: true)
+                guard let rowRange = try outboxRowRange(id), rowRange.state.isDelivered else { continue }
+                try endOffers(with: id...id, of: rowRange.peer, forGood: true)
             }
         }
     }
@@ -293,58 +292,60 @@ extension StoreWriter {
     /// - Returns: the ids of the rows that were not queued and now are.
     func retry(_ ids: [Int64], lifetime: Int64) throws -> [Int64] {
         try change {
-            try cutRuns(ids) { $0 == .failed || $0 == .rejected }.flatMap { run in
-                try requeue(run, lifetime: lifetime)
-                return run.ids
+            try isolatedRowRanges(ids) { $0 == .failed || $0 == .rejected }.flatMap { rowRange in
+                try requeue(rowRange, lifetime: lifetime)
+                return rowRange.ids
             }
         }
     }
 
     // MARK: - Inside `change`
 
-    /// The runs of these rows in some states, cut so that they have no other rows.
-    private func cutRuns(_ ids: [Int64], where isWanted: (OutboxState) -> Bool) throws -> [OutboxRowRange] {
+    /// The row ranges of these rows in the wanted states, split so that they have no other rows.
+    private func isolatedRowRanges(_ ids: [Int64], where isWanted: (OutboxState) -> Bool) throws -> [OutboxRowRange] {
         try ConsecutiveRuns(ids).flatMap { range in
             let ids = range.lowerBound...(range.upperBound &- 1)
-            return try outboxRuns(ids).filter { isWanted($0.state) }.map { try cut($0, to: ids) }
+            return try outboxRowRanges(ids).filter { isWanted($0.state) }.map { try isolate(ids, of: $0) }
         }
     }
 
-    /// Queues the row of an earlier send with the same key and content again, unless it waits or was delivered.
+    /// Queues the row of an earlier send with the same key and content again, unless it is queued or delivered.
     private func requeue(_ earlier: OutboxRow, _ hexes: PreparedHexes, _ index: Int, lifetime: Int64) throws -> Enqueued {
-        guard earlier.state != .queued, !earlier.state.isDelivered, let found = try outboxRun(earlier.id) else { return .existing(earlier) }
-        var row = try cut(found, to: earlier.id...earlier.id)
+        guard earlier.state != .queued, !earlier.state.isDelivered, let found = try outboxRowRange(earlier.id) else {
+            return .existing(earlier)
+        }
+        var row = try isolate(earlier.id...earlier.id, of: found)
         if !row.state.keepsBody {
             let pack = try insertPack(
                 hexes.packed, index..<(index + 1), bodies: hexes.bodies, first: earlier.id, isKeyed: hexes.hasKey(index))
-            try put(row, into: pack)
+            try move(row, toPack: pack)
             row.pack = pack
         }
         try requeue(row, lifetime: lifetime)
         return .requeued(earlier.id, from: row.state)
     }
 
-    private func requeue(_ run: OutboxRowRange, lifetime: Int64) throws {
+    private func requeue(_ rowRange: OutboxRowRange, lifetime: Int64) throws {
         try self.run(
             """
             UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,
                 waitingFor = NULL, lastError = NULL, code = NULL, message = NULL WHERE id = ?
-            """, lived &+ lifetime, run.ids.lowerBound)
-        try renewOffers(of: run.ids.lowerBound, to: run.peer)
-        tally.outbox[run.state] &-= run.count
-        tally.outbox.queued &+= run.count
-        count(peer: run.peer) { $0.queued &+= run.count }
+            """, lived &+ lifetime, rowRange.ids.lowerBound)
+        try renewOffers(of: rowRange.ids.lowerBound, to: rowRange.peer)
+        counters.outbox[rowRange.state] &-= rowRange.count
+        counters.outbox.queued &+= rowRange.count
+        count(peer: rowRange.peer) { $0.queued &+= rowRange.count }
     }
 }
 
-/// Rows that failed lately, by which a send of the same hex is recognised.
+/// Rows that failed recently, to detect a repeated send of the same hex.
 private struct FailedHexes {
-    /// By the length of their bodies, so that few are compared.
+    /// Rows by the length of their bodies, so that few bodies are compared.
     private var rows: [Int: [(row: OutboxRow, body: ArraySlice<UInt8>)]]
 
     init(_ rows: [(row: OutboxRow, body: ArraySlice<UInt8>)]) { self.rows = Dictionary(grouping: rows, by: \.body.count) }
 
-    /// The last row of a hex with this body.
+    /// The last row with this body.
     func row(of body: ArraySlice<UInt8>) -> OutboxRow? {
         rows.isEmpty ? nil : rows[body.count]?.last { $0.body.elementsEqual(body) }?.row
     }

@@ -1,76 +1,82 @@
 internal import HexlistModel
 
-/// Allocates the ids of new rows of the outbox, and estimates outside the writer's thread whether there is room for them. So a row can be sent
-/// before it is written (decision 21).
+/// Allocates the ids of new outbox rows, and predicts outside the writer's thread whether they will be written, so that a hex can be sent
+/// before its row is committed.
+///
+/// Stays because of a bound: without sending before the commit, one hex in flight takes 3.1 floors or more at p50
+/// (Docs/Decisions/0027-optimisations-pay-rent.md).
 struct OutboxAdmission {
-    /// The lowest id that was not given. Ids are given here only. One that somebody was told of is never given again by this process, whether its row
-    /// comes to be or not.
+    /// The next id. An id that was reported to a caller is never used again by this process, even if its transaction fails.
     private var next: Int64
-    /// The rows that keep their body, the bytes of the bodies, and the failed rows, as of the last commit.
+    /// Rows that keep their body, as of the last commit.
     private var undelivered: Int64 = 0
+    /// Bytes of the bodies of these rows.
     private var bytes: Int64 = 0
+    /// Failed rows, as of the last commit.
     private var failed: Int64 = 0
-    /// Rows that were given ids, and are not committed yet or will not be, with the bytes of their bodies.
-    private var underWay = OutboxCapacity()
-    /// Whether what is to be written is likely to be: not after a transaction that the disk failed, until a new row of the outbox is written. Another
-    /// success says little: for the little it wrote there may be room yet.
+    /// Rows with an id that are not committed yet.
+    private var pending = OutboxCapacity()
+    /// `false` from a transaction that failed because of the disk until the next new outbox row is committed. A smaller write may succeed
+    /// on a disk that is nearly full, so it does not count.
     private var isDiskTrusted = true
 
-    init(_ tally: StoreCounters) {
-        next = tally.nextOutbox
-        committed(tally)
+    init(_ counters: StoreCounters) {
+        next = counters.nextOutbox
+        committed(counters)
     }
 
-    /// Gives ids.
-    /// - Returns: the first one.
-    mutating func begin(_ room: OutboxCapacity) -> Int64 {
-        defer { next &+= room.rows }
-        underWay.rows &+= room.rows
-        underWay.bytes &+= room.bytes
+    /// Allocates ids for new rows.
+    /// - Returns: the first id.
+    mutating func begin(_ capacity: OutboxCapacity) -> Int64 {
+        defer { next &+= capacity.rows }
+        pending.rows &+= capacity.rows
+        pending.bytes &+= capacity.bytes
         return next
     }
 
+    /// Ends the transaction of rows from `begin`.
     /// - Parameters:
-    ///   - first: what `begin` returned.
-    ///   - told: the number of ids that were told of. The others are given again, unless later ones were given meanwhile.
-    ///   - isWritten: whether new rows were.
-    mutating func ended(_ room: OutboxCapacity, first: Int64, told: Int64, isWritten: Bool) {
-        underWay.rows &-= room.rows
-        underWay.bytes &-= room.bytes
-        if next == first &+ room.rows { next = first &+ told }
+    ///   - first: the result of `begin`.
+    ///   - used: the number of ids that rows have or that were reported to a caller. The others are reused, unless later ids were
+    ///     allocated.
+    ///   - isWritten: whether new rows are committed.
+    mutating func ended(_ capacity: OutboxCapacity, first: Int64, used: Int64, isWritten: Bool) {
+        pending.rows &-= capacity.rows
+        pending.bytes &-= capacity.bytes
+        if next == first &+ capacity.rows { next = first &+ used }
         if isWritten { isDiskTrusted = true }
     }
 
-    /// Whether rows of new hexes will be written, as far as can be known: nothing of them is to be looked up, and there is room.
-    func isSure(of room: OutboxCapacity, _ terms: EnqueueOptions) -> Bool {
-        isDiskTrusted && !(terms.warns && failed > 0) && OutboxPack.ids.contains(next &+ room.rows)
-            && terms.bounds.take(rows: undelivered &+ underWay.rows &+ room.rows, bytes: bytes &+ underWay.bytes &+ room.bytes)
+    /// Whether new rows will be written as far as is known: no lookup can refuse them, and the outbox has capacity.
+    func willFit(_ capacity: OutboxCapacity, _ options: EnqueueOptions) -> Bool {
+        isDiskTrusted && !(options.warns && failed > 0) && OutboxPack.ids.contains(next &+ capacity.rows)
+            && options.bounds.take(rows: undelivered &+ pending.rows &+ capacity.rows, bytes: bytes &+ pending.bytes &+ capacity.bytes)
     }
 
-    /// Takes over the counters of the last commit, which may be another program's.
-    mutating func committed(_ tally: StoreCounters) {
-        next = max(next, tally.nextOutbox)
-        undelivered = tally.outbox.undelivered
-        bytes = tally.outboxBytes
-        failed = tally.outbox.failed
+    /// Updates the estimates from the counters of the last commit, which may be another program's.
+    mutating func committed(_ counters: StoreCounters) {
+        next = max(next, counters.nextOutbox)
+        undelivered = counters.outbox.undelivered
+        bytes = counters.outboxBytes
+        failed = counters.outbox.failed
     }
 
     mutating func diskFailed() { isDiskTrusted = false }
 }
 
-/// The most that hexes take in the outbox.
+/// The space that hexes need in the outbox at most.
 struct OutboxCapacity {
-    /// One a hex and recipient.
+    /// Rows: one for each hex and recipient.
     var rows: Int64 = 0
-    /// Of bodies.
+    /// Bytes of bodies.
     var bytes: Int64 = 0
 
     init() {}
 
-    /// - Parameter start: the number of hexes at the beginning that are passed over.
-    init(_ hexes: [PreparedHexes], from start: Int, _ terms: EnqueueOptions) {
+    /// - Parameter start: the number of hexes to skip at the beginning.
+    init(_ hexes: [PreparedHexes], from start: Int, _ options: EnqueueOptions) {
         let count = hexes.reduce(-start) { $0 + $1.count }
-        rows = Int64(max(0, count)) &* Int64(terms.recipients.count)
+        rows = Int64(max(0, count)) &* Int64(options.recipients.count)
         bytes = hexes.reduce(0) { $0 &+ Int64($1.bodies.count) }
     }
 }

@@ -1,8 +1,10 @@
 internal import GRDB
 internal import HexlistModel
 
-/// A pack of the outbox: hexes that were queued together, once for all their recipients. Each recipient has as many rows as there are hexes, in their order,
-/// and the ids of one recipient's rows follow those of another's.
+/// A pack of the outbox: hexes that were enqueued together, stored once for all recipients. Each recipient has one row for each hex, in
+/// their order; the ids of a recipient's rows are consecutive and follow those of the previous recipient.
+///
+/// Stays because of a bound: the bodies of a bulk send to 50 peers are on disk once (Docs/Decisions/0027-optimisations-pay-rent.md).
 struct OutboxPack {
     var id: Int64
     /// The id of the first hex's row for the first recipient.
@@ -17,29 +19,30 @@ struct OutboxPack {
     /// The ids of all rows that were made with it.
     var rows: ClosedRange<Int64> { first...(first &+ count &* copies &- 1) }
 
-    /// The place of a row's hex in it.
+    /// The position of a row's hex in the pack.
     /// - Parameter row: one of `rows`.
     func position(of row: Int64) -> Int { Int((row &- first) % count) }
 
-    /// The hexes in its blob; `nil` where that is damaged, or has more or fewer than the pack.
+    /// The hexes in the pack's blob; `nil` if the blob is damaged or has another number of hexes than the pack.
     func hexes(_ blob: [UInt8]) -> PackedHexes? {
         guard let hexes = PackedHexes(blob), hexes.entries.count == count else { return nil }
         return hexes
     }
 
-    /// Whether rows are some of it, and of one recipient; in a damaged file they may be neither.
-    func holds(_ from: Int64, through last: Int64) -> Bool {
+    /// Whether rows belong to the pack and to one recipient. In a damaged file they may not.
+    func contains(_ from: Int64, through last: Int64) -> Bool {
         guard from <= last, rows.contains(from), rows.contains(last) else { return false }
         return last &- from == Int64(position(of: last) - position(of: from))
     }
 
-    /// The most hexes of a pack, and bytes of their bodies; one hex may be longer. So few that the buffers on their way come from the heap, whose pages
-    /// are there already, and not each time anew from the kernel.
-    /// The number of hexes may grow but never shrink: a longer run is taken for damage (`OutboxRowRange`).
-    static let (mostHexes, mostBytes) = (512, 192 << 10)
-    /// The most recipients: a hex with a known key is looked for in the rows of all.
-    private static let mostCopies: Int64 = 1 << 20
-    /// The ids that rows may have: what is added to one of them is no overflow.
+    /// Maximum number of hexes in a pack. May grow but never shrink: a longer range is taken for damage (`OutboxRowRange`).
+    static let maxHexes = 512
+    /// Maximum number of bytes of bodies in a pack of several hexes; a single hex may be longer. Small enough that malloc serves the
+    /// buffers from its heap instead of mapping fresh pages for each.
+    static let maxBytes = 192 << 10
+    /// Maximum number of recipients: a lookup by key visits the rows of all of them.
+    private static let maxCopies: Int64 = 1 << 20
+    /// The valid row ids. Half of the range of Int64, so that additions to an id cannot overflow.
     static let ids: ClosedRange<Int64> = 0...(.max / 2)
 
     static let columns = "outboxPack.id, outboxPack.first, outboxPack.count, outboxPack.copies, outboxPack.isKeyed"
@@ -49,7 +52,7 @@ struct OutboxPack {
         self.init(
             id: row.int64(column), first: row.int64(column + 1), count: row.int64(column + 2), copies: row.int64(column + 3),
             isKeyed: row.bool(column + 4))
-        guard Self.ids.contains(first), (1...Int64(Self.mostHexes)).contains(count), (1...Self.mostCopies).contains(copies)
+        guard Self.ids.contains(first), (1...Int64(Self.maxHexes)).contains(count), (1...Self.maxCopies).contains(copies)
         else { return nil }
     }
 
@@ -67,7 +70,7 @@ extension StoreReader {
         try first("SELECT \(OutboxPack.columns) FROM outboxPack WHERE id = ?", id) { OutboxPack($0) } ?? nil
     }
 
-    /// The rows that hexes of this message have, whichever packs they are in, each with its digest; the newest pack's first.
+    /// The rows of all hexes with this message id, with the digest of the hex; newest pack first.
     func outboxRows(keyed messageID: UUIDBytes) throws -> [(ids: [Int64], digest: [UInt8])] {
         try all(
             """
@@ -101,7 +104,7 @@ extension StoreWriter {
             try insert.run()
         }
         let id = db.lastInsertedRowID
-        tally.outboxBytes &+= Int64(range.count)
+        counters.outboxBytes &+= Int64(range.count)
         guard isKeyed else { return id }
         let key = try SQLStatement("INSERT INTO outboxKey (messageID, pack) VALUES (?, ?)", on: db)
         for position in positions {
@@ -111,31 +114,32 @@ extension StoreWriter {
         return id
     }
 
-    /// Gives the hexes of a run that was refused or failed, and keeps its bodies, a pack of their own, so that they do not hold the bodies of all others.
-    /// A run of all hexes holds no others: it stays, so that recipients who all refuse the same have its bodies once.
-    func takeOut(_ run: OutboxRowRange) throws {
+    /// Moves the hexes of a refused or failed range into a pack of their own, because their bodies are kept and would keep those of all
+    /// other hexes of the pack. A range of all hexes stays, so that recipients that refuse the same hexes share the bodies.
+    func moveToOwnPack(_ rowRange: OutboxRowRange) throws {
         let found = try first(
-            "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count > ?", run.pack, run.count
+            "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count > ?", rowRange.pack, rowRange.count
         ) { row -> (pack: OutboxPack, hexes: PackedHexes, bodies: [UInt8])? in
             guard let pack = OutboxPack(row), let hexes = pack.hexes(row.bytes(5)),
-                pack.holds(run.ids.lowerBound, through: run.ids.upperBound)
+                pack.contains(rowRange.ids.lowerBound, through: rowRange.ids.upperBound)
             else { return nil }
             return (pack, hexes, row.bytes(6))
         }
         guard case let (pack, hexes, bodies)? = found ?? nil else { return }
-        let (start, end) = (pack.position(of: run.ids.lowerBound), pack.position(of: run.ids.upperBound))
+        let (start, end) = (pack.position(of: rowRange.ids.lowerBound), pack.position(of: rowRange.ids.upperBound))
         guard start <= end, hexes.entries[end].body.upperBound <= bodies.count else { return }
-        try put(run, into: insertPack(hexes, start..<(end + 1), bodies: bodies, first: run.ids.lowerBound, isKeyed: pack.isKeyed))
+        try move(
+            rowRange, toPack: insertPack(hexes, start..<(end + 1), bodies: bodies, first: rowRange.ids.lowerBound, isKeyed: pack.isKeyed))
     }
 
-    /// Has the rows of a run lie in another pack, and lets go of the earlier one.
-    func put(_ run: OutboxRowRange, into pack: Int64) throws {
-        try self.run("UPDATE outbox SET pack = ? WHERE id = ?", pack, run.ids.lowerBound)
-        try letGo(ofPack: run.pack)
+    /// Moves a range to another pack and cleans up the earlier one.
+    func move(_ rowRange: OutboxRowRange, toPack pack: Int64) throws {
+        try self.run("UPDATE outbox SET pack = ? WHERE id = ?", pack, rowRange.ids.lowerBound)
+        try cleanUp(pack: rowRange.pack)
     }
 
-    /// Drops the bodies of a pack once no row needs them, and the pack once it has no rows.
-    func letGo(ofPack id: Int64) throws {
+    /// Deletes the bodies of a pack if no row needs them, and the pack if it has no rows.
+    func cleanUp(pack id: Int64) throws {
         guard let pack = try outboxPack(id) else { return }
         func has(rows: String) throws -> Bool {
             try first(
@@ -143,7 +147,7 @@ extension StoreWriter {
                 read: { _ in true }) ?? false
         }
         guard try !has(rows: "INDEXED BY outboxUndelivered WHERE state IN ('queued', 'rejected', 'failed')") else { return }
-        tally.outboxBytes &-= try first("SELECT coalesce(length(bodies), 0) FROM outboxPack WHERE id = ?", id) { $0.int64(0) } ?? 0
+        counters.outboxBytes &-= try first("SELECT coalesce(length(bodies), 0) FROM outboxPack WHERE id = ?", id) { $0.int64(0) } ?? 0
         guard try !has(rows: "NOT INDEXED WHERE true") else {
             try run("UPDATE outboxPack SET bodies = NULL WHERE id = ? AND bodies IS NOT NULL", id)
             return

@@ -5,7 +5,7 @@ extension StoreReader {
     /// A row of the outbox; `nil` if there is none with that id.
     public func outboxRow(_ id: Int64) throws -> OutboxRow? { try outboxRows([id]).first }
 
-    /// The rows of the outbox with these ids, in order; missing ones are skipped.
+    /// The rows of the outbox with these ids, in order. Missing rows are skipped.
     public func outboxRows(_ ids: [Int64]) throws -> [OutboxRow] {
         let statement = try SQLStatement(
             """
@@ -15,7 +15,7 @@ extension StoreReader {
             """, on: db)
         defer { statement.reset() }
         try statement.bind([jsonArray(Set(ids).sorted())])
-        var reading = PackReading()
+        var reading = PackReader()
         var rows: [OutboxRow] = []
         while try statement.step() {
             guard reading.read(statement, from: OutboxRow.packColumn) else { continue }
@@ -28,7 +28,7 @@ extension StoreReader {
     /// A page of the outbox in order of delivery, oldest first.
     ///
     /// - Parameters:
-    ///   - limit: the most rows, up to 10 000. There are fewer if their texts exceed 4 MiB, but always one.
+    ///   - limit: maximum number of rows, up to 10 000. Fewer are returned if their texts exceed 4 MiB, but at least one.
     ///   - after: the `next` of the previous page.
     public func outboxPage(_ filter: OutboxFilter = OutboxFilter(), limit: Int = 20, after: Int64 = 0) throws -> Page<OutboxRow> {
         let limit = pageLimit(limit)
@@ -36,42 +36,42 @@ extension StoreReader {
             "SELECT \(OutboxRow.columns) FROM outbox \(OutboxRow.joins) WHERE outbox.id IN (SELECT value FROM json_each(?)) ORDER BY outbox.id",
             on: db)
         defer { statement.reset() }
-        try statement.bind([jsonArray(try runs(filter, limit: limit + 1, after: after))])
-        var reading = PackReading()
+        try statement.bind([jsonArray(try rowRangeIDs(filter, limit: limit + 1, after: after))])
+        var reading = PackReader()
         var rows: [OutboxRow] = []
-        var room = PageLimit(items: limit)
-        defer { passedBytes += room.taken }
+        var remaining = PageLimit(items: limit)
+        defer { passedBytes += remaining.taken }
         while try statement.step() {
-            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRowRange(statement) else { continue }
-            for id in max(run.ids.lowerBound, after &+ 1)...run.ids.upperBound {
+            guard reading.read(statement, from: OutboxRow.packColumn), let rowRange = OutboxRowRange(statement) else { continue }
+            for id in max(rowRange.ids.lowerBound, after &+ 1)...rowRange.ids.upperBound {
                 let hex = reading.hex(of: id)
-                guard room.take(OutboxRow.size(statement) + hex.size) else { return Page(items: rows, next: rows.last?.id) }
+                guard remaining.take(OutboxRow.size(statement) + hex.size) else { return Page(items: rows, next: rows.last?.id) }
                 if let row = OutboxRow(statement, id, hex) { rows.append(row) }
             }
         }
         return Page(items: rows, next: nil)
     }
 
-    /// An id from which on all runs with rows after `id` are found.
-    private func firstRun(after id: Int64) throws -> Int64 {
+    /// The lowest id of a row range that may have rows after `id`.
+    private func firstRowRange(after id: Int64) throws -> Int64 {
         try first("SELECT coalesce(max(id), ?1) FROM outbox WHERE id <= ?1", id) { $0.int64(0) } ?? id
     }
 
-    /// The first runs that have rows of a filter after an id, in order.
-    private func runs(_ filter: OutboxFilter, limit: Int, after: Int64) throws -> [Int64] {
+    /// The ids of the first row ranges with rows of a filter after an id, in order.
+    private func rowRangeIDs(_ filter: OutboxFilter, limit: Int, after: Int64) throws -> [Int64] {
         let states = filter.states ?? Set(OutboxState.allCases)
-        let start = try firstRun(after: after)
+        let start = try firstRowRange(after: after)
         if let peer = filter.peer {
             guard let row = try peerRow(peer) else { return [] }
-            let runs = try states.flatMap { state in
+            let ids = try states.flatMap { state in
                 try all(
                     "SELECT id FROM outbox WHERE peer = ? AND state = ? AND id >= ? AND last > ? ORDER BY id LIMIT ?",
                     row.id, state.rawValue, start, after, limit
                 ) { $0.int64(0) }
             }
-            return Array(runs.sorted().prefix(limit))
+            return Array(ids.sorted().prefix(limit))
         }
-        // SQLite uses a partial index only where a query repeats its condition word for word.
+        // SQLite uses a partial index only if a query repeats its condition literally.
         let undelivered = states.isSubset(of: OutboxFilter.undelivered) ? "AND state IN ('queued', 'rejected', 'failed')" : ""
         let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
         return try all(
@@ -82,13 +82,13 @@ extension StoreReader {
         ) { $0.int64(0) }
     }
 
-    /// The next rows waiting for a peer, in order of delivery.
+    /// The next queued rows for a peer, in order of delivery.
     ///
     /// - Parameters:
-    ///   - id: the last row already read; 0 for the first.
-    ///   - limit: the most rows.
-    ///   - maxBytes: the most bytes of bodies; the first row is read whatever its size.
-    ///   - longest: the length above which a body is skipped, because the peer does not take it yet.
+    ///   - id: the last row read before; 0 for none.
+    ///   - limit: maximum number of rows.
+    ///   - maxBytes: maximum bytes of bodies; the first row may be longer.
+    ///   - longest: maximum length of a body; rows with longer bodies, which the peer does not take yet, are skipped.
     public func outboxBatch(
         _ peer: PeerID, after id: Int64, limit: Int, maxBytes: Int, longest: Int = .max
     ) throws -> OutgoingBatch {
@@ -96,26 +96,26 @@ extension StoreReader {
         guard let row = try peerRow(peer), limit > 0 else { return batch }
         let statement = try SQLStatement(
             """
-            SELECT \(OutboxRowRange.columns), \(PackReading.columns), outboxPack.bodies
+            SELECT \(OutboxRowRange.columns), \(PackReader.columns), outboxPack.bodies
             FROM outbox INDEXED BY outboxPeer CROSS JOIN outboxPack ON outboxPack.id = outbox.pack
             WHERE outbox.peer = ? AND outbox.state = 'queued' AND outbox.id >= ? AND outbox.last > ? ORDER BY outbox.id
             """, on: db)
         defer { statement.reset() }
-        try statement.bind([row.id, try firstRun(after: id), id])
+        try statement.bind([row.id, try firstRowRange(after: id), id])
         batch.items.reserveCapacity(Swift.min(limit, 1_024))
-        var reading = PackReading()
+        var reading = PackReader()
         var bytes = 0
         while try statement.step() {
-            guard reading.read(statement, from: 5), let run = OutboxRowRange(statement) else { continue }
-            for row in max(run.ids.lowerBound, id &+ 1)...run.ids.upperBound {
+            guard reading.read(statement, from: 5), let rowRange = OutboxRowRange(statement) else { continue }
+            for row in max(rowRange.ids.lowerBound, id &+ 1)...rowRange.ids.upperBound {
                 let hex = reading.hex(of: row)
                 guard hex.entry.body.count <= longest else { continue }
                 guard batch.items.count < limit, batch.items.isEmpty || bytes + hex.entry.body.count <= maxBytes else {
                     batch.hasMore = true
                     return batch
                 }
-                // Where long ones are passed over, not all of a run are wanted.
-                guard let body = reading.body(of: hex, in: longest == .max ? run : nil, statement, from: 5) else { continue }
+                // If long bodies are skipped, the caller does not take the whole range.
+                guard let body = reading.body(of: hex, in: longest == .max ? rowRange : nil, statement, from: 5) else { continue }
                 bytes += body.count
                 batch.items.append(OutgoingHex(id: row, messageID: MessageID(hex.messageID), body: body))
             }
@@ -127,13 +127,13 @@ extension StoreReader {
     public func outboxCounts(of ranges: [ClosedRange<Int64>]) throws -> OutboxCounts {
         var counts = OutboxCounts()
         for range in ranges {
-            for run in try outboxRuns(range) { counts[run.state] &+= Int64(run.ids.clamped(to: range).count) }
+            for rowRange in try outboxRowRanges(range) { counts[rowRange.state] &+= Int64(rowRange.ids.clamped(to: range).count) }
         }
         return counts
     }
 
-    /// When the oldest row that is not delivered yet was queued, in milliseconds since 1970; `nil` if there is none. One look at an index for
-    /// each peer that has rows.
+    /// The time at which the oldest queued row was enqueued, in milliseconds since 1970; `nil` if no row is queued. Costs one index lookup
+    /// for each peer with queued rows.
     public func oldestQueued() throws -> Int64? {
         try first(
             """
@@ -143,7 +143,7 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The rows of a peer that failed at some time, in milliseconds since 1970, in order, with their bodies: a send of the same hex is refused.
+    /// The rows of a peer that failed within a range of times, in milliseconds since 1970, with their bodies, in order.
     func failed(of peer: PeerID, in times: ClosedRange<Int64>) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
         guard let row = try peerRow(peer) else { return [] }
         let statement = try SQLStatement(
@@ -153,13 +153,13 @@ extension StoreReader {
             """, on: db)
         defer { statement.reset() }
         try statement.bind([row.id, times.lowerBound, times.upperBound])
-        var reading = PackReading()
+        var reading = PackReader()
         var rows: [(row: OutboxRow, body: ArraySlice<UInt8>)] = []
         while try statement.step() {
-            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRowRange(statement) else { continue }
-            for id in run.ids {
+            guard reading.read(statement, from: OutboxRow.packColumn), let rowRange = OutboxRowRange(statement) else { continue }
+            for id in rowRange.ids {
                 let hex = reading.hex(of: id)
-                guard let body = reading.body(of: hex, in: run, statement, from: OutboxRow.packColumn),
+                guard let body = reading.body(of: hex, in: rowRange, statement, from: OutboxRow.packColumn),
                     let row = OutboxRow(statement, id, hex)
                 else { continue }
                 rows.append((row, body))
@@ -173,22 +173,22 @@ extension OutboxRow {
     static let joins = "JOIN peer ON peer.id = outbox.peer JOIN outboxPack ON outboxPack.id = outbox.pack"
     static let columns = """
         \(OutboxRowRange.columns), peer.uuid, outbox.createdAt, outbox.dueAt, outbox.settledAt, outbox.attempts, outbox.failures,
-        outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError, outbox.code, outbox.message, \(PackReading.columns)
+        outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError, outbox.code, outbox.message, \(PackReader.columns)
         """
-    /// The first column of the pack, and the last one of all.
+    /// Indices of the first column of the pack and of the last column.
     fileprivate static let (packColumn, lastColumn): (Int32, Int32) = (16, 21)
 
-    /// The bytes of the texts that all rows of a run have.
-    fileprivate static func size(_ run: SQLStatement) -> Int { run.size(of: 4...15) }
+    /// The bytes of the texts that all rows of a row range share.
+    fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 4...15) }
 
     /// `nil` if the UUID or the state is invalid, as in a damaged file.
-    fileprivate init?(_ run: SQLStatement, _ id: Int64, _ hex: PackReading.Hex) {
-        guard let state = OutboxState(rawValue: run.text(4)), let peer = run.uuid(5) else { return nil }
+    fileprivate init?(_ row: SQLStatement, _ id: Int64, _ hex: PackReader.Hex) {
+        guard let state = OutboxState(rawValue: row.text(4)), let peer = row.uuid(5) else { return nil }
         self.init(
             id: id, messageID: MessageID(hex.messageID), peer: PeerID(peer), digest: Array(hex.hexes.digest(at: hex.position)),
-            state: state, bytes: hex.entry.body.count, createdAt: run.int64(6), dueAt: run.int64(7), settledAt: run.optionalInt64(8),
-            attempts: run.int(9), failures: run.int(10), nextAttemptAt: run.optionalInt64(11), waitingFor: run.optionalText(12),
-            lastError: run.optionalText(13), code: run.optionalText(14), message: run.optionalText(15),
+            state: state, bytes: hex.entry.body.count, createdAt: row.int64(6), dueAt: row.int64(7), settledAt: row.optionalInt64(8),
+            attempts: row.int(9), failures: row.int(10), nextAttemptAt: row.optionalInt64(11), waitingFor: row.optionalText(12),
+            lastError: row.optionalText(13), code: row.optionalText(14), message: row.optionalText(15),
             subject: hex.hexes.subject(at: hex.position))
     }
 }

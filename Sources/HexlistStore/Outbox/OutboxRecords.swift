@@ -1,14 +1,14 @@
 public import HexlistModel
 
-/// The recipients of queued hexes, and what holds for their rows.
+/// The recipients of hexes to enqueue, and settings for their rows.
 public struct EnqueueOptions: Sendable {
-    /// The recipients, each once. One that the store does not remember is remembered with its first row.
+    /// The recipients, without duplicates. An unknown peer is recorded with its first row.
     public var recipients: [ContactInfo]
-    /// Whether a hex without a key is refused if the same one failed for a recipient less than `warningTime` ago.
+    /// Whether a hex without a key is refused if the same hex failed for a recipient less than `warningTime` ago.
     public var warns: Bool
     /// Milliseconds since 1970.
     public var now: Int64
-    /// Milliseconds after which a row that was not delivered expires.
+    /// Milliseconds after which an undelivered row expires.
     public var lifetime: Int64
     public var bounds: OutboxBounds
 
@@ -24,14 +24,14 @@ public struct EnqueueOptions: Sendable {
     }
 }
 
-/// The row of a queued hex for one recipient.
+/// The row of an enqueued hex for one recipient.
 public enum Enqueued: Sendable, Equatable {
-    /// A new row, by its id.
+    /// The id of a new row.
     case new(Int64)
-    /// The row of an earlier send with the same key, which had failed, was rejected, cancelled or expired. It waits again, at its old position
-    /// in the order, with no failures counted.
+    /// The row of an earlier send with the same key that had failed, expired or been rejected or cancelled. It is queued again, at its old
+    /// position and with its failures reset.
     case requeued(Int64, from: OutboxState)
-    /// The row of an earlier send with the same key, which waits or was delivered. It is unchanged.
+    /// The row of an earlier send with the same key that is queued or delivered. It is unchanged.
     indirect case existing(OutboxRow)
 
     /// The id of the row.
@@ -48,28 +48,27 @@ public enum Enqueued: Sendable, Equatable {
     public var isEarlier: Bool { if case .existing = self { true } else { false } }
 }
 
-/// The outcome of queuing hexes.
+/// The result of enqueuing hexes.
 public struct EnqueueReport: Sendable {
-    /// The outcome of some hexes that follow one another.
+    /// The result for consecutive hexes.
     public enum Part: Sendable {
-        /// New rows: each recipient has one for each of these hexes, with consecutive ids, of which `first` has the first, in the order of the
-        /// recipients.
+        /// New rows for these hexes. The rows of each recipient have consecutive ids, beginning with its element of `first`.
         case new(hexes: Int, first: [Int64])
-        /// One hex that earlier sends with the same key made rows of: its rows, in the order of the recipients.
+        /// The rows, one for each recipient, of one hex whose key was used by earlier sends.
         case again([Enqueued])
-        /// One hex without rows: `.keyConflict` if its key stands for other content, or `.recentlyFailed`.
+        /// One hex without rows: `.keyConflict` if its key was used for other content, or `.recentlyFailed`.
         case refused(HexlistError)
 
         public var hexes: Int { if case .new(let hexes, _) = self { hexes } else { 1 } }
     }
 
-    /// The hexes in their order, as far as there was room.
+    /// The results in the order of the hexes, up to the first hex for which the outbox was full.
     public var parts: [Part] = []
-    /// `.outboxFull` if there was no room for all rows of a hex. That hex and all later ones have no rows then.
+    /// `.outboxFull` if the outbox had no capacity for all rows of a hex. This hex and all later ones have no rows.
     public var full: HexlistError?
 
     /// The number of new rows.
-    /// - Parameter recipients: how many there are.
+    /// - Parameter recipients: the number of recipients.
     func newRows(for recipients: Int) -> Int64 {
         parts.reduce(0) { sum, part in
             switch part {
@@ -80,18 +79,18 @@ public struct EnqueueReport: Sendable {
         }
     }
 
-    /// The number of hexes that are told of.
+    /// The number of hexes with a result.
     public var hexes: Int { parts.reduce(0) { $0 + $1.hexes } }
 }
 
-/// The bounds of the outbox, including failed and rejected rows.
+/// The bounds of the outbox. Failed and rejected rows count too.
 public struct OutboxBounds: Sendable, Equatable {
     public var rows: Int
-    /// The most bytes of bodies, each once for all its recipients, with `rowBytes` for each row.
+    /// Maximum bytes of bodies, counted once for all recipients, plus `rowBytes` for each row.
     public var bytes: Int
 
-    /// The most bytes of a row besides its body, where it is a run of its own: the last texts of the peer and of this side (`message`,
-    /// `lastError`: 512 and a few words each), its subject, its numbers, its entries in five indexes, and that of its key.
+    /// Maximum bytes of a row besides its body, if it is a row range of its own: `message` and `lastError` (some 520 bytes each), subject,
+    /// numbers, entries in five indexes and in `outboxKey`.
     public static let rowBytes: Int64 = 1_664
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
@@ -99,46 +98,47 @@ public struct OutboxBounds: Sendable, Equatable {
         self.bytes = bytes
     }
 
-    /// Whether an outbox may have so many undelivered rows, and bytes of their bodies.
+    /// Whether an outbox may have this number of undelivered rows and bytes of their bodies.
     func take(rows: Int64, bytes: Int64) -> Bool {
         rows <= Int64(self.rows) && bytes &+ rows &* Self.rowBytes <= Int64(self.bytes)
     }
 }
 
-/// A row of the outbox without its body. Its state is never `.sending`.
+/// A row of the outbox without its body.
 public struct OutboxRow: Sendable, Equatable {
-    /// The row's id, which is also the order of delivery; never reused.
+    /// The id, in order of delivery; never reused.
     public var id: Int64
     public var messageID: MessageID
     public var peer: PeerID
     /// The SHA-256 of a hex with a key (`PreparedHexes.add`); zeros without one.
     public var digest: [UInt8]
+    /// Never `.sending`.
     public var state: OutboxState
     /// The length of the body in bytes.
     public var bytes: Int
     /// Milliseconds since 1970.
     public var createdAt: Int64
-    /// The time by `LivedClock` at which the row expires while it keeps its body, else the time at which it is forgotten.
+    /// The time by `LivedClock` at which the row expires, if it keeps its body, or is deleted.
     public var dueAt: Int64
     public var settledAt: Int64?
     public var attempts: Int
-    /// The number of attempts that failed because of the peer.
+    /// The number of attempts that the peer failed.
     public var failures: Int
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
     public var lastError: String?
-    /// The code of the reason why it was rejected or failed.
+    /// The reason of a rejection or failure.
     public var code: String?
     public var message: String?
-    /// The subject; `nil` in a row of a version that kept none.
+    /// `nil` in a row of a version without subjects.
     public var subject: String?
 }
 
-/// The rows of the outbox that a list shows.
+/// A filter for lists of outbox rows.
 public struct OutboxFilter: Sendable, Equatable {
-    /// The peer whose rows are shown; `nil` for all peers.
+    /// `nil` for all peers.
     public var peer: PeerID?
-    /// The states that are shown; `nil` for all states.
+    /// `nil` for all states.
     public var states: Set<OutboxState>?
 
     public init(peer: PeerID? = nil, states: Set<OutboxState>? = nil) {
@@ -146,25 +146,25 @@ public struct OutboxFilter: Sendable, Equatable {
         self.states = states
     }
 
-    /// The states in which a row needs its body: it waits or can be sent again.
+    /// The states in which a row needs its body: it is queued or can be queued again.
     public static let undelivered: Set<OutboxState> = [.queued, .rejected, .failed]
 }
 
-/// The rows of the outbox that a change applies to.
+/// Outbox rows to change.
 public enum OutboxSelection: Sendable {
-    /// Rows by their ids, none of which may be missing.
+    /// Rows by id. A missing row is an error.
     case ids([Int64])
     /// The rows of a peer after an id, up to `HexStore.outboxChangeLimit`.
     case peer(PeerID, after: Int64)
 }
 
-/// The rows of the outbox that a change applied to.
+/// The result of a change of outbox rows.
 public struct ChangedRows: Sendable {
-    /// The rows as they were before.
+    /// The changed rows, in their state before the change.
     public var rows: [OutboxRow]
     /// The number of rows selected by id whose state does not permit the change.
     public var passedOver = 0
-    /// The id to continue after in the rows of a peer; `nil` if there are no more.
+    /// The value of `after` for the next rows of a peer; `nil` at the end.
     public var next: Int64?
 }
 

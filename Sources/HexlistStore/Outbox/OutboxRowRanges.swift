@@ -1,12 +1,11 @@
 internal import GRDB
 internal import HexlistModel
 
-/// A run of the outbox: rows of one peer with consecutive ids that lie in one pack and have all values but those of their hexes in common. It is one row
-/// of the table `outbox`.
+/// Rows of one peer with consecutive ids that belong to one pack and differ only in their hexes. Stored as one row of the table `outbox`.
 struct OutboxRowRange {
-    /// The ids of its rows, as many at most as a pack has hexes.
+    /// The ids of the rows, at most `OutboxPack.maxHexes`.
     var ids: ClosedRange<Int64>
-    /// The row of its peer.
+    /// The row id of the peer.
     var peer: Int64
     var pack: Int64
     var state: OutboxState
@@ -15,10 +14,10 @@ struct OutboxRowRange {
 
     static let columns = "outbox.id, outbox.last, outbox.peer, outbox.pack, outbox.state"
 
-    /// `nil` if a value is invalid, as in a damaged file: its rows are counted one by one, so it has no more than a pack has hexes.
+    /// `nil` if a value is invalid, as in a damaged file. The length is checked because callers iterate over the rows.
     init?(_ row: SQLStatement) {
         let (id, last) = (row.int64(0), row.int64(1))
-        guard OutboxPack.ids.contains(id), id <= last, last &- id < Int64(OutboxPack.mostHexes),
+        guard OutboxPack.ids.contains(id), id <= last, last &- id < Int64(OutboxPack.maxHexes),
             let state = OutboxState(rawValue: row.text(4))
         else { return nil }
         self.init(ids: id...last, peer: row.int64(2), pack: row.int64(3), state: state)
@@ -33,8 +32,8 @@ struct OutboxRowRange {
 }
 
 extension StoreReader {
-    /// The runs with rows in a range of ids, in order.
-    func outboxRuns(_ ids: ClosedRange<Int64>) throws -> [OutboxRowRange] {
+    /// The row ranges that overlap a range of ids, in order.
+    func outboxRowRanges(_ ids: ClosedRange<Int64>) throws -> [OutboxRowRange] {
         try all(
             """
             SELECT \(OutboxRowRange.columns) FROM outbox
@@ -43,30 +42,31 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// The run with a row; `nil` if there is no such row.
-    func outboxRun(_ id: Int64) throws -> OutboxRowRange? { try outboxRuns(id...id).first }
+    /// The row range with a row; `nil` if there is no such row.
+    func outboxRowRange(_ id: Int64) throws -> OutboxRowRange? { try outboxRowRanges(id...id).first }
 }
 
 extension StoreWriter {
     // MARK: - Inside `change`
 
-    /// Makes of the rows of a run that are in a range, of which there has to be one, a run of their own.
-    func cut(_ run: OutboxRowRange, to ids: ClosedRange<Int64>) throws -> OutboxRowRange {
-        var part = run
-        part.ids = run.ids.clamped(to: ids)
-        if part.ids.upperBound < run.ids.upperBound { try split(run, before: part.ids.upperBound &+ 1) }
-        if part.ids.lowerBound > run.ids.lowerBound { try split(run, before: part.ids.lowerBound) }
+    /// Splits a row range so that its rows in `ids`, at least one, are a row range of their own.
+    /// - Returns: that row range.
+    func isolate(_ ids: ClosedRange<Int64>, of rowRange: OutboxRowRange) throws -> OutboxRowRange {
+        var part = rowRange
+        part.ids = rowRange.ids.clamped(to: ids)
+        if part.ids.upperBound < rowRange.ids.upperBound { try split(rowRange, before: part.ids.upperBound &+ 1) }
+        if part.ids.lowerBound > rowRange.ids.lowerBound { try split(rowRange, before: part.ids.lowerBound) }
         return part
     }
 
-    private func split(_ run: OutboxRowRange, before id: Int64) throws {
+    private func split(_ rowRange: OutboxRowRange, before id: Int64) throws {
         try self.run(
             """
             INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt, settledAt, attempts, failures, nextAttemptAt, waitingFor, lastError,
                 code, message)
             SELECT ?2, last, peer, pack, state, createdAt, dueAt, settledAt, attempts, failures, nextAttemptAt, waitingFor, lastError, code, message
             FROM outbox WHERE id = ?1
-            """, run.ids.lowerBound, id)
-        try self.run("UPDATE outbox SET last = ? WHERE id = ?", id &- 1, run.ids.lowerBound)
+            """, rowRange.ids.lowerBound, id)
+        try self.run("UPDATE outbox SET last = ? WHERE id = ?", id &- 1, rowRange.ids.lowerBound)
     }
 }

@@ -1,12 +1,12 @@
-/// The view `outbox_rows` of migration 16: the outbox for people with the `sqlite3` program, one line for each row.
+/// The view `outbox_rows` of migration 16: the outbox for users of the `sqlite3` program, one line for each row.
 ///
-/// Plain SQL for SQLite 3.40 expands runs and reads packs; it calls no function of ours. Subjects stay in the binary blob of a pack
+/// Plain SQL for SQLite 3.40 expands row ranges and reads packs; it calls no function of ours. Subjects stay in the binary blob of a pack
 /// (`PackedHexes`), because a second copy as text would be written with each hex. A recursive query therefore steps from row to row in the
-/// order of ids, and from entry to entry of a blob. It is lazy: a query with a LIMIT reads the rows it shows. A query without one reads all
+/// order of ids, and from entry to entry of a blob. It is lazy: a query with a LIMIT reads only these rows. A query without one reads all
 /// rows, about 20 µs each.
 ///
-/// `reason` has the peer's code and message, else the last error, else the thing the row waits for. Tabs and line ends become spaces,
-/// other control characters and those that change the direction of text U+FFFD, so that peers' texts are safe on a terminal.
+/// `reason` is the peer's code and message, else the last error, else `waits for` and the row's `waitingFor`. Tabs and line ends become
+/// spaces; other control characters and those that change the direction of text become U+FFFD, so that peer text is safe on a terminal.
 enum OutboxRowsView {
     /// Never edited once shipped; a later migration replaces the view.
     static let sql = """

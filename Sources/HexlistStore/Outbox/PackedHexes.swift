@@ -1,6 +1,6 @@
 internal import HexlistModel
 
-/// The hexes of a pack of the outbox without their bodies, as one blob: hex after hex
+/// The hexes of an outbox pack without their bodies, as one blob of consecutive entries:
 ///
 ///     16 bytes  message id
 ///     32        digest of a hex with a key; zeros, or a digest, of one without
@@ -8,14 +8,14 @@ internal import HexlistModel
 ///      2        length of the subject, little-endian; 0xFFFF for none
 ///               subject, UTF-8
 ///
-/// The bodies lie one behind the other in a blob of their own, which goes earlier. Migration 13 writes this layout too, so it never changes:
-/// another one needs another column.
+/// The bodies are concatenated in a second blob, which is deleted earlier. Migration 13 writes this layout too, so it must never change: a
+/// new layout needs a new column.
 struct PackedHexes {
-    /// One hex, as it lies in the blob.
+    /// The offsets of one hex.
     struct Entry {
         fileprivate var start: Int
         fileprivate var end: Int
-        /// Where its body lies among the bodies.
+        /// Byte range of its body in the blob of bodies.
         var body: Range<Int>
     }
 
@@ -28,7 +28,7 @@ struct PackedHexes {
 
     init() {}
 
-    /// - Returns: `nil` where the blob is damaged.
+    /// - Returns: `nil` if the blob is damaged.
     init?(_ bytes: [UInt8]) {
         self.bytes = bytes
         let isWhole = bytes.withUnsafeBytes { raw in
@@ -50,8 +50,8 @@ struct PackedHexes {
     }
 
     /// - Parameters:
-    ///   - digest: 32 bytes; fewer are filled up with zeros.
-    ///   - subject: up to 65 534 bytes; `nil` where none was kept.
+    ///   - digest: up to 32 bytes; shorter ones are padded with zeros.
+    ///   - subject: up to 65 534 bytes; `nil` if none is stored.
     mutating func append(messageID: UUIDBytes, digest: [UInt8], bodyBytes: Int, subject: String?) {
         let start = bytes.count
         withUnsafeBytes(of: (messageID.high.bigEndian, messageID.low.bigEndian)) { bytes.append(contentsOf: $0) }
@@ -79,22 +79,22 @@ struct PackedHexes {
         }
     }
 
-    /// The end of the last body among all.
+    /// The total length of the bodies.
     var bodiesEnd: Int { entries.last?.body.upperBound ?? 0 }
 
-    /// The part of the blob that is of these positions: the blob of a pack with these hexes.
-    /// - Parameter positions: some there are, at least one.
+    /// The entries at these positions, which are the blob of a pack with these hexes.
+    /// - Parameter positions: valid positions, at least one.
     func bytes(of positions: Range<Int>) -> ArraySlice<UInt8> {
         bytes[entries[positions.lowerBound].start..<entries[positions.upperBound - 1].end]
     }
 
-    /// Where the bodies of these positions lie among all.
-    /// - Parameter positions: some there are, at least one.
+    /// Byte range of the bodies at these positions in the blob of bodies.
+    /// - Parameter positions: valid positions, at least one.
     func bodies(of positions: Range<Int>) -> Range<Int> {
         entries[positions.lowerBound].body.lowerBound..<entries[positions.upperBound - 1].body.upperBound
     }
 
-    /// `nil` where there is no hex at that position.
+    /// `nil` if the position is out of range.
     func messageID(at position: Int) -> UUIDBytes? {
         guard entries.indices.contains(position) else { return nil }
         let start = entries[position].start
@@ -113,7 +113,7 @@ struct PackedHexes {
         return isNone ? nil : String(decoding: bytes[start..<entry.end], as: UTF8.self)
     }
 
-    /// The bytes that the blob has of the hex at a position.
+    /// The length of an entry in bytes.
     func size(at position: Int) -> Int { entries[position].end - entries[position].start }
 
     func position(of messageID: UUIDBytes) -> Int? { entries.indices.first { self.messageID(at: $0) == messageID } }

@@ -1,15 +1,14 @@
 public import HexlistModel
 
-/// Hexes on their way into the outbox, for whichever peers, and as the outbox will have them: the bodies of all in one buffer, the rest in another
-/// (`PackedHexes`). So a hex of a stream is no object of its own, neither where it is made nor where it is stored or sent from. Those of a stream come in
-/// several of these, each as large as a pack.
+/// Encoded hexes for the outbox, in the layout of a pack: one buffer of bodies and one of everything else (`PackedHexes`). A hex of a bulk
+/// send therefore needs no allocation of its own. A bulk send is a sequence of `PreparedHexes`, each as large as a pack.
 public struct PreparedHexes: Sendable {
-    /// The HexJMs in JSON, one behind the other. Who adds a hex appends its body first.
+    /// The concatenated HexJMs in JSON. Append the body of a hex before calling `add`.
     public var bodies: [UInt8] = []
-    /// The hexes without their bodies, as a pack has them.
+    /// The hexes without their bodies.
     private(set) var packed = PackedHexes()
     private var origins: [Origin] = []
-    /// The offers that hexes name, by their indices; few name any.
+    /// Offers of files in the hexes, by index.
     private var offers: [Int: [[UInt8]]] = [:]
 
     private struct Origin {
@@ -19,26 +18,26 @@ public struct PreparedHexes: Sendable {
 
     public init() {}
 
-    /// - Parameter bytes: the bytes of bodies to make room for.
+    /// - Parameter bytes: capacity to reserve for bodies.
     public init(room bytes: Int) { bodies.reserveCapacity(bytes) }
 
-    /// Whether these are as many as a pack has.
-    public var isFull: Bool { count >= OutboxPack.mostHexes || bodies.count >= OutboxPack.mostBytes }
+    /// Whether a pack takes no more hexes.
+    public var isFull: Bool { count >= OutboxPack.maxHexes || bodies.count >= OutboxPack.maxBytes }
 
     public var count: Int { origins.count }
     public var isEmpty: Bool { origins.isEmpty }
 
-    /// Where the body of the next hex begins.
+    /// Offset of the next hex's body in `bodies`.
     public var nextBody: Int { packed.bodiesEnd }
 
-    /// Adds a hex, whose body is what was appended to `bodies` since the one before.
+    /// Adds a hex. Its body are the bytes that were appended to `bodies` after the previous call.
     /// - Parameters:
-    ///   - line: the line of a stream it came in; 0 for a single one.
-    ///   - messageID: newly made, or that of a caller's key, which an earlier row may have.
-    ///   - digest: of a hex with a key: the SHA-256 of the hex as its sender gave it, before an own name was filled in, by which the same key with
-    ///     other content is recognised. `nil` without a key.
-    ///   - subject: the subject (`HexSubject`), kept when the body is gone.
-    ///   - offers: the offers of files of this machine that its links name, of 16 bytes each.
+    ///   - line: the line number in a bulk send; 0 for a single hex.
+    ///   - messageID: a new id, or the id of the caller's key, which an earlier row may have.
+    ///   - digest: SHA-256 of the hex as the caller passed it, before this machine's name was filled in; detects a key that is reused for
+    ///     other content. `nil` for a hex without a key.
+    ///   - subject: the subject (`HexSubject`), kept after the body is deleted.
+    ///   - offers: ids, 16 bytes each, of the offers of this machine's files in its links.
     public mutating func add(
         line: Int = 0, messageID: MessageID, digest: [UInt8]?, subject: String = "", offers: [[UInt8]] = []
     ) {
@@ -47,21 +46,21 @@ public struct PreparedHexes: Sendable {
         origins.append(Origin(line: line, hasKey: digest != nil))
     }
 
-    /// Whether these and more of them are no more than a pack has.
+    /// Whether one pack can have these hexes and `more`.
     public func hasRoom(for more: PreparedHexes) -> Bool {
-        count + more.count <= OutboxPack.mostHexes && bodies.count + more.bodies.count <= OutboxPack.mostBytes
+        count + more.count <= OutboxPack.maxHexes && bodies.count + more.bodies.count <= OutboxPack.maxBytes
     }
 
-    /// Appends more, for which there is room.
+    /// Appends more hexes. `hasRoom(for:)` must be true for them.
     public mutating func append(_ more: PreparedHexes) {
-        bodies.reserveCapacity(OutboxPack.mostBytes)  // at once: growing copies
+        bodies.reserveCapacity(OutboxPack.maxBytes)  // avoids copies while it grows
         for (index, offers) in more.offers { self.offers[count + index] = offers }
         bodies += more.bodies
         packed.append(more.packed)
         origins += more.origins
     }
 
-    // MARK: One of them, by its index
+    // MARK: One hex by index
 
     public func line(_ index: Int) -> Int { origins[index].line }
 
@@ -71,7 +70,8 @@ public struct PreparedHexes: Sendable {
 
     public func body(_ index: Int) -> ArraySlice<UInt8> { bodies[packed.entries[index].body] }
 
-    /// Whether some of them are the greater part. Of fewer, whoever keeps bodies copies them: a slice keeps all of `bodies`.
+    /// Whether the bodies of these hexes are at least half of all. If not, copy the bodies to keep: a slice keeps the whole buffer in
+    /// memory.
     public func isMost(_ indices: Range<Int>) -> Bool { !indices.isEmpty && 2 * packed.bodies(of: indices).count >= bodies.count }
 
     public func offers(_ index: Int) -> [[UInt8]] { offers.isEmpty ? [] : offers[index] ?? [] }

@@ -3,25 +3,24 @@ import HexlistJSON
 public import HexlistModel
 
 extension HexStore {
-    /// Records a peer's answers in one transaction: the final states of rows, with their events, and notes on rows that still wait. A row with
-    /// too many failures (`AttemptRecord.failureLimit`) is given up: it becomes `failed` with the code `retryLimit`.
+    /// Records delivery results in one transaction: final states of rows with their events, and failed attempts of rows that stay queued. A
+    /// row with too many failures (`AttemptRecord.failureLimit`) becomes `failed` with the code `retryLimit`.
     ///
-    /// `stored` and `held` replace any earlier state, because the peer reports them; `rejected` and `failed` only apply to rows that still
-    /// wait. The bodies of a pack go with its last row that is not delivered. A delivery resets the failures of the peer's other rows. Rows of other peers, and
-    /// missing ones, are skipped.
+    /// `stored` and `held` replace any earlier state, because the peer has the hex. `rejected` and `failed` apply only to queued rows. A
+    /// delivery resets the failures of the peer's other rows. Rows of other peers and missing rows are skipped.
     ///
-    /// A crash before it is written forgets it; then the rows are sent again, and their peer recognises them.
+    /// Results that a crash loses are harmless: the rows are sent again, and the peer answers `duplicate`.
     ///
     /// - Parameters:
-    ///   - next: the time of the next attempt of rows that were refused for now, in milliseconds since 1970.
-    ///   - isAwaited: whether somebody waits for it. Otherwise it waits for a transaction to share, 20 ms at most (`WaitingPieces`).
-    ///   - completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
+    ///   - next: the time of the next attempt of temporarily refused rows, in milliseconds since 1970.
+    ///   - isAwaited: whether a caller waits for the write. If not, it may be deferred for up to 20 ms to share a transaction.
+    ///   - completion: called on the writer's thread with the rows whose state changed. A failure changes none.
     public func settle(
         _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
     ) {
         submit(
-            rows: results.count, waitsForOthers: !isAwaited,
+            rows: results.count, isDeferrable: !isAwaited,
             { writer in
                 let moves = try writer.settle(results.compactMap(Settlement.init), of: peer, at: now)
                 let notes = results.compactMap { AttemptRecord($0, nextAttemptAt: next) }
@@ -30,14 +29,14 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Records a failed transfer to a peer on one of its rows, in one transaction. A row with too many failures is given up, as by `settle`.
+    /// Records a failed transfer on one row of the peer, in one transaction. A row with too many failures becomes `failed`, as by `settle`.
     ///
     /// - Parameters:
-    ///   - row: the row that was on its way; `nil` for the first one that waits, which shows failures that no row is to blame for.
+    ///   - row: the row in flight; `nil` for the first queued row, on which failures without a responsible row are shown.
     ///   - counts: whether the failure counts against the row.
     ///   - next: the time of the next attempt, in milliseconds since 1970.
-    ///   - error: the reason, for people.
-    ///   - completion: called as that of `settle`.
+    ///   - error: the reason, for users.
+    ///   - completion: as for `settle`.
     public func transferFailed(
         to peer: PeerID, blaming row: Int64?, counts: Bool, next: Int64, error: String, at now: Int64,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
@@ -53,9 +52,9 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Rejects the oldest rows waiting for a peer that blocked this node, up to `outboxRejectLimit`, in one transaction.
+    /// Rejects the oldest queued rows of a peer that blocked this node, up to `outboxRejectLimit`, in one transaction.
     ///
-    /// - Parameter completion: called on the writer's thread with the rejected rows; reject again while there are as many.
+    /// - Parameter completion: called on the writer's thread with the rejected rows. If they are `outboxRejectLimit` rows, call again.
     public func rejectQueued(
         of peer: PeerID, code: String, message: String, at now: Int64,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
@@ -64,18 +63,18 @@ extension HexStore {
             { try $0.rejectQueued(peer, code: code, message: message, limit: HexStore.outboxRejectLimit, at: now) }, completion: completion)
     }
 
-    /// The most rows that one transaction rejects, so that one piece of work does not delay the others.
+    /// Maximum number of rows that one transaction rejects, so that other requests are not delayed.
     public static let outboxRejectLimit = 1_000
 }
 
 extension StoreWriter {
-    /// 7 days in milliseconds: the time a delivered, cancelled or expired row is remembered, so that its key stays known.
+    /// 7 days in milliseconds: the time for which a delivered, cancelled or expired row is kept, so that its key is recognised.
     private static let rememberedFor: Int64 = 7 * 86_400_000
 
-    /// Records the final states of rows of one peer, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Consecutive rows
-    /// with the same result are written together.
+    /// Records final states of rows of one peer, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Consecutive rows with
+    /// the same result are updated together.
     ///
-    /// - Returns: the rows that changed.
+    /// - Returns: the changed rows.
     @discardableResult
     func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
@@ -90,8 +89,8 @@ extension StoreWriter {
         }
     }
 
-    /// Gives up those rows with a noted failure that have `failureLimit` failures by now.
-    /// - Returns: the rows that changed.
+    /// Marks rows as failed that have reached `failureLimit` with these attempts.
+    /// - Returns: the changed rows.
     func giveUp(_ notes: [AttemptRecord], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         let blamed = notes.filter { $0.failures > 0 }.map(\.id)
         guard !blamed.isEmpty else { return [] }
@@ -111,44 +110,44 @@ extension StoreWriter {
     /// - Returns: the rejected rows.
     func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
-        let runs = try all(
+        let rowRanges = try all(
             "SELECT \(OutboxRowRange.columns) FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit,
             read: OutboxRowRange.init)
-        let ids = Array(runs.compactMap(\.self).lazy.flatMap(\.ids).prefix(limit))
+        let ids = Array(rowRanges.compactMap(\.self).lazy.flatMap(\.ids).prefix(limit))
         return try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
     }
 
     // MARK: - Inside `change`
 
-    /// Moves a run to a final state, without an event.
-    func move(_ run: OutboxRowRange, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
-        // A delivered, cancelled or expired row is forgotten after a while, the others expire when they would have.
+    /// Moves a range to a final state, without an event.
+    func move(_ rowRange: OutboxRowRange, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
+        // Delivered, cancelled and expired rows are deleted after 7 days; the others keep their deadline.
         try self.run(
             """
             UPDATE outbox SET state = ?1, code = ?2, message = ?3, settledAt = ?4, dueAt = coalesce(?5, dueAt), nextAttemptAt = NULL,
                 waitingFor = NULL WHERE id = ?6
-            """, state.rawValue, code, message, now, state.keepsBody ? nil : lived &+ Self.rememberedFor, run.ids.lowerBound)
-        if state.keepsBody { try takeOut(run) } else { try letGo(ofPack: run.pack) }
-        tally.outbox[run.state] &-= run.count
-        tally.outbox[state] &+= run.count
-        if run.state == .queued { count(peer: run.peer) { $0.queued &-= run.count } }
+            """, state.rawValue, code, message, now, state.keepsBody ? nil : lived &+ Self.rememberedFor, rowRange.ids.lowerBound)
+        if state.keepsBody { try moveToOwnPack(rowRange) } else { try cleanUp(pack: rowRange.pack) }
+        counters.outbox[rowRange.state] &-= rowRange.count
+        counters.outbox[state] &+= rowRange.count
+        if rowRange.state == .queued { count(peer: rowRange.peer) { $0.queued &-= rowRange.count } }
     }
 
     private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxMove] {
         var moves: [OutboxMove] = []
-        for run in try outboxRuns(ids) where run.peer == peer.id && takes(end.state, after: run.state) {
-            let run = try cut(run, to: ids)
-            try move(run, to: end.state, at: now, code: end.code, message: end.message)
+        for rowRange in try outboxRowRanges(ids) where rowRange.peer == peer.id && takes(end.state, after: rowRange.state) {
+            let rowRange = try isolate(ids, of: rowRange)
+            try move(rowRange, to: end.state, at: now, code: end.code, message: end.message)
             if end.state.isDelivered {
-                try endOffers(deliveredBy: run.ids, to: peer.uuid)
+                try endOffers(deliveredBy: rowRange.ids, to: peer.uuid)
             } else {
-                try endOffers(with: run.ids, of: peer.id, forGood: false)
+                try endOffers(with: rowRange.ids, of: peer.id, forGood: false)
             }
-            moves.append(OutboxMove(ids: run.ids, peer: PeerID(peer.uuid), from: run.state, to: end.state))
+            moves.append(OutboxMove(ids: rowRange.ids, peer: PeerID(peer.uuid), from: rowRange.state, to: end.state))
         }
-        for run in ConsecutiveRuns(moves.flatMap(\.ids)) {
+        for range in ConsecutiveRuns(moves.flatMap(\.ids)) {
             let (type, data) = event(of: end)
-            try record(type, at: now, count: run.count, peer: PeerID(peer.uuid), outboxID: run.lowerBound, data: data)
+            try record(type, at: now, count: range.count, peer: PeerID(peer.uuid), outboxID: range.lowerBound, data: data)
         }
         return moves
     }

@@ -1,11 +1,9 @@
 internal import HexlistModel
 
-// The delivery results of rows as the outbox records them.
-
-/// The final state of rows of the outbox that follow one another.
+/// A final state of consecutive rows of the outbox.
 struct Settlement: Sendable, Equatable {
     var ids: ClosedRange<Int64>
-    /// The state: `.stored`, `.held`, `.rejected` or `.failed`.
+    /// `.stored`, `.held`, `.rejected` or `.failed`.
     var state: OutboxState
     var code: String?
     var message: String?
@@ -18,19 +16,19 @@ struct Settlement: Sendable, Equatable {
     }
 }
 
-/// An update of a row that still waits.
+/// A failed attempt to deliver a row that stays queued.
 struct AttemptRecord: Sendable, Equatable {
     var id: Int64
-    /// The number to add to `attempts`.
+    /// The increment of the row's `attempts`.
     var attempts: Int
-    /// The number to add to `failures`.
+    /// The increment of the row's `failures`.
     var failures: Int
     /// Milliseconds since 1970.
     var nextAttemptAt: Int64?
     var waitingFor: String?
     var lastError: String?
 
-    /// The failures of one row, with nothing delivered in between, after which it is given up.
+    /// Failures of a row, without a delivery in between, after which it becomes `failed`.
     static let failureLimit = 5
 
     init(
@@ -47,7 +45,7 @@ struct AttemptRecord: Sendable, Equatable {
 }
 
 extension Settlement {
-    /// Appends it, or has the last one settle its rows too, where these follow those of that and have the same result.
+    /// Appends the settlement, or extends the last one if the rows are consecutive and the result is the same.
     func add(to settlements: inout [Settlement]) {
         guard let last = settlements.last, ids.lowerBound > last.ids.upperBound, ids.lowerBound &- last.ids.upperBound == 1,
             state == last.state, PeerText.areEqual(code, last.code), PeerText.areEqual(message, last.message)
@@ -55,7 +53,7 @@ extension Settlement {
         settlements[settlements.count - 1].ids = last.ids.lowerBound...ids.upperBound
     }
 
-    /// The settlement of a row with a final result; `nil` for one that goes on waiting.
+    /// The settlement for a final result; `nil` if the row stays queued.
     init?(_ row: RowResult) {
         guard let state = row.result.state else { return nil }
         if case .refused(let code, let message, _) = row.result {
@@ -67,8 +65,8 @@ extension Settlement {
 }
 
 extension AttemptRecord {
-    /// The note on a row that was refused for now; `nil` for one with a final result. Only the first refused row counts a failure, and only
-    /// if the peer failed on it (`internal`).
+    /// The record of a temporary refusal; `nil` for a final result. Only the first refused row counts a failure, and only if the peer
+    /// failed on it (`internal`).
     init?(_ row: RowResult, nextAttemptAt: Int64?) {
         guard case .refused(let code, let message, _) = row.result, code.isTemporary else { return nil }
         self.init(

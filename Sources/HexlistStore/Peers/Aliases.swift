@@ -1,13 +1,13 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The owner of each alias. All aliases are read together, because no index of SQLite compares as `NameKey` does.
+/// The owner of each alias. All aliases are read at once, because no index of SQLite compares as `NameKey` does.
 struct AliasBook {
     private var owners: [NameKey: PeerID] = [:]
 
     func owner(of key: NameKey) -> PeerID? { owners[key] }
 
-    /// Whether another peer than this one has the alias.
+    /// Whether a peer other than `peer` has the alias.
     func isTaken(_ key: NameKey, beside peer: PeerID) -> Bool { owners[key].map { $0 != peer } ?? false }
 
     mutating func set(_ alias: String?, of peer: PeerID, before: String?) {
@@ -30,7 +30,7 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Sets or removes a local alias. An alias names one peer only (`NameKey`).
+    /// Sets or removes a local alias. An alias is unique (`NameKey`).
     ///
     /// - Throws: `.badRequest` if another peer has it.
     func setAlias(_ peer: PeerID, _ alias: String?) throws {
@@ -63,8 +63,8 @@ extension StoreWriter {
 }
 
 extension StoreSchema {
-    /// Migration 2: gives every peer that is or was trusted an alias, by the rule of `setTrust` and from the name it had last while it was
-    /// trusted. Aliases must differ in more than case; of two equal ones the older row keeps its own. The history of names is dropped.
+    /// Migration 2: gives every peer that is or was trusted an alias, by the rule of `setTrust` and from its last name while it was
+    /// trusted. Aliases must differ in more than case; of two equal ones the older row keeps its own. The history of names is deleted.
     static func giveAliases(_ db: Database) throws {
         try db.execute(sql: "DROP INDEX peerAlias")
         let peers = try SQLStatement(

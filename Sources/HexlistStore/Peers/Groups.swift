@@ -1,14 +1,15 @@
 internal import GRDB
 public import HexlistModel
 
-/// Peers under one name, to be sent to together.
+/// A named group of peers, for sends to all of them.
 public struct PeerGroup: Sendable, Equatable {
     public var name: String
-    /// Its members, by alias or name.
+    /// The members, ordered by alias or name.
     public var peers: [PeerID]
 
-    /// The most groups, and the most peers of one: what a send to a group, or a roster that is imported, can make of them.
+    /// Maximum number of groups.
     public static let limit = 1_000
+    /// Maximum number of members of one group.
     public static let memberLimit = 10_000
 }
 
@@ -59,10 +60,10 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Adds peers to a group, which is made where there is none, in one transaction. Members stay what they are.
+    /// Adds peers to a group in one transaction. Creates the group if there is none. Existing members stay.
     ///
     /// - Parameter name: without `@`; compared as `NameKey` does.
-    /// - Throws: `.badRequest` for a name that cannot be, or too many groups or members; then nothing is changed.
+    /// - Throws: `.badRequest` for an invalid name, or too many groups or members. Then nothing is changed.
     public func addToGroup(_ name: String, _ peers: [ContactInfo]) async throws -> PeerGroup {
         try await write(rows: peers.count) { writer in
             for peer in peers { try writer.upsertPeer(peer, creating: true) }
@@ -70,14 +71,14 @@ extension HexStore {
         }
     }
 
-    /// Takes peers out of a group. A group without members stays.
-    /// - Throws: `.notFound` if there is no such group or one of them is no member of it; then nothing is changed.
+    /// Removes peers from a group. A group without members stays.
+    /// - Throws: `.notFound` if the group does not exist or a peer is not a member. Then nothing is changed.
     public func removeFromGroup(_ name: String, _ peers: [PeerID]) async throws -> PeerGroup {
         try await write(rows: peers.count) { try $0.removeFromGroup(name, peers) }
     }
 
-    /// Deletes a group. Its members stay what they are.
-    /// - Returns: the group as it was.
+    /// Deletes a group. Its members stay.
+    /// - Returns: the deleted group.
     /// - Throws: `.notFound`
     public func deleteGroup(_ name: String) async throws -> PeerGroup { try await write { try $0.deleteGroup(name) } }
 }
@@ -100,17 +101,18 @@ extension StoreWriter {
         }
     }
 
-    /// - Throws: `.badRequest` where there are as many groups as there may be. Inside `change`.
+    /// Call inside `change`.
+    /// - Throws: `.badRequest` if the maximum number of groups exists.
     fileprivate func makeGroup(_ name: String) throws -> Int64 {
         guard try first("SELECT count(*) FROM peerGroup", read: { $0.int(0) }) ?? 0 < PeerGroup.limit else {
             throw HexlistError(
-                .badRequest, "There are already \(PeerGroup.limit) groups.", hint: "To delete one: `hexlist group rm`.")
+                .badRequest, "There are \(PeerGroup.limit) groups, which is the maximum.", hint: "`hexlist group rm` deletes one.")
         }
         try run("INSERT INTO peerGroup (name) VALUES (?)", name)
         return db.lastInsertedRowID
     }
 
-    /// The row of a group.
+    /// The row id of a group.
     /// - Throws: `.notFound`
     func requiredGroup(_ name: String) throws -> Int64 {
         guard let group = try groupRow(name) else { throw HexlistError.noGroup(name, among: try groups().map(\.name)) }
@@ -163,14 +165,13 @@ struct GroupBook {
         for row in rows { if let key = NameKey(row.name) { groups[key] = row.group } }
     }
 
-    /// Whether a peer that is in none of these groups can be added to them: new ones have to be within `PeerGroup.limit`, and all of them
-    /// within `PeerGroup.memberLimit`.
-    func haveRoom(for keys: some Collection<NameKey>) -> Bool {
+    /// Whether a peer that is in none of these groups can be added to all of them, within `PeerGroup.limit` and `PeerGroup.memberLimit`.
+    func haveCapacity(for keys: some Collection<NameKey>) -> Bool {
         let known = keys.compactMap { groups[$0] }
         return groups.count + keys.count - known.count <= PeerGroup.limit && known.allSatisfy { $0.members < PeerGroup.memberLimit }
     }
 
-    /// Adds a peer to a group it is not in, which is made if there is none. Inside `change`.
+    /// Adds a peer to a group that it is not in. Creates the group if there is none. Call inside `change`.
     mutating func add(_ peer: Int64, to key: NameKey, _ name: String, on writer: StoreWriter) throws {
         var group = try groups[key] ?? Group(id: writer.makeGroup(name), members: 0)
         group.members += try writer.run("INSERT OR IGNORE INTO groupMember (peerGroup, peer) VALUES (?, ?)", group.id, peer)
@@ -181,7 +182,7 @@ struct GroupBook {
 extension HexlistError {
     /// - Parameters:
     ///   - name: without `@`.
-    ///   - names: the groups there are.
+    ///   - names: the existing groups.
     public static func noGroup(_ name: String, among names: [String]) -> HexlistError {
         let near = name.utf8.count <= NameKey.bytes ? NearestName.likely(name, among: names) : nil
         let meant = near.map { "Did you mean \(GroupName.marked($0))? " } ?? ""

@@ -2,13 +2,13 @@ public import HexlistModel
 
 /// An address at which a peer was reached.
 public struct PeerEndpoint: Sendable, Hashable {
-    /// A numeric address, with a scope if it has one, or a name that the user configured.
+    /// A numeric address, with its scope if it has one, or a configured name.
     public var host: String
     public var port: Int
     public var interface: String?
-    /// The source of the endpoint, in discovery's terms.
+    /// The source of the endpoint, as discovery names it.
     public var via: String
-    /// The time at which a session there last proved the peer, in milliseconds since 1970; 0 for never.
+    /// The time at which a session last proved the peer's key there, in milliseconds since 1970; 0 for never.
     public var lastOKAt: Int64
 
     public init(host: String, port: Int, interface: String?, via: String, lastOKAt: Int64) {
@@ -20,11 +20,10 @@ public struct PeerEndpoint: Sendable, Hashable {
     }
 }
 
-/// A peer the store remembers: trusted, blocked, with an alias, in a group, with a setting of its own, or with hexes in the store or the
-/// outbox.
+/// A recorded peer: trusted, blocked, with an alias, in a group, with settings of its own, or with hexes in the store or the outbox.
 public struct PeerRecord: Sendable, Equatable {
     public var peer: PeerID
-    /// The fingerprint; `nil` until a session proved it. A trusted peer always has one.
+    /// `nil` until a session proved the key. A trusted peer always has a fingerprint.
     public var fingerprint: Fingerprint?
     /// The peer's own name, as last seen. Peer text.
     public var name: String
@@ -40,31 +39,32 @@ public struct PeerRecord: Sendable, Equatable {
     public var unread: Int
     public var held: Int
     public var heldBytes: Int
-    /// The number of outbox rows waiting for it.
+    /// The number of queued outbox rows.
     public var queued: Int
-    /// The endpoints, up to `endpointLimit`, the one that worked last first.
+    /// Up to `endpointLimit` endpoints, most recently successful first.
     public var endpoints: [PeerEndpoint]
     /// The names of its groups.
     public var groups: [String] = []
     public var receive = PeerReceive.inbox
-    /// Whether desktop notifications tell of it.
+    /// Whether it causes desktop notifications.
     public var notify = true
-    /// Bytes of a hex, and of a day, up to which files that it offers are fetched by themselves; `nil`: none.
+    /// Maximum bytes of its files that are fetched automatically, for each hex and for each day; `nil` disables automatic fetching.
     public var fetchLimit: Int64?
-    /// The day since 1970, UTC, on which that was done last, and the bytes of it.
+    /// The last day of automatic fetching, in days since 1970 (UTC).
     public var fetchDay: Int64 = 0
+    /// Bytes fetched or reserved on this day.
     public var fetchDayBytes: Int64 = 0
 
-    /// The bytes that were fetched by themselves on the day of a moment, or are on their way.
+    /// Bytes of automatically fetched files on the day of `now`, including reserved ones.
     public func fetchedBytes(at now: Int64) -> Int64 { fetchDay == now / 86_400_000 ? fetchDayBytes : 0 }
 
-    /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
+    /// Maximum number of endpoints of one peer, because peers provide them. The oldest are deleted.
     public static let endpointLimit = 16
 
     public var label: PeerDisplayName { PeerDisplayName(peer, name: name, alias: alias, trust: trust) }
 }
 
-/// The facts that one contact with a peer showed.
+/// Information about a peer from one contact.
 public struct ContactInfo: Sendable {
     public var peer: PeerID
     public var fingerprint: Fingerprint?
@@ -73,7 +73,7 @@ public struct ContactInfo: Sendable {
     public var boot: BootNonce?
     /// Milliseconds since 1970.
     public var seenAt: Int64
-    /// The places where the peer was reached, the best last; empty for a session the peer dialled.
+    /// The endpoints at which the peer was reached, best last; empty for a session that the peer dialled.
     public var endpoints: [PeerEndpoint]
 
     public init(
@@ -92,8 +92,8 @@ public struct ContactInfo: Sendable {
 
 /// The effect of a change of trust on the peer's held hexes.
 public struct TrustChange: Sendable, Equatable {
-    /// The hexes taken into the inbox, in order of arrival.
+    /// The hexes moved into the inbox, in order of arrival.
     public var moved: [Int64]
-    /// The number of held hexes that were deleted.
+    /// The number of deleted held hexes.
     public var deleted: Int
 }

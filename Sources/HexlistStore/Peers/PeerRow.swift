@@ -1,6 +1,6 @@
 internal import HexlistModel
 
-/// The values of a peer's row that writing needs.
+/// The columns of a peer that writes depend on.
 struct PeerRow {
     var id: Int64
     var uuid: UUIDBytes
@@ -11,7 +11,8 @@ struct PeerRow {
     var receive: PeerReceive
     var held: Int64
     var heldBytes: Int64
-    /// The day, and below the hexes and bytes that the peer sent into the inbox on it as a stranger (`receiveFrom: everyone`).
+    /// The day of `dayHexes` and `dayBytes`, in days since 1970: hexes that the peer sent into the inbox as a stranger (`receiveFrom:
+    /// everyone`).
     var day: Int64
     var dayHexes: Int64
     var dayBytes: Int64
@@ -33,7 +34,7 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Reads the peer's row, or makes one if there is none. Called inside `change`.
+    /// Reads the peer's row, or inserts one. Call inside `change`.
     func peerRow(making peer: PeerID, fingerprint: Fingerprint? = nil, name: String = "") throws -> PeerRow {
         if let row = try peerRow(peer) { return row }
         try run("INSERT INTO peer (uuid, fingerprint, name) VALUES (?, ?, ?)", peer.uuid, fingerprint?.bytes, name)
@@ -42,7 +43,7 @@ extension StoreWriter {
         return row
     }
 
-    /// The row of a peer that something is queued for, made where there is none, with its key where none is known. Inside `change`.
+    /// The row id of a recipient. Inserts a row or adds the key if the store does not have it. Call inside `change`.
     func peerRow(of recipient: ContactInfo) throws -> Int64 {
         if let row = try peerRow(recipient.peer), row.fingerprint != nil || recipient.fingerprint == nil { return row.id }
         try upsertPeer(recipient, creating: true)

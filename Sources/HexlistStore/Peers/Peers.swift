@@ -2,12 +2,12 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// All remembered peers, trusted ones first, then by name. Takes three queries.
+    /// All recorded peers, trusted ones first, then by name. Takes three queries.
     public func peers() throws -> [PeerRecord] {
         try records("SELECT \(PeerRecord.columns) FROM peer ORDER BY trust <> 'trusted', coalesce(alias, name), uuid")
     }
 
-    /// The record of a peer; `nil` if the store does not remember it.
+    /// The record of a peer; `nil` if there is none.
     public func peer(_ peer: PeerID) throws -> PeerRecord? {
         try records("SELECT \(PeerRecord.columns) FROM peer WHERE uuid = ?", peer.uuid).first
     }
@@ -47,66 +47,66 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Updates a peer with what a contact showed, in one transaction, if the peer is remembered: a peer of which nothing is trusted, blocked,
-    /// named, stored or waiting gets no row. A peer known by another key stays as it is.
+    /// Updates a recorded peer after a contact, in one transaction. An unknown peer gets no record, and a peer with another key stays
+    /// unchanged.
     ///
-    /// - Parameter completion: called on the writer's thread with the peer's record; `nil` for a peer that is not remembered.
-    public func record(_ sighting: ContactInfo, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
+    /// - Parameter completion: called on the writer's thread with the peer's record; `nil` if there is none.
+    public func record(_ contact: ContactInfo, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
         submit(
             { writer in
-                try writer.upsertPeer(sighting)
-                return try writer.peer(sighting.peer)
+                try writer.upsertPeer(contact)
+                return try writer.peer(contact.peer)
             }, completion: completion)
     }
 
-    /// Sets a peer's trust, in one transaction with what a contact showed of it. A peer that becomes trusted without an alias gets one from its
-    /// name (`PeerAlias.made`), and its held hexes go into the inbox in order of arrival, each with a new inbox number and a `hex.received`,
-    /// unless its hexes are to be held. Blocking deletes them and forgets their ids. The alias stays, whatever the trust becomes.
+    /// Sets a peer's trust and updates its contact information, in one transaction. A peer that becomes trusted without an alias gets one
+    /// from its name (`PeerAlias.made`), and its held hexes move into the inbox in order of arrival, each with a new inbox number and a
+    /// `hex.received`, unless its hexes are to be held. Blocking deletes its held hexes without tombstones. The alias stays in every case.
     ///
     /// - Parameters:
-    ///   - sighting: the contact, with the key to trust.
-    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for that of the sighting.
-    /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
-    public func setTrust(_ trust: Trust, of sighting: ContactInfo, name: String?, at now: Int64) async throws {
+    ///   - contact: the contact, with the key to trust.
+    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the name in `contact`.
+    /// - Throws: `.badRequest` if the peer to trust has an unknown or another key.
+    public func setTrust(_ trust: Trust, of contact: ContactInfo, name: String?, at now: Int64) async throws {
         try await write { writer in
-            try writer.upsertPeer(sighting, creating: true)
+            try writer.upsertPeer(contact, creating: true)
             _ = try writer.setTrust(
-                sighting.peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: now)
+                contact.peer, trust, fingerprint: contact.fingerprint, name: name ?? contact.name, at: now)
         }
     }
 
-    /// Forgets trust, alias, groups, policies, addresses and the time of the last contact of a peer. Its hexes, and what waits for it, stay with its UUID, key
-    /// and name.
+    /// Deletes trust, alias, groups, settings, endpoints and the last contact of a peer. If hexes or outbox rows refer to it, its UUID, key
+    /// and name stay.
     public func forgetPeer(_ peer: PeerID) async throws { _ = try await write { try $0.forgetPeer(peer) } }
 }
 
 extension StoreWriter {
-    /// Updates a peer with what a contact showed, if it is remembered.
+    /// Updates a recorded peer after a contact.
     ///
-    /// - Parameter creating: whether to make a row if there is none.
-    /// - Returns: whether the peer is remembered now.
+    /// - Parameter creating: whether to insert a row if there is none.
+    /// - Returns: whether the peer has a row now.
     @discardableResult
-    func upsertPeer(_ sighting: ContactInfo, creating: Bool = false) throws -> Bool {
-        guard try peerRow(sighting.peer) != nil || creating else { return false }
+    func upsertPeer(_ contact: ContactInfo, creating: Bool = false) throws -> Bool {
+        guard try peerRow(contact.peer) != nil || creating else { return false }
         try change {
-            let row = try peerRow(making: sighting.peer, fingerprint: sighting.fingerprint, name: sighting.name)
-            if let known = row.fingerprint, let seen = sighting.fingerprint, known != seen.bytes { return }
-            if row.fingerprint == nil, sighting.fingerprint != nil { changed(.peers) }
+            let row = try peerRow(making: contact.peer, fingerprint: contact.fingerprint, name: contact.name)
+            if let known = row.fingerprint, let seen = contact.fingerprint, known != seen.bytes { return }
+            if row.fingerprint == nil, contact.fingerprint != nil { changed(.peers) }
             try run(
                 """
                 UPDATE peer SET fingerprint = coalesce(fingerprint, ?), name = ?, version = coalesce(?, version),
                     boot = coalesce(?, boot), lastSeenAt = ? WHERE id = ?
-                """, sighting.fingerprint?.bytes, sighting.name, sighting.version, sighting.boot?.description, sighting.seenAt,
+                """, contact.fingerprint?.bytes, contact.name, contact.version, contact.boot?.description, contact.seenAt,
                 row.id)
-            for endpoint in sighting.endpoints { try remember(endpoint, of: row.id) }
+            for endpoint in contact.endpoints { try remember(endpoint, of: row.id) }
         }
         return true
     }
 
     /// - Parameters:
-    ///   - fingerprint: the key to trust, for a peer whose key the store does not know.
-    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the latest one known.
-    /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
+    ///   - fingerprint: the key to trust, if the store does not have it.
+    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the recorded one.
+    /// - Throws: `.badRequest` if the peer to trust has an unknown or another key.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
@@ -114,7 +114,7 @@ extension StoreWriter {
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
     }
 
-    /// - Parameter aliases: the existing aliases; read when they are first needed.
+    /// - Parameter aliases: the existing aliases; `nil` until they are needed.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {
@@ -145,7 +145,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: whether nothing of the peer is left. Otherwise its UUID, key and name are kept.
+    /// - Returns: whether the row was deleted. Otherwise its UUID, key and name stay.
     @discardableResult
     func forgetPeer(_ peer: PeerID) throws -> Bool {
         guard let row = try peerRow(peer) else { return true }
@@ -164,8 +164,8 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// Deletes rows of peers that nothing refers to.
-    /// - Returns: the number of rows deleted.
+    /// Deletes the rows of peers to which nothing refers.
+    /// - Returns: the number of deleted rows.
     func dropPeers(_ condition: String = "", _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(
             """

@@ -1,19 +1,19 @@
 public import HexlistModel
 
-/// One peer of a roster: its key, and its name, trust and places here. Its UUID follows from the key, so an entry cannot give one key the
-/// identity of another.
+/// One peer of a roster: its key, name, trust and addresses on this machine. Its UUID is derived from the key, so an entry cannot give a
+/// key the identity of another.
 public struct RosterEntry: Sendable, Equatable {
     public var fingerprint: Fingerprint
     /// The peer's own name. A trusted peer without an alias gets one from it.
     public var name: String
     public var alias: String?
     public var trust: Trust
-    /// The places where the peer was reached.
+    /// The addresses at which the peer was reached.
     public var places: [RosterAddress]
-    /// The names of the groups it is in, each of which can be one (`GroupName.fault`).
+    /// The names of its groups, all valid (`GroupName.fault`).
     public var groups: [String]
 
-    /// The most groups of one entry.
+    /// Maximum number of groups of one entry.
     public static let groupLimit = 100
 
     public init(
@@ -29,16 +29,16 @@ public struct RosterEntry: Sendable, Equatable {
 
     public var peer: PeerID { fingerprint.peerID }
 
-    /// `nil` for peers that no roster contains: those without a proven key, and strangers without an alias and a group.
+    /// `nil` for peers that are not exported: those without a proven key, and strangers without an alias and a group.
     init?(_ record: PeerRecord) {
         guard let fingerprint = record.fingerprint, record.trust != .stranger || record.alias != nil || !record.groups.isEmpty
         else { return nil }
-        // The scope of a link-local address is an interface of this machine and has no meaning on another.
+        // The scope of a link-local address is an interface of this machine, meaningless on another one.
         let places = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map {
             RosterAddress(host: $0.host, port: $0.port)
         }
         var unique: [RosterAddress] = []
-        for place in places where !unique.contains(place) { unique.append(place) }
+        for address in places where !unique.contains(address) { unique.append(address) }
         self.init(
             fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique,
             groups: Array(record.groups.prefix(Self.groupLimit)))
@@ -57,17 +57,17 @@ public struct RosterAddress: Sendable, Hashable {
     }
 }
 
-/// The outcome for one imported entry.
+/// The result for one imported entry.
 public enum RosterOutcome: Sendable, Equatable {
     case changed
-    /// Everything in the entry was known before.
+    /// The store had the same information before.
     case unchanged
     /// The entry is this machine itself.
     case own
-    /// Another key of the same UUID is known here.
+    /// The store has another key for the same UUID.
     case anotherKey
     case aliasTaken(by: PeerID)
-    /// There would be more groups, or members of one, than there may be.
+    /// The import would exceed the maximum number of groups, or of members of one.
     case tooManyGroups
 }
 
@@ -77,13 +77,13 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Imports entries of a roster in their order, each completely or not at all, in one transaction. Only adds: `stranger` removes no trust and
-    /// no block, an entry without an alias removes none, and the name is used only for a peer that was unknown. Idempotent.
+    /// Imports entries of a roster in order, each completely or not at all, in one transaction. Only adds information: `stranger` removes
+    /// neither trust nor a block, an entry without an alias removes none, and the name is used only for an unknown peer. Idempotent.
     ///
     /// - Parameters:
     ///   - own: this machine, which is skipped.
-    ///   - proven: keys that peers have proved, some of which the store does not know.
-    /// - Returns: the outcome of each entry.
+    ///   - proven: keys that peers have proved, which the store may not have.
+    /// - Returns: the result of each entry.
     public func importRoster(
         _ entries: ArraySlice<RosterEntry>, own: PeerID, proven: [PeerID: Fingerprint], at now: Int64
     ) async throws -> [RosterOutcome] {
@@ -102,7 +102,7 @@ extension StoreWriter {
     /// Imports an entry completely or not at all.
     ///
     /// - Parameters:
-    ///   - aliases: the existing aliases; read once for many entries.
+    ///   - aliases: the existing aliases; `nil` until they are needed.
     ///   - groupBook: the existing groups.
     func importPeer(
         _ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?, _ groupBook: inout GroupBook
@@ -112,18 +112,18 @@ extension StoreWriter {
         var book = try aliases ?? self.aliases()
         var alias = entry.alias ?? known?.alias
         if let wanted = entry.alias, PeerAlias.fault(wanted, of: entry.peer) != nil {
-            // Treated as the peer's own name would be: an older version allowed more aliases. On a repeated import the peer has one
-            // already.
+            // An older version allowed more aliases. An invalid one is treated like the peer's own name. On a repeated import the peer
+            // already has an alias.
             alias = known?.alias ?? PeerAlias.made(of: wanted, for: entry.peer) { book.isTaken($0, beside: entry.peer) }
         } else if let owner = entry.alias.flatMap({ NameKey($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
             aliases = book
             return .aliasTaken(by: owner)
         }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
-        guard trust != .stranger || alias != nil || !entry.groups.isEmpty else { return .unchanged }  // no reason to remember the peer
+        guard trust != .stranger || alias != nil || !entry.groups.isEmpty else { return .unchanged }  // no reason to record the peer
         var keys = Set(known?.groups.compactMap { NameKey($0) } ?? [])
         let groups = entry.groups.compactMap { name in NameKey(name).flatMap { keys.insert($0).inserted ? (key: $0, name: name) : nil } }
-        guard groupBook.haveRoom(for: groups.map(\.key)) else {
+        guard groupBook.haveCapacity(for: groups.map(\.key)) else {
             aliases = book
             return .tooManyGroups
         }
@@ -150,16 +150,17 @@ extension StoreWriter {
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged
     }
 
-    /// Adds places to those the peer has, which were seen to work and are not displaced.
+    /// Adds addresses to the peer's endpoints. Existing ones are never displaced, because a session proved them.
     /// - Returns: whether there were new ones.
     private func addPlaces(_ entry: RosterEntry, to known: [PeerEndpoint]) throws -> Bool {
-        let new = entry.places.filter { place in !known.contains { $0.host == place.host && $0.port == place.port } }
+        let new = entry.places.filter { address in !known.contains { $0.host == address.host && $0.port == address.port } }
         let fitting = new.prefix(max(0, PeerRecord.endpointLimit - known.count))
         guard !fitting.isEmpty else { return false }
         try change {
             let row = try peerRow(making: entry.peer)
-            for place in fitting {
-                try remember(PeerEndpoint(host: place.host, port: place.port, interface: nil, via: "lastKnown", lastOKAt: 0), of: row.id)
+            for address in fitting {
+                try remember(
+                    PeerEndpoint(host: address.host, port: address.port, interface: nil, via: "lastKnown", lastOKAt: 0), of: row.id)
             }
         }
         return true

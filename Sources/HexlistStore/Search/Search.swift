@@ -1,22 +1,24 @@
 internal import GRDB
-public import HexlistModel
+internal import HexlistModel
 
 extension StoreReader {
-    /// The most matches that one page looks through, so that a page costs the same however rare what is wanted is among them.
-    private static let examined = 10_000
-    /// The most peers whose names a search can find.
-    private static let peers = 200
+    /// Maximum number of index matches that one page reads, so that a page has a bounded cost even if few matches pass the rest of the
+    /// filter.
+    private static let maxExamined = 10_000
+    /// Maximum number of peers whose name or alias matches a term.
+    private static let maxPeers = 200
 
-    /// The hexes that have what is looked for, newest first, by their ids.
+    /// A page of the hexes that match a filter, highest id first.
     ///
     /// - Parameters:
-    ///   - limit: the most hits, up to 10 000. There are fewer if their hexes exceed 4 MiB, or many matches fail the rest of the filter.
+    ///   - limit: maximum number of hits, up to 10 000. Fewer are returned if their hexes exceed 4 MiB, or many matches fail the rest of
+    ///     the filter.
     ///   - after: the `next` of the previous page.
     /// - Throws: `.badRequest` for a term without words.
     public func search(_ filter: SearchFilter, limit: Int = 20, after: Int64? = nil) throws -> SearchPage {
         let query = try query(filter)
         let limit = pageLimit(limit)
-        var room = PageLimit(items: limit)
+        var remaining = PageLimit(items: limit)
         var ids: [Int64] = []
         var next: Int64?
         var last: Int64?
@@ -25,7 +27,7 @@ extension StoreReader {
         var examined = 0
         while try statement.step() {
             let isWanted = try isWanted(statement, filter)
-            guard examined < Self.examined, !isWanted || room.take(statement.int(4)) else {
+            guard examined < Self.maxExamined, !isWanted || remaining.take(statement.int(4)) else {
                 next = last
                 break
             }
@@ -33,11 +35,11 @@ extension StoreReader {
             examined += 1
             if isWanted { ids.append(statement.int64(0)) }
         }
-        return SearchPage(hits: try hits(ids, query), next: next, behind: try StoreCounters(on: db).behind)
+        return SearchPage(hits: try hits(ids, query), next: next, behind: try StoreCounters(on: db).unindexed)
     }
 
-    /// The best of the newest 10 000 matches: those with more of the words in the description, next to each other, or from a sender of that
-    /// name; the newest first among equals.
+    /// The best of the newest 10 000 matches, by a score for words in the description, adjacent words, and words in the sender's name;
+    /// newest first among equals.
     public func best(_ filter: SearchFilter, limit: Int = 20) throws -> SearchPage {
         let query = try query(filter)
         var scores: [Int64: Int] = [:]
@@ -45,7 +47,7 @@ extension StoreReader {
         let statement = try matches(query, before: .max)
         defer { statement.reset() }
         var (examined, oldest) = (0, Int64.max)
-        while examined < Self.examined, try statement.step() {
+        while examined < Self.maxExamined, try statement.step() {
             examined += 1
             guard try isWanted(statement, filter) else { continue }
             oldest = statement.int64(0)
@@ -53,31 +55,30 @@ extension StoreReader {
             sizes[oldest] = statement.int(4)
         }
         for (expression, score) in query.scores {
-            // Only of the matches: a frequent word stands in many more hexes than these.
+            // Restricted to the matches: a frequent word occurs in many more hexes.
             let found = try all(
                 "SELECT rowid FROM search WHERE search MATCH ? AND rowid >= ?", "(\(expression)) AND (\(query.expression))", oldest
             ) { $0.int64(0) }
             for id in found { scores[id]? += score }
         }
-        var room = PageLimit(items: pageLimit(limit))
-        let ids = scores.sorted { ($0.value, $0.key) > ($1.value, $1.key) }.map(\.key).prefix { room.take(sizes[$0] ?? 0) }
-        return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try StoreCounters(on: db).behind)
+        var remaining = PageLimit(items: pageLimit(limit))
+        let ids = scores.sorted { ($0.value, $0.key) > ($1.value, $1.key) }.map(\.key).prefix { remaining.take(sizes[$0] ?? 0) }
+        return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try StoreCounters(on: db).unindexed)
     }
 
-    /// Ids of the hexes that have what is looked for, newest first, as many as one page reads. One that is inside another of them is left out:
-    /// it comes with that.
+    /// A page of ids of the hexes that match a filter, highest first. A hex inside another match is omitted, because it is part of that.
     ///
     /// - Parameter after: the `next` of the previous page.
     /// - Throws: `.badRequest` for a term without words.
     public func searchedIDs(_ filter: SearchFilter, after: Int64? = nil) throws -> Page<Int64> {
         let query = try query(filter)
-        var room = PageLimit(items: HexGroup.pageLimit)
+        var remaining = PageLimit(items: HexGroup.pageLimit)
         var page = Page<Int64>(items: [], next: nil)
         var last: Int64?
         let statement = try matches(query, before: after ?? .max)
         defer { statement.reset() }
         while try statement.step() {
-            guard room.take(statement.int(4)) else {
+            guard remaining.take(statement.int(4)) else {
                 page.next = last
                 break
             }
@@ -111,7 +112,7 @@ extension StoreReader {
     }
 
     private func isWanted(_ row: SQLStatement, _ filter: SearchFilter) throws -> Bool {
-        // A hex inside another is read with the topmost one.
+        // A hex inside another is unread if the topmost hex is.
         if filter.unread, !row.bool(2), try row.isNull(1) || !(summary(ofTop: row.int64(0))?.unread ?? false) { return false }
         let receivedAt = row.int64(3)
         return receivedAt >= filter.since ?? .min && receivedAt < filter.until ?? .max
@@ -132,7 +133,7 @@ extension StoreReader {
         let named = sequences.contains { $0 != nil } ? try peerNames(words) : []
         for (term, sequence) in zip(filter.terms, sequences) {
             if let sequence {
-                let senders = named.filter { $0.names.contains { sequence.place(in: $0) != nil } }.prefix(Self.peers).map(\.row)
+                let senders = named.filter { $0.names.contains { sequence.range(in: $0) != nil } }.prefix(Self.maxPeers).map(\.row)
                 query.add(sequence, senders: senders)
             } else {
                 try query.add(term)
@@ -141,7 +142,7 @@ extension StoreReader {
         return query
     }
 
-    /// The names and aliases of the peers that have hexes here, those with most first.
+    /// The names and aliases of the peers with hexes in the store, most hexes first.
     private func peerNames(_ words: SearchWords) throws -> [(row: Int64, names: [[SearchWords.Word]])] {
         try all("SELECT id, name, alias FROM peer WHERE hexes > 0 ORDER BY hexes DESC LIMIT 10000") { row in
             (row.int64(0), [words.of(row.bytes(1)), words.of(row.bytes(2))])
@@ -149,17 +150,17 @@ extension StoreReader {
     }
 }
 
-/// A search in the language of FTS5. What a person typed comes into it as words of the tokenizer and as keys, never as itself.
+/// A query in the language of FTS5. User input becomes tokenizer words and keys; it is never inserted verbatim.
 private struct SearchQuery {
     private let words: SearchWords
     private var conditions: [String] = []
     private var sequences: [WordSequence] = []
-    /// The words of a host, for showing the link.
+    /// The words of searched hosts, to show the matching link.
     private var hosts: [WordSequence] = []
-    /// What raises a hex in the order of the best, and by how much.
+    /// Expressions that raise the score of a hex in `best`, with their scores.
     private(set) var scores: [(String, Int)] = []
 
-    /// Whether what is held is left out.
+    /// Whether held hexes are excluded.
     private let withoutHeld: Bool
 
     private static let columns = "{about sender link}"
@@ -176,7 +177,7 @@ private struct SearchQuery {
         return withoutHeld ? "(\(all)) NOT (\(Self.key(.place, HexLocation.held.rawValue)))" : all
     }
 
-    /// - Returns: `nil` if the term is no words.
+    /// - Returns: `nil` if the term is a key (host, color, service).
     static func sequence(_ term: SearchTerm, _ words: SearchWords) throws -> WordSequence? {
         guard case .words(let text, let isPrefix) = term else { return nil }
         return try WordSequence(text, isPrefix: isPrefix, words)
@@ -207,17 +208,17 @@ private struct SearchQuery {
 
     private static func key(_ kind: SearchKey.Kind, _ text: String) -> String { SearchKey.condition(SearchKey.key(kind, Array(text.utf8))) }
 
-    // MARK: - The place that is shown
+    // MARK: - The shown match
 
-    /// The text of a hex that has most of the words, the first of them.
+    /// The first text of a hex that has the most words.
     func match(in content: HexContent) -> SearchMatch? {
         var best: (count: Int, match: SearchMatch)?
         func look(_ sequences: [WordSequence], _ field: SearchMatch.Field, _ link: Int?, _ slice: TextSlice) {
             guard (best?.count ?? 0) < sequences.count, !slice.isEmpty else { return }
             let text = content.withBytes(of: slice) { Array($0) }
-            let places = places(of: sequences, in: text)
-            guard let first = places.min(by: { $0.lowerBound < $1.lowerBound }), places.count > best?.count ?? 0 else { return }
-            best = (places.count, SearchMatch(field, link, text, first))
+            let ranges = ranges(of: sequences, in: text)
+            guard let first = ranges.min(by: { $0.lowerBound < $1.lowerBound }), ranges.count > best?.count ?? 0 else { return }
+            best = (ranges.count, SearchMatch(field, link, text, first))
         }
         if !sequences.isEmpty {
             look(sequences, .description, nil, content.hexDescription)
@@ -229,30 +230,30 @@ private struct SearchQuery {
         return best?.match
     }
 
-    private func places(of sequences: [WordSequence], in text: [UInt8]) -> [Range<Int>] {
+    private func ranges(of sequences: [WordSequence], in text: [UInt8]) -> [Range<Int>] {
         let words = words.of(text)
-        return sequences.compactMap { $0.place(in: words) }
+        return sequences.compactMap { $0.range(in: words) }
     }
 }
 
 extension SearchKey {
-    /// The condition for a key.
+    /// The FTS5 condition for a key.
     static func condition(_ key: [UInt8]) -> String { "key : \"\(String(decoding: key.dropLast(), as: UTF8.self))\"" }
 }
 
 extension SearchMatch {
-    /// Bytes of text shown before and after the place, and of the place.
+    /// Bytes of text before and after the match, and of the match itself.
     private static let (bytesBefore, bytesAfter, bytesFound) = (60, 120, 200)
 
-    fileprivate init(_ field: Field, _ link: Int?, _ text: [UInt8], _ place: Range<Int>) {
+    fileprivate init(_ field: Field, _ link: Int?, _ text: [UInt8], _ range: Range<Int>) {
         self.field = field
         self.link = link
-        let place = place.clamped(to: 0..<text.count)
-        let start = Self.boundary(in: text, at: place.lowerBound - Self.bytesBefore)
-        let foundEnd = Self.boundary(in: text, at: min(place.upperBound, place.lowerBound + Self.bytesFound))
+        let range = range.clamped(to: 0..<text.count)
+        let start = Self.boundary(in: text, at: range.lowerBound - Self.bytesBefore)
+        let foundEnd = Self.boundary(in: text, at: min(range.upperBound, range.lowerBound + Self.bytesFound))
         let end = Self.boundary(in: text, at: min(text.count, foundEnd + Self.bytesAfter))
-        before = (start > 0 ? "…" : "") + String(decoding: text[start..<place.lowerBound], as: UTF8.self)
-        found = String(decoding: text[place.lowerBound..<foundEnd], as: UTF8.self)
+        before = (start > 0 ? "…" : "") + String(decoding: text[start..<range.lowerBound], as: UTF8.self)
+        found = String(decoding: text[range.lowerBound..<foundEnd], as: UTF8.self)
         after = String(decoding: text[foundEnd..<end], as: UTF8.self) + (end < text.count ? "…" : "")
     }
 

@@ -1,26 +1,26 @@
 internal import HexlistModel
 
-/// The texts of one hex as the index has them.
+/// The indexed texts of one hex.
 ///
-/// They follow from the rows of the hex alone, since an entry is taken out of the index by the texts it was put in with. `format` rises when
-/// the same rows give other texts; then the index is made anew.
+/// They depend only on the rows of the hex, because an entry is removed from the index by the texts with which it was inserted.
 struct SearchDocument {
+    /// Raise this number if the same rows give other texts. The index is then rebuilt.
     static let format = 2
-    /// The last labels of a host below which its links are found; the whole host finds them however many it has. Each is one more key.
+    /// Maximum number of parent domains of a host that get a key, besides the whole host.
     static let labels = 5
-    /// The bytes of `keys` that every hex may have.
-    static let leastKeys = 64 << 10
+    /// Bytes of `keys` that every hex may have.
+    static let minimumKeyBytes = 64 << 10
 
     /// The description.
     private(set) var about: [UInt8] = []
-    /// The name the hex says its sender has.
+    /// The sender's name that the hex claims.
     private(set) var sender: [UInt8] = []
     /// URLs and descriptions of the links.
     private(set) var links: [UInt8] = []
-    /// What is found as a whole (`SearchKey`). Hosts and services are left out where they would make it longer than twice the texts, and than
-    /// `leastKeys`: an entry is made in memory, and is written whole.
+    /// Values that match as a whole (`SearchKey`). Hosts and services are omitted above twice the length of the texts and
+    /// `minimumKeyBytes`, because an entry is built in memory.
     private(set) var keys: [UInt8] = []
-    /// Hosts and services that are in `keys`.
+    /// The hosts and services in `keys`.
     private var seen: Set<[UInt8]> = []
 
     var byteCount: Int { about.count + sender.count + links.count + keys.count }
@@ -50,26 +50,26 @@ struct SearchDocument {
 
     private mutating func addOnce(_ kind: SearchKey.Kind, _ text: [UInt8]) {
         let key = SearchKey.key(kind, text)
-        guard keys.count + key.count <= max(Self.leastKeys, 2 * (about.count + sender.count + links.count)) else { return }
+        guard keys.count + key.count <= max(Self.minimumKeyBytes, 2 * (about.count + sender.count + links.count)) else { return }
         if seen.insert(key).inserted { keys += key }
     }
 }
 
-/// The words in the column `key` of the index: characters of the private use area, ASCII letters and digits, which the tokenizer leaves in one
-/// piece, and a space.
+/// The words in the column `key` of the index: characters of the private use area, ASCII letters and digits, which the tokenizer does not
+/// split, and a space.
 enum SearchKey {
-    /// The kind is the first character of a key, U+E100 and on.
+    /// The kind is the first character of a key, from U+E100 on.
     enum Kind: UInt8 {
         case peer, place, host, color, service, url
     }
 
-    /// The most bytes of a text that make a key: a host name has fewer.
+    /// Maximum bytes of a text in a key: more than a host name has.
     private static let longest = 255
 
-    /// A word between two texts of one column, so that no phrase goes from one into the other: U+E200.
+    /// A word between two texts of one column, so that no phrase matches across them: U+E200.
     static let gap: [UInt8] = [0x20, 0xEE, 0x88, 0x80, 0x20]
 
-    /// The key of a text, regardless of the case of ASCII letters: other bytes than letters and digits are U+E000 and on.
+    /// The key of a text. ASCII letters become lower case; bytes other than letters and digits become U+E000 and on.
     static func key(_ kind: Kind, _ text: [UInt8]) -> [UInt8] {
         var key: [UInt8] = [0xEE, 0x84, 0x80 | kind.rawValue]
         for byte in text.prefix(longest) {
@@ -83,7 +83,7 @@ enum SearchKey {
         return key
     }
 
-    /// The key of a URL: a hash of 64 bits (FNV-1a). Who finds one compares the URL too.
+    /// The key of a URL: a 64-bit hash (FNV-1a). Compare the URLs of matches.
     static func url(_ url: [UInt8]) -> [UInt8] {
         let hash = url.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         return key(.url, Array(String(hash, radix: 32).utf8))
@@ -91,14 +91,14 @@ enum SearchKey {
 }
 
 extension LinkTarget {
-    /// The host of a URL, in ASCII; `nil` if it has none, or none that every program reads alike.
+    /// The host of a URL in ASCII; `nil` if it has none, or programs may disagree about it.
     fileprivate static func hostForSearch(of url: [UInt8]) -> [UInt8]? {
         plainHost(of: url)
             ?? (try? LinkTarget(String(decoding: url, as: UTF8.self), schemes: ["http", "https", "ftp", "ws", "wss"]))?.host
             .map { Array($0.utf8) }
     }
 
-    /// The host of a URL that is plain ASCII with a name of letters, digits and hyphens: most are, and this takes a tenth of the time.
+    /// The host of a plain ASCII URL whose host has only letters, digits and hyphens. Covers most URLs in a tenth of the time.
     private static func plainHost(of url: [UInt8]) -> [UInt8]? {
         guard url.count <= maximumBytes, url.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }) else { return nil }
         guard let scheme = ["https://", "http://"].first(where: { url.starts(with: $0.utf8) }) else { return nil }

@@ -1,27 +1,28 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The index behind `search`: one entry a hex, put in after the commit that stored the hex.
+/// The search index: one FTS5 entry for each hex, inserted after the commit that stored the hex.
 ///
-/// Entries are made in the order of ids: `tally.indexed` is the highest id that was looked at, and `reindex` lists the few below it that have
-/// to be done again. So a hex that arrives writes nothing for its entry, and a crash leaves index and hexes as one transaction left them.
-/// The index keeps no texts, so an entry is taken out by the texts of the rows, before those change.
+/// Entries are inserted in the order of ids. `StoreCounters.indexed` is the highest indexed id; the table `reindex` lists lower ids that
+/// need a new entry. An arriving hex therefore writes nothing to the index, and after a crash index and hexes are consistent. The index
+/// stores no texts, so removing an entry needs the texts of the rows, before these change.
 enum SearchIndex {
-    /// The most entries, and bytes of their texts, of one turn, but always one entry: some hundredths of a second.
-    static let entries = 500
-    static let bytes = 512 << 10
-    /// The same of a short turn.
-    static let (entriesOfShort, bytesOfShort) = (100, 128 << 10)
+    /// Maximum number of entries, and bytes of their texts, in one batch: some 30 ms. A batch has at least one entry.
+    static let batchEntries = 500
+    static let batchBytes = 512 << 10
+    /// The same limits while other writes wait.
+    static let busyBatchEntries = 100
+    static let busyBatchBytes = 128 << 10
 
-    /// The remembered `SearchDocument.format`.
+    /// The name of the value (`setMeta`) with the `SearchDocument.format` of the index.
     static let formatKey = "searchFormat"
 
-    /// Whether the entries were made by today's rule.
+    /// Whether the index has the format of this version.
     static func isOfThisFormat(_ db: Database) throws -> Bool {
         try String.fetchOne(db, sql: "SELECT value FROM meta WHERE key = ?", arguments: [formatKey]) == String(SearchDocument.format)
     }
 
-    /// Empties the index if its entries were made by another rule than today's.
+    /// Empties the index if it has the format of another version.
     static func checkFormat(_ db: Database) throws {
         guard try !isOfThisFormat(db) else { return }
         let format = String(SearchDocument.format)
@@ -36,76 +37,76 @@ enum SearchIndex {
             arguments: [formatKey, format])
     }
 
-    /// SQLite's code for a virtual table whose content is damaged (`SQLITE_CORRUPT_VTAB`).
+    /// `SQLITE_CORRUPT_VTAB`: the content of a virtual table is damaged.
     fileprivate static let damaged: Int32 = 267
 }
 
 extension StoreWriter {
-    var isIndexBehind: Bool { tally.behind > 0 }
+    var isIndexBehind: Bool { counters.unindexed > 0 }
 
-    /// Puts the next entries into the index.
-    func index(entries limit: Int = SearchIndex.entries, bytes: Int = SearchIndex.bytes) throws {
+    /// Indexes the next batch of hexes.
+    func index(entries limit: Int = SearchIndex.batchEntries, bytes: Int = SearchIndex.batchBytes) throws {
         guard isIndexBehind, try !isDiskFull(reserve: diskReserve, writing: Int64(bytes)) else { return }
         try change {
-            try orAnew {
+            try emptyingIfDamaged {
                 let entries = try SearchEntries(on: db)
-                var room = bytes
-                defer { passedBytes += bytes - room }
-                let again = tally.reindex == 0 ? [] : try all("SELECT hex FROM reindex ORDER BY hex LIMIT ?", limit) { $0.int64(0) }
-                for id in again where room > 0 {
-                    guard try insert(id, entries, &room) else { return }
-                    tally.reindex -= Int64(try run("DELETE FROM reindex WHERE hex = ?", id))
+                var remaining = bytes
+                defer { passedBytes += bytes - remaining }
+                let again = counters.reindex == 0 ? [] : try all("SELECT hex FROM reindex ORDER BY hex LIMIT ?", limit) { $0.int64(0) }
+                for id in again where remaining > 0 {
+                    guard try insert(id, entries, &remaining) else { return }
+                    counters.reindex -= Int64(try run("DELETE FROM reindex WHERE hex = ?", id))
                 }
-                guard again.count < limit, room > 0 else { return }
-                let next = try all("SELECT id FROM hex WHERE id > ? ORDER BY id LIMIT ?", tally.indexed, limit - again.count) {
+                guard again.count < limit, remaining > 0 else { return }
+                let next = try all("SELECT id FROM hex WHERE id > ? ORDER BY id LIMIT ?", counters.indexed, limit - again.count) {
                     $0.int64(0)
                 }
-                for id in next where room > 0 {
-                    guard try insert(id, entries, &room) else { return }
-                    tally.indexed = id
+                for id in next where remaining > 0 {
+                    guard try insert(id, entries, &remaining) else { return }
+                    counters.indexed = id
                 }
-                if room > 0, next.count < limit - again.count { tally.indexed = tally.nextHex - 1 }
+                if remaining > 0, next.count < limit - again.count { counters.indexed = counters.nextHex - 1 }
             }
         }
     }
 
-    /// Puts one entry in.
-    /// - Parameter room: the bytes that are left of the turn's, for which the disk was asked; one entry may take more.
-    /// - Returns: `false` if the disk has no room for it; then nothing is put in.
-    private func insert(_ id: Int64, _ entries: SearchEntries, _ room: inout Int) throws -> Bool {
+    /// Inserts one entry.
+    /// - Parameter remaining: the remaining bytes of the batch, for which free disk space was checked. One entry may take more.
+    /// - Returns: `false` if the disk has no space for the entry; then nothing is inserted.
+    private func insert(_ id: Int64, _ entries: SearchEntries, _ remaining: inout Int) throws -> Bool {
         guard let document = try entries.document(id) else { return true }
         let bytes = document.byteCount + 1
-        if bytes > room, try isDiskFull(reserve: diskReserve, writing: Int64(bytes - room)) { return false }
+        if bytes > remaining, try isDiskFull(reserve: diskReserve, writing: Int64(bytes - remaining)) { return false }
         try entries.insert(document, id)
-        room -= bytes
+        remaining -= bytes
         return true
     }
 
-    /// Takes the entries of hexes, and of those inside them, out of the index. To be called inside `change`, before their rows change.
+    /// Removes the entries of hexes and of the hexes inside them. Call inside `change`, before the rows change.
     func unindex(_ ids: [Int64]) throws {
-        let indexed = try withInside(ids).filter { $0 <= tally.indexed }.sorted()
+        let indexed = try withDescendants(ids).filter { $0 <= counters.indexed }.sorted()
         guard !indexed.isEmpty else { return }
-        try orAnew {
+        try emptyingIfDamaged {
             let waiting =
-                tally.reindex == 0
+                counters.reindex == 0
                 ? []
                 : Set(try all("SELECT hex FROM reindex WHERE hex IN (SELECT value FROM json_each(?))", jsonArray(indexed)) { $0.int64(0) })
             let entries = try SearchEntries(on: db)
             for id in indexed where !waiting.contains(id) { try entries.remove(id) }
             guard !waiting.isEmpty else { return }
-            tally.reindex -= Int64(try run("DELETE FROM reindex WHERE hex IN (SELECT value FROM json_each(?))", jsonArray(waiting)))
+            counters.reindex -= Int64(try run("DELETE FROM reindex WHERE hex IN (SELECT value FROM json_each(?))", jsonArray(waiting)))
         }
     }
 
-    /// Has entries made again that `unindex` took out, of the same hexes. To be called inside `change`, after the rows changed.
+    /// Schedules new entries for hexes after `unindex` of the same hexes. Call inside `change`, after the rows changed.
     func reindex(_ ids: [Int64]) throws {
-        let indexed = try withInside(ids).filter { $0 <= tally.indexed }
+        let indexed = try withDescendants(ids).filter { $0 <= counters.indexed }
         guard !indexed.isEmpty else { return }
-        tally.reindex += Int64(try run("INSERT OR IGNORE INTO reindex (hex) SELECT value FROM json_each(?)", jsonArray(indexed)))
+        counters.reindex += Int64(try run("INSERT OR IGNORE INTO reindex (hex) SELECT value FROM json_each(?)", jsonArray(indexed)))
     }
 
-    /// The hexes and those inside them, at all levels.
-    private func withInside(_ ids: [Int64]) throws -> Set<Int64> {
+    /// The ids of the hexes and of the hexes inside them, at all levels.
+    private func withDescendants(_ ids: [Int64]) throws -> Set<Int64> {
         let list = jsonArray(Set(ids))
         let hasInside = try first("SELECT 1 FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND hexesInside > 0 LIMIT 1", list) { _ in
             true
@@ -124,10 +125,10 @@ extension StoreWriter {
         return Set(all)
     }
 
-    /// Runs `body`. If the index is damaged, it is emptied, to be made anew: it must not keep a hex from being deleted.
-    private func orAnew(_ body: () throws -> Void) throws {
+    /// Runs `body`. Empties the index if it is damaged, so that it is rebuilt: a damaged index must not prevent the deletion of a hex.
+    private func emptyingIfDamaged(_ body: () throws -> Void) throws {
         do {
-            // The savepoint's release writes what FTS5 would else write at the commit, where a damage could be told no more.
+            // Releasing the savepoint makes FTS5 write its pending entries. At COMMIT an error could no longer be attributed to the index.
             try run("SAVEPOINT entries")
             try body()
             try run("RELEASE entries")
@@ -138,33 +139,32 @@ extension StoreWriter {
         }
     }
 
-    /// Takes all entries out of the index, to be made anew.
+    /// Removes all entries, so that the index is rebuilt.
     fileprivate func emptyIndex() throws {
         try change {
             try run("INSERT INTO search (search) VALUES ('delete-all')")
             try run("DELETE FROM reindex")
-            tally.indexed = 0
-            tally.reindex = 0
+            counters.indexed = 0
+            counters.reindex = 0
         }
     }
 }
 
 extension StoreCounters {
-    /// The most hexes that have no entry yet.
-    var behind: Int64 { Swift.max(0, nextHex - 1 - indexed) + reindex }
+    /// Maximum number of hexes that wait to be indexed.
+    var unindexed: Int64 { Swift.max(0, nextHex - 1 - indexed) + reindex }
 }
 
 extension HexStore {
-    /// Puts the next entries into the index now, whatever waits, so that what arrived lately is found. Does nothing if the store cannot be
-    /// written: a search tells then what it is behind.
-    public func bringIndexOn() async {
+    /// Indexes the next batch immediately, so that a search finds recent arrivals. Has no effect if the store cannot be written; search
+    /// results then report the number of unindexed hexes.
+    public func indexNextBatch() async {
         _ = try? await write { try $0.index() }
     }
 
-    /// Reads with the index, after the next entries were put into it. If the index is damaged, it is emptied to be made anew, and `work` is
-    /// done once more.
+    /// Indexes the next batch, then reads. If the index is damaged, empties it, so that it is rebuilt, and runs `work` once more.
     public func readWithIndex<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
-        await bringIndexOn()
+        await indexNextBatch()
         do {
             return try await read { reader in
                 do {
@@ -175,7 +175,7 @@ extension HexStore {
             }
         } catch is DamagedIndex {
             try await write { try $0.emptyIndex() }
-            await bringIndexOn()
+            await indexNextBatch()
             return try await read(work)
         }
     }
@@ -183,13 +183,13 @@ extension HexStore {
     private struct DamagedIndex: Error {}
 }
 
-/// The statements that put entries in and take them out.
+/// The statements that insert and remove entries.
 private struct SearchEntries {
     private let hex: SQLStatement
     private let top: SQLStatement
     private let links: SQLStatement
-    private let put: SQLStatement
-    private let take: SQLStatement
+    private let insertion: SQLStatement
+    private let removal: SQLStatement
 
     init(on db: Database) throws {
         hex = try SQLStatement("SELECT location, peer, senderName, description, color FROM hex WHERE id = ?", on: db)
@@ -205,13 +205,13 @@ private struct SearchEntries {
             """, on: db)
         links = try SQLStatement(
             "SELECT url, description, service FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
-        put = try SQLStatement("INSERT INTO search (rowid, about, sender, link, key) VALUES (?, ?, ?, ?, ?)", on: db)
-        take = try SQLStatement("INSERT INTO search (search, rowid, about, sender, link, key) VALUES ('delete', ?, ?, ?, ?, ?)", on: db)
+        insertion = try SQLStatement("INSERT INTO search (rowid, about, sender, link, key) VALUES (?, ?, ?, ?, ?)", on: db)
+        removal = try SQLStatement("INSERT INTO search (search, rowid, about, sender, link, key) VALUES ('delete', ?, ?, ?, ?, ?)", on: db)
     }
 
-    func insert(_ document: SearchDocument, _ id: Int64) throws { try run(put, document, id) }
+    func insert(_ document: SearchDocument, _ id: Int64) throws { try run(insertion, document, id) }
 
-    func remove(_ id: Int64) throws { if let document = try document(id) { try run(take, document, id) } }
+    func remove(_ id: Int64) throws { if let document = try document(id) { try run(removal, document, id) } }
 
     private func run(_ statement: SQLStatement, _ document: SearchDocument, _ id: Int64) throws {
         try statement.check(id.bindValue(to: statement.handle, at: 1))
@@ -223,8 +223,8 @@ private struct SearchEntries {
         try statement.run()
     }
 
-    /// The place and the sender of a hex: if it is inside another, those of the topmost hex it is in.
-    private func place(_ id: Int64, _ row: SQLStatement) throws -> (location: String, peer: Int64?) {
+    /// The location and the sender of a hex; for a hex inside another, those of the topmost hex.
+    private func origin(of id: Int64, _ row: SQLStatement) throws -> (location: String, peer: Int64?) {
         let location = row.text(0)
         guard HexLocation(rawValue: location) == nil else { return (location, row.optionalInt64(1)) }
         try top.bind([id])
@@ -237,9 +237,9 @@ private struct SearchEntries {
         try hex.bind([id])
         defer { hex.reset() }
         guard try hex.step() else { return nil }
-        let place = try place(id, hex)
+        let origin = try origin(of: id, hex)
         var document = SearchDocument(
-            location: place.location, peer: place.peer, senderName: hex.bytes(2), description: hex.bytes(3), color: hex.bytes(4))
+            location: origin.location, peer: origin.peer, senderName: hex.bytes(2), description: hex.bytes(3), color: hex.bytes(4))
         try links.bind([id])
         defer { links.reset() }
         while try links.step() { document.add(url: links.bytes(0), description: links.bytes(1), service: links.bytes(2)) }

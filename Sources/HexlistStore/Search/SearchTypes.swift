@@ -1,15 +1,16 @@
 public import HexlistModel
 
-/// What `search` looks for.
+/// The criteria of a search.
 public struct SearchFilter: Sendable, Equatable {
     public var terms: [SearchTerm]
-    /// The place; `nil` for the inbox and My Hexlist, never for what is held.
+    /// The location; `nil` for the inbox and My Hexlist, without held hexes.
     public var location: HexLocation?
     public var unread: Bool
     /// The proven sender; `nil` for all.
     public var peer: PeerID?
-    /// The time of arrival, milliseconds since 1970: from `since` on, before `until`.
+    /// Earliest time of arrival, in milliseconds since 1970.
     public var since: Int64?
+    /// End of the times of arrival, exclusive.
     public var until: Int64?
 
     public init(
@@ -25,16 +26,16 @@ public struct SearchFilter: Sendable, Equatable {
     }
 }
 
-/// A hex that was found.
+/// A hex that matches a search.
 public struct SearchHit: Sendable, Equatable {
     public var summary: HexSummary
-    /// The text that has the words; `nil` if only the sender, a colour, a service or a host was looked for and found.
+    /// The text with the words; `nil` if the hex matches only by sender, colour, service or host.
     public var match: SearchMatch?
-    /// The topmost hex that it is in; `nil` for a hex of a list.
+    /// The topmost hex that contains it; `nil` for a hex of a list.
     public var top: HexSummary?
 }
 
-/// The place where a hex has what was looked for.
+/// An excerpt of the text of a hex that matches.
 public struct SearchMatch: Sendable, Equatable {
     public enum Field: String, Sendable, CaseIterable {
         case description, linkDescription, url, sender
@@ -43,17 +44,17 @@ public struct SearchMatch: Sendable, Equatable {
     public var field: Field
     /// The position of the link, from 0.
     public var link: Int?
-    /// The text around the first place, cut, and the place itself. Texts of a peer.
+    /// The shortened text before the match. Peer text, like `found` and `after`.
     public var before: String
     public var found: String
     public var after: String
 }
 
-/// A page of what was found, newest first.
+/// A page of search results, newest first.
 public struct SearchPage: Sendable {
     public var hits: [SearchHit]
-    /// The value of `after` for the next page; `nil` at the end. A page may have few hits and not be the last.
+    /// The value of `after` for the next page; `nil` at the end. A page with few hits may not be the last one.
     public var next: Int64?
-    /// The most hexes that are not in the index yet, and so not found.
+    /// Maximum number of hexes that are not indexed yet, and so not found.
     public var behind: Int64
 }

@@ -2,12 +2,12 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// The words of a text, as the index has them: the tokenizer of its table, with the places of the words.
+/// Splits texts into words with the tokenizer of the search index.
 struct SearchWords {
     struct Word {
         /// The word without case and diacritics.
         var text: [UInt8]
-        /// Its bytes in the text.
+        /// Byte range in the text.
         var range: Range<Int>
     }
 
@@ -38,7 +38,7 @@ struct SearchWords {
     }
 }
 
-/// Words next to each other, as `SearchTerm.words` asks for them.
+/// Adjacent words of a `SearchTerm.words`.
 struct WordSequence {
     let words: [[UInt8]]
     let isPrefix: Bool
@@ -54,8 +54,8 @@ struct WordSequence {
         }
     }
 
-    /// The bytes of the first place in a text where the words stand; `nil` if there is none.
-    func place(in text: [SearchWords.Word]) -> Range<Int>? {
+    /// Byte range of the first occurrence of the words in a text; `nil` if there is none.
+    func range(in text: [SearchWords.Word]) -> Range<Int>? {
         guard text.count >= words.count else { return nil }
         for start in 0...(text.count - words.count) {
             let candidate = text[start..<start + words.count]
@@ -67,7 +67,7 @@ struct WordSequence {
         return nil
     }
 
-    /// The phrase in the language of FTS5. Words of the tokenizer contain no quotation mark; one would be doubled.
+    /// The phrase in the language of FTS5. Quotation marks are doubled, although the tokenizer produces none.
     var phrase: String {
         let text = words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
         return "\"\(text.replacing("\"", with: "\"\""))\"\(isPrefix ? " *" : "")"

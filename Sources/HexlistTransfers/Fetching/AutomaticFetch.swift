@@ -65,14 +65,14 @@ struct AutomaticFetch: Sendable {
     private func add(_ rows: [TransferRow], place: Int64) throws -> [TransferRow] {
         for _ in 0..<2 where !rows.isEmpty {
             do {
-                return try store.fetchByItself(rows, of: peer, upTo: place, at: now, poolBytes: most)
+                return try store.addAutomaticTransfers(rows, of: peer, upTo: place, at: now, poolBytes: most)
             } catch let full as PoolFull {
                 guard try pool.makeRoom(full) else { break }
             } catch let error as HexlistError where error.code == .badRequest {
                 break  // too many wait, or half of the pool is reserved
             }
         }
-        return try store.fetchByItself([], of: peer, upTo: place, at: now, poolBytes: most)
+        return try store.addAutomaticTransfers([], of: peer, upTo: place, at: now, poolBytes: most)
     }
 }
 
