@@ -59,7 +59,7 @@ extension Outbox {
     /// the earlier one.
     /// - Parameters:
     ///   - start: the number of hexes to skip.
-    ///   - ahead: whether the rows, of one hex, may leave while the disk makes them durable (decision 21). Should it fail then, the peer has a hex
+    ///   - ahead: whether the rows, of one hex, may leave while the disk makes them durable (decision 27). Should it fail then, the peer has a hex
     ///     of which nothing is known here, so nothing may depend on the row: no key, no offer of a file.
     ///   - then: is called twice where rows go ahead, the second time once they are durable (`EnqueuedHexes.isDurable`).
     func enqueue(
