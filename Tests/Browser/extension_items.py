@@ -241,7 +241,7 @@ def chromium_why_not(stage, it):
     popup.choose("page", [bob.uuid], "Tried again")
     ada.stop()
     popup.click("#submit")
-    popup.shows("#outcome", "Not sent: Nothing is listening")
+    popup.shows("#outcome", "Not sent: hexlistd is not running")
     popup.close()
     popup = it.real_popup(page)
     popup.shows("#fault", "hexlistd is not running")

@@ -110,7 +110,7 @@ struct BulkTests {
             #expect(rerun.status == 0, "\(rerun)")
             #expect(try rerun.summary().stored == 300)
             let third = try await two.send("--bulk", "-", input: lines.joined(separator: "\n"))
-            #expect(third.out.contains("300 hexes: 300 stored; 300 of them were there already, by their keys"), "\(third)")
+            #expect(third.out.contains("300 hexes: 300 stored; 300 of them already sent with the same key"), "\(third)")
             let conflict = try await two.send("--bulk", "-", "--json", input: "\(Line.hex(301))\n\(Line.hex(999, key: "k7"))\n")
             #expect(conflict.status == 2, "\(conflict)")
             #expect(try conflict.refused() == [Line.Refused(line: 2, code: "keyConflict")])

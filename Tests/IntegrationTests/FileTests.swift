@@ -120,7 +120,7 @@ extension TwoMachines {
                     #expect(try Data(contentsOf: to.appending(path: "photos/\(name)")) == Data(text.utf8), "\(name)")
                 }
                 let again = try await lab.hexlist("h2", "fetch", "h1:photos", "--to", to.path)
-                #expect(again.err.contains("3 files are there already"), "\(again)")
+                #expect(again.err.contains("3 files already here"), "\(again)")
                 let link = try await lab.hexlist("h1", "link", "shares:photos/2026/Größe 中文.jpg").out
                 #expect(link.hasPrefix("hexlist://\(uuid.one)/share/photos/2026/"), "\(link)")
                 try await lab.hexlist("h1", "link", "shares:photos/none", expecting: 1)

@@ -28,7 +28,7 @@ struct ImportTests {
                 let second = try await imported(daemon, file)
                 #expect(second.added == 0 && second.unchanged == 3)
                 let told = try await daemon.hexlist("import", file)
-                #expect(told.out.contains("3 there already") && told.err.contains("Most visited"), "\(told)")
+                #expect(told.out.contains("3 unchanged") && told.err.contains("Most visited"), "\(told)")
                 for format in ["json", "ndjson", "html", "opml"] {
                     let out = "\(daemon.folder.path)/out.\(format)"
                     let export = try await daemon.hexlist("export", "--mine", "--format", format, "-o", out)

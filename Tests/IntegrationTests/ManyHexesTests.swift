@@ -15,8 +15,8 @@ struct ManyHexesTests {
                 [Checkout.hexlist, "delete"] + (1...1_700).map(String.init), environment: two.bob.environment)
             #expect(many.status == 0 && many.out == "1700 hexes deleted.\n", "\(many)")
             #expect(try await bob("delete", "1690-1710").out == "10 hexes deleted.\n")
-            #expect(try await bob("delete", "1-1710").out == "Nothing was deleted: none of these is in the inbox or held.\n")
-            #expect(try await bob("read", "1-1710").out == "Nothing was marked: no unread hex was received in that range.\n")
+            #expect(try await bob("delete", "1-1710").out == "Nothing was deleted: no received hex in that range.\n")
+            #expect(try await bob("read", "1-1710").out == "No unread hex in that range.\n")
 
             let shown = try await bob("show", "1711", "1712", "--peek")
             #expect(
@@ -43,10 +43,10 @@ struct ManyHexesTests {
             let yes = try await TerminalCommand.run(
                 [Checkout.hexlist, "delete", "--all"], environment: two.bob.environment, steps: [.init(wait: "[y/N]", type: "y\n")])
             #expect(yes.status == 0 && yes.out.contains("90 hexes deleted."), "\(yes)")
-            #expect(try await bob("inbox").err == "Nothing is in the inbox.\n")
+            #expect(try await bob("inbox").err == "The inbox is empty.\n")
             #expect(try await bob("mine", "add", "https://example.org/own").status == 0)
             let own = try await bob("delete", "1-9999")
-            #expect(own.status == 0 && own.out.contains("held. `hexlist mine rm` deletes those"), "\(own)")
+            #expect(own.status == 0 && own.out.contains("in that range. To delete from My Hexlist: `hexlist mine rm`."), "\(own)")
         }
     }
 
@@ -63,7 +63,7 @@ struct ManyHexesTests {
                 [Checkout.hexlist, "send", link, two.uuid], environment: two.ada.environment, steps: [.init(wait: "[y/N]", type: "y\n")])
             #expect(asked.status == 0, "\(asked)")
             let listed = try await Command.run([Checkout.hexlist, "inbox"], environment: two.bob.environment)
-            #expect(listed.out.contains("example.org"), "without a description the host stands for it: \(listed)")
+            #expect(listed.out.contains("example.org"), "without a description, host and path stand for it: \(listed)")
         }
     }
 }

@@ -40,7 +40,7 @@ struct SendReasonTests {
             let done = try await two.ada.hexlist("outbox")
             #expect(done.out.isEmpty && done.err.contains("--all lists delivered hexes"), "\(done)")
             #expect(try await two.ada.hexlist("outbox", "--all").out.contains("to read"))
-            #expect(try await two.ada.hexlist("status").out.contains("1 taken back"))
+            #expect(try await two.ada.hexlist("status").out.contains("1 cancelled"))
         }
     }
 
@@ -54,7 +54,7 @@ struct SendReasonTests {
             let sent = try await two.send(["--to", "local", "https://example.org/no"])
             #expect(sent.status == 4, "\(sent)")
             let reason = try #require(sent.out.split(separator: "\n").first?.components(separatedBy: "  ").last)
-            #expect(reason.hasPrefix("blocked: ") && sent.err.contains("local blocks this machine"), "\(sent)")
+            #expect(reason.hasPrefix("blocked: ") && sent.err.contains("local has blocked this machine"), "\(sent)")
             let listed = try await two.ada.hexlist("outbox")
             #expect(listed.out.contains("example.org") && listed.out.contains(reason), "\(listed)")
             #expect(try await two.ada.hexlist("status").out.contains("1 refused"))
@@ -81,7 +81,7 @@ struct SendReasonTests {
             try await Patience.until(or: "it is listed") { try await two.ada.hexlist("outbox").out.isEmpty }
             #expect(try await two.ada.hexlist("outbox", "--all").out.contains("held one"))
             #expect(try await two.ada.hexlist("outbox", "--json").out.contains(#""state":"held""#))
-            #expect(try await two.ada.hexlist("status").out.contains("1 delivered (1 of them held there)"))
+            #expect(try await two.ada.hexlist("status").out.contains("1 delivered (1 waiting for approval there)"))
         }
     }
 

@@ -122,7 +122,7 @@ extension TwoMachines {
                 #expect(known.map(\.trust) == ["trusted"])
                 #expect(known.map(\.fingerprint) == [key])
                 let again = try await lab.run(["hexlist", "h3", "peers", "import", "-"], input: Array(roster.utf8))
-                #expect(again.out.contains("0 peers taken over, 1 as before"))
+                #expect(again.out.contains("0 peers imported, 1 unchanged"))
 
                 try await lab.start("h2")
                 let three = try await lab.uuid("h3")
