@@ -62,12 +62,14 @@ public struct ErrorJSON: JSONShape, Sendable, Equatable {
 /// The number of things a request changed: `{"changed":3}`.
 public struct ChangedJSON: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// Of a deletion that is only tried: the hexes inside those, which would go with them, and their links.
+    /// With `dryRun`: the links of the hexes, and the hexes inside them with their links.
+    @LeftOutEmpty public var links: Int
     @LeftOutEmpty public var hexesInside: Int
     @LeftOutEmpty public var linksInside: Int
 
-    public init(changed: Int, hexesInside: Int = 0, linksInside: Int = 0) {
+    public init(changed: Int, links: Int = 0, hexesInside: Int = 0, linksInside: Int = 0) {
         self.changed = changed
+        self.links = links
         self.hexesInside = hexesInside
         self.linksInside = linksInside
     }

@@ -439,21 +439,25 @@ extension HexlistClient {
         return page.items
     }
 
-    /// A page of the outbox, oldest first.
+    /// A page of the outbox, in the order of delivery or newest first.
     public func outbox(
-        to peer: String? = nil, states: [OutboxState] = [], limit: Int, after cursor: String? = nil
+        to peer: String? = nil, states: [OutboxState] = [], newestFirst: Bool = false, limit: Int, after cursor: String? = nil
     ) async throws -> Page<OutboxView> {
-        try await Self.collected { try await outbox(to: peer, states: states, limit: limit, after: cursor, $0) }
+        try await Self.collected {
+            try await outbox(to: peer, states: states, newestFirst: newestFirst, limit: limit, after: cursor, $0)
+        }
     }
 
     /// Calls `body` with each row of a page as it arrives.
     /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer than `limit`.
     public func outbox(
-        to peer: String?, states: [OutboxState], limit: Int, after cursor: String?, _ body: (OutboxView) throws -> Void
+        to peer: String?, states: [OutboxState], newestFirst: Bool = false, limit: Int, after cursor: String?,
+        _ body: (OutboxView) throws -> Void
     ) async throws -> String? {
         var query = URLQuery()
         query.add("to", peer)
         for state in states { query.add("state", state.rawValue) }
+        if newestFirst { query.add("order", "newest") }
         query.add("limit", String(limit))
         query.add("after", cursor)
         return try await connection.page("/v1/outbox", query: query, body)

@@ -56,8 +56,8 @@ struct MineTests {
             let inner = try #require(made.children?.first?.children?.first?.id)
             for (ids, expected) in [
                 ([made.id], ChangedJSON(changed: 1, hexesInside: 7, linksInside: 5_000)),
-                ([made.id, inner, plain.id], ChangedJSON(changed: 3, hexesInside: 6, linksInside: 5_000)),
-                ([inner], ChangedJSON(changed: 1, hexesInside: 5, linksInside: 5_000)), ([plain.id], ChangedJSON(changed: 1)),
+                ([made.id, inner, plain.id], ChangedJSON(changed: 3, links: 1, hexesInside: 6, linksInside: 5_000)),
+                ([inner], ChangedJSON(changed: 1, hexesInside: 5, linksInside: 5_000)), ([plain.id], ChangedJSON(changed: 1, links: 1)),
             ] {
                 #expect(try await client.deletion(.ids(ids)) == expected)
             }
@@ -65,7 +65,7 @@ struct MineTests {
             #expect(try await client.deletion(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
             #expect(try await client.delete(.ids([], ranges: [1...9_999])) == ChangedJSON(changed: 0))
             #expect(
-                try await client.deletion(.list(location: "mine")) == ChangedJSON(changed: 2, hexesInside: 7, linksInside: 5_000))
+                try await client.deletion(.list(location: "mine")) == ChangedJSON(changed: 2, links: 1, hexesInside: 7, linksInside: 5_000))
             await #expect { try await client.deletion(.ids([9_999])) } throws: { ($0 as? HexlistError)?.code == .notFound }
             #expect(try await client.hexes(.init(location: "mine"), limit: 9).items.count == 2)
             #expect(try await client.delete(.ids([made.id])) == ChangedJSON(changed: 1))

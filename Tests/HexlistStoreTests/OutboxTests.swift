@@ -251,6 +251,14 @@ import Testing
                 ids += page.items.map(\.id)
                 after = page.next
             }
+            after = 0
+            var newest: [Int64] = []
+            while let from = after {
+                let page = try test.read { try $0.outboxPage(filter, newestFirst: true, limit: limit, after: from) }
+                newest += page.items.map(\.id)
+                after = page.next
+            }
+            #expect(newest == ids.reversed())
             return ids
         }
         #expect(try all(OutboxFilter()) == Array(1...12))

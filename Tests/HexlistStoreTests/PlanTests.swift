@@ -45,6 +45,8 @@ import Testing
             try plans(reader) {
                 _ = try reader.outboxPage(OutboxFilter(peer: trusted.id, states: [.queued]))
                 _ = try reader.outboxPage(OutboxFilter(states: OutboxFilter.undelivered))
+                _ = try reader.outboxPage(OutboxFilter(peer: trusted.id, states: [.queued]), newestFirst: true)
+                _ = try reader.outboxPage(OutboxFilter(states: OutboxFilter.undelivered), newestFirst: true)
                 _ = try reader.outboxBatch(trusted.id, after: 0, limit: 10, maxBytes: 1)
                 _ = try reader.outboxRows([1, 2])
                 _ = try reader.failed(of: trusted.id, in: 0...1)

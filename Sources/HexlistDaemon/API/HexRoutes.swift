@@ -112,7 +112,9 @@ struct HexRoutes: Sendable {
                 }
             }
         }
-        return APIReply.json(ChangedJSON(changed: found.hexes, hexesInside: found.hexesInside, linksInside: found.linksInside))
+        return APIReply.json(
+            ChangedJSON(
+                changed: found.hexes, links: found.links, hexesInside: found.hexesInside, linksInside: found.linksInside))
     }
 
     /// What a selection is made of.

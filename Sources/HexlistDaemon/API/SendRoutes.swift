@@ -101,8 +101,14 @@ struct SendRoutes: Sendable {
         return trusted
     }
 
+    /// The values of `order`.
+    private enum OutboxOrder: String, CaseIterable {
+        case oldest, newest
+    }
+
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["to", "state", "limit", "after"])
+        let query = try APIQuery(request, allowing: ["to", "state", "order", "limit", "after"])
+        let order = try query.choice("order", OutboxOrder.oldest)
         let states: [OutboxState] = try query.texts("state").map { try APIQuery.choice($0, of: "state") }
         var peer: PeerID?
         if let text = try query.text("to") {
@@ -110,7 +116,7 @@ struct SendRoutes: Sendable {
         }
         let limit = try query.limit()
         let page = try await api.node.outbox.rows(
-            peer: peer, states: states.isEmpty ? nil : Set(states), after: try query.cursor(), limit: limit)
+            peer: peer, states: states.isEmpty ? nil : Set(states), newestFirst: order == .newest, after: try query.cursor(), limit: limit)
         return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { $0 }
     }
 

@@ -7,11 +7,13 @@ public import HexlistStore
 public import NIOCore
 
 extension Outbox {
-    /// A page of rows in ascending order.
-    /// - Parameter limit: maximum number of rows. A page may have fewer.
-    /// - Returns: the rows, and the cursor of the next page; `nil` for the last one.
+    /// A page of rows.
+    /// - Parameters:
+    ///   - newestFirst: whether the newest rows come first, instead of the order of delivery.
+    ///   - limit: maximum number of rows. There may be fewer.
+    /// - Returns: the rows, and the cursor of the next page; `nil` at the end.
     public func rows(
-        peer: PeerID?, states: Set<OutboxState>?, after: Int64?, limit: Int
+        peer: PeerID?, states: Set<OutboxState>?, newestFirst: Bool = false, after: Int64?, limit: Int
     ) async throws -> (rows: [OutboxView], next: Int64?) {
         // The store does not know which queued rows are in flight (`sending`).
         let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
@@ -19,7 +21,9 @@ extension Outbox {
         let live = deliveries.rowsInFlight
         var cursor = after
         while true {
-            let page = try await store.read { [cursor] in try $0.outboxPage(filter, limit: limit, after: cursor ?? 0) }
+            let page = try await store.read { [cursor] in
+                try $0.outboxPage(filter, newestFirst: newestFirst, limit: limit, after: cursor ?? 0)
+            }
             var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
             guard views.isEmpty, let next = page.next else {
                 let labels = labels(of: views.map(\.peer))

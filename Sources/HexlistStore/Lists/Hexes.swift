@@ -74,19 +74,23 @@ extension HexlistError {
 /// The numbers of hexes and links that a deletion removes.
 public struct HexDeletion: Sendable, Equatable {
     public var hexes = 0
+    /// Links of these hexes.
+    public var links = 0
     /// Other hexes inside these, at all levels.
     public var hexesInside = 0
     /// The links of these other hexes.
     public var linksInside = 0
 
-    public init(hexes: Int = 0, hexesInside: Int = 0, linksInside: Int = 0) {
+    public init(hexes: Int = 0, links: Int = 0, hexesInside: Int = 0, linksInside: Int = 0) {
         self.hexes = hexes
+        self.links = links
         self.hexesInside = hexesInside
         self.linksInside = linksInside
     }
 
     public static func += (all: inout HexDeletion, part: HexDeletion) {
         all.hexes += part.hexes
+        all.links += part.links
         all.hexesInside += part.hexesInside
         all.linksInside += part.linksInside
     }
@@ -115,7 +119,10 @@ extension StoreReader {
 
     private func counted(_ ids: [Int64]) throws -> HexDeletion {
         let list = jsonArray(ids)
-        var found = HexDeletion(hexes: Set(ids).count)
+        let links = try first("SELECT coalesce(sum(linkCount), 0) FROM hex WHERE id IN (SELECT value FROM json_each(?))", list) {
+            $0.int(0)
+        }
+        var found = HexDeletion(hexes: Set(ids).count, links: links ?? 0)
         let hasInside = try first("SELECT 1 FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND hexesInside > 0 LIMIT 1", list) { _ in
             true
         }

@@ -25,25 +25,36 @@ extension StoreReader {
         return rows
     }
 
-    /// A page of the outbox in order of delivery, oldest first.
+    /// A page of the outbox.
     ///
     /// - Parameters:
-    ///   - limit: maximum number of rows, up to 10 000. Fewer are returned if their texts exceed 4 MiB, but at least one.
-    ///   - after: the `next` of the previous page.
-    public func outboxPage(_ filter: OutboxFilter = OutboxFilter(), limit: Int = 20, after: Int64 = 0) throws -> Page<OutboxRow> {
+    ///   - newestFirst: whether the newest rows come first, instead of the order of delivery.
+    ///   - limit: maximum number of rows, up to 10 000. There are fewer if their texts exceed 4 MiB, but always one.
+    ///   - after: the `next` of the previous page; 0 for the first page.
+    public func outboxPage(
+        _ filter: OutboxFilter = OutboxFilter(), newestFirst: Bool = false, limit: Int = 20, after: Int64 = 0
+    ) throws -> Page<OutboxRow> {
         let limit = pageLimit(limit)
+        let end = after > 0 ? after : Int64.max
+        let found = try newestFirst ? newestRangeIDs(filter, limit: limit + 1, before: end) : rowRangeIDs(filter, limit: limit + 1, after: after)
         let statement = try SQLStatement(
-            "SELECT \(OutboxRow.columns) FROM outbox \(OutboxRow.joins) WHERE outbox.id IN (SELECT value FROM json_each(?)) ORDER BY outbox.id",
-            on: db)
+            """
+            SELECT \(OutboxRow.columns) FROM outbox \(OutboxRow.joins)
+            WHERE outbox.id IN (SELECT value FROM json_each(?)) ORDER BY outbox.id \(newestFirst ? "DESC" : "")
+            """, on: db)
         defer { statement.reset() }
-        try statement.bind([jsonArray(try rowRangeIDs(filter, limit: limit + 1, after: after))])
+        try statement.bind([jsonArray(found)])
         var reading = PackReader()
         var rows: [OutboxRow] = []
         var remaining = PageLimit(items: limit)
         defer { passedBytes += remaining.taken }
         while try statement.step() {
-            guard reading.read(statement, from: OutboxRow.packColumn), let rowRange = OutboxRowRange(statement) else { continue }
-            for id in max(rowRange.ids.lowerBound, after &+ 1)...rowRange.ids.upperBound {
+            guard reading.read(statement, from: OutboxRow.packColumn), let range = OutboxRowRange(statement) else { continue }
+            let ids =
+                newestFirst
+                ? Array((range.ids.lowerBound...min(range.ids.upperBound, end &- 1)).reversed())
+                : Array(max(range.ids.lowerBound, after &+ 1)...range.ids.upperBound)
+            for id in ids {
                 let hex = reading.hex(of: id)
                 guard remaining.take(OutboxRow.size(statement) + hex.size) else { return Page(items: rows, next: rows.last?.id) }
                 if let row = OutboxRow(statement, id, hex) { rows.append(row) }
@@ -79,6 +90,30 @@ extension StoreReader {
             SELECT id FROM outbox
             WHERE id >= ? AND last > ? \(undelivered) AND state IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?
             """, start, after, list, limit
+        ) { $0.int64(0) }
+    }
+
+    /// The ids of the last row ranges that have rows of a filter before an id, newest first.
+    private func newestRangeIDs(_ filter: OutboxFilter, limit: Int, before: Int64) throws -> [Int64] {
+        let states = filter.states ?? Set(OutboxState.allCases)
+        if let peer = filter.peer {
+            guard let row = try peerRow(peer) else { return [] }
+            let ranges = try states.flatMap { state in
+                try all(
+                    "SELECT id FROM outbox WHERE peer = ? AND state = ? AND id < ? ORDER BY id DESC LIMIT ?", row.id, state.rawValue,
+                    before, limit
+                ) { $0.int64(0) }
+            }
+            return Array(ranges.sorted(by: >).prefix(limit))
+        }
+        // SQLite uses a partial index only if a query repeats its condition word for word.
+        let undelivered = states.isSubset(of: OutboxFilter.undelivered) ? "AND state IN ('queued', 'rejected', 'failed')" : ""
+        let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
+        return try all(
+            """
+            SELECT id FROM outbox
+            WHERE id < ? \(undelivered) AND state IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?
+            """, before, list, limit
         ) { $0.int64(0) }
     }
 
