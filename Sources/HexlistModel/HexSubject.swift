@@ -3,16 +3,25 @@ public enum HexSubject {
     /// The most bytes of a subject. Lists show fewer.
     public static let bytes = 120
 
-    /// The description of the hex; if that is blank, the description of its first link; if that is blank too, the host the link leads to,
-    /// or the whole link if programs may read it in different ways (`LinkTarget`). Empty if the hex has none of these.
+    /// The description of the hex; if that is blank, the description of its first link; if that is blank too, host and path of the link, or
+    /// the whole link if programs may read it in different ways (`LinkTarget`). Empty if the hex has none of these.
     ///
     /// - Returns: text of a peer, cut to `bytes`. The caller cleans it where it is shown.
     public static func of(description: String, linkDescription: @autoclosure () -> String, url: @autoclosure () -> String) -> String {
         let text = isBlank(description) ? linkDescription() : description
         guard isBlank(text) else { return PeerName.cut(text, bytes: bytes) }
         let url = url()
-        let host = try? LinkTarget(url, schemes: ["http", "https"]).summary
-        return PeerName.cut(host ?? url, bytes: bytes)
+        guard let target = try? LinkTarget(url, schemes: ["http", "https"]) else { return PeerName.cut(url, bytes: bytes) }
+        return PeerName.cut(target.summary + path(of: url), bytes: bytes)
+    }
+
+    /// The path of a URL with an authority; empty for `/`.
+    private static func path(of url: String) -> String {
+        let marks: [UInt8] = [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")]
+        let afterScheme = url.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst(3)
+        let rest = afterScheme.drop { !marks.contains($0) }
+        let path = rest.prefix { $0 != marks[1] && $0 != marks[2] }
+        return path.count > 1 ? String(Substring(path)) : ""
     }
 
     public static func of(_ hex: HexContent) -> String {

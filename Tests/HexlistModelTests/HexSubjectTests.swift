@@ -12,11 +12,11 @@ struct HexSubjectTests {
         return hex
     }
 
-    @Test("its description, else its first link's text, else its host")
+    @Test("its description, else the text of its first link, else host and path of that")
     func order() {
         #expect(HexSubject.of(hex("to read", [("https://a.example", "A")])) == "to read")
         #expect(HexSubject.of(hex(" \n\t", [("https://a.example", "A"), ("https://b.example", "B")])) == "A")
-        #expect(HexSubject.of(hex("", [("https://a.example/b", "")])) == "a.example")
+        #expect(HexSubject.of(hex("", [("https://a.example/b", "")])) == "a.example/b")
         #expect(HexSubject.of(hex("", [])).isEmpty)
     }
 
@@ -28,10 +28,12 @@ struct HexSubjectTests {
     }
 
     @Test(
-        "the description, else the first link's text, else its host, else the link itself",
+        "the description, else the first link's text, else its host and path, else the link itself",
         arguments: [
             ("About", "link", "https://a.example", "About"), ("", "link", "https://a.example", "link"),
-            (" \n", "", "https://A.example:8080/x?y", "a.example"), ("", "", "https://bücher.example", "xn--bcher-kva.example"),
+            (" \n", "", "https://A.example:8080/x/Y?y#z", "a.example/x/Y"), ("", "", "https://a.example/?q=/x", "a.example"),
+            ("", "", "HTTP://a.example?q", "a.example"), ("", "", "https://a.example/é", "a.example/é"),
+            ("", "", "https://bücher.example", "xn--bcher-kva.example"),
             ("", "", "mailto:ada@example.org", "mailto:ada@example.org"),
             ("", "", "https://good.example@evil.example/", "https://good.example@evil.example/"),
             ("", "", "not a url", "not a url"), ("", "", "", ""),
