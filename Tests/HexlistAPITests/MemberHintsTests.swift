@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Hints for misspelt members of a bulk line")
+@Suite("Hints about bulk lines")
 struct MemberHintsTests {
     private func hints(_ lines: [String]) -> [String] {
         var (hints, decoder) = (MemberHints(), BulkLineDecoder(allowsEmpty: true))
@@ -23,6 +23,16 @@ struct MemberHintsTests {
     func near(line: String, meant: String) {
         let hints = hints([line])
         #expect(hints.count == 1 && hints[0].hasSuffix("Did you mean \(meant)?"), "\(hints)")
+    }
+
+    @Test("links without a scheme are reported once, and not too many of them") func links() {
+        let line = #"{"links":["https://a.example","avahi.org","mailto:a@b.example",{"url":"note"},"avahi.org"]}"#
+        #expect(
+            hints([line, line]) == [
+                "`avahi.org` is not a link (no https://); it is sent unchanged.",
+                "`note` is not a link (no https://); it is sent unchanged.",
+            ])
+        #expect(hints((0..<100).map { #"{"links":["note\#($0)"]}"# }).count == 20)
     }
 
     @Test("unrelated names and repeated names give no hint; the cost is bounded")

@@ -2,10 +2,10 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// Finds unknown members in a bulk's lines that are probably misspelt known ones. They are sent like any unknown member, and each is
-/// reported once.
+/// Finds probable typos in the lines of a bulk: unknown members with a name close to a known one, and links without a scheme. They are sent
+/// unchanged, and each is reported once.
 ///
-/// Bounded: stops after `mostTold` names, or after `mostLooked` lines with unknown members.
+/// Bounded: stops after `mostTold` hints, and checks members of at most `mostLooked` lines with unknown ones.
 struct MemberHints {
     private static let mostTold = 20
     private static let mostLooked = 1_000
@@ -19,11 +19,25 @@ struct MemberHints {
 
     /// - Returns: a text for each name that was not reported before.
     mutating func hints(of content: HexContent) -> [String] {
-        guard told.count < Self.mostTold, looked < Self.mostLooked else { return [] }
+        guard told.count < Self.mostTold else { return [] }
+        let links = linkHints(of: content)
+        guard looked < Self.mostLooked else { return links }
         let link = content.links.lazy.map(\.extra).first { $0.count > 0 }
-        guard content.extra.count > 0 || link != nil else { return [] }
+        guard content.extra.count > 0 || link != nil else { return links }
         looked += 1
-        return hints(content.extra, of: content, "a hex", Self.ofHex) + (link.map { hints($0, of: content, "a link", Self.ofLink) } ?? [])
+        return links + hints(content.extra, of: content, "a hex", Self.ofHex)
+            + (link.map { hints($0, of: content, "a link", Self.ofLink) } ?? [])
+    }
+
+    private mutating func linkHints(of content: HexContent) -> [String] {
+        content.links.compactMap { link in
+            let url = content.string(link.url)
+            // The common case needs no parsing.
+            guard !url.utf8.starts(with: "http".utf8), !url.isEmpty, LinkForm(url) != .link else { return nil }
+            let shown = TerminalText.clean(url, columns: 60)
+            guard told.count < Self.mostTold, told.insert("link \(shown)").inserted else { return nil }
+            return "`\(shown)` is not a link (no https://); it is sent unchanged."
+        }
     }
 
     private mutating func hints(_ extra: TextSlice, of content: HexContent, _ owner: String, _ known: [String]) -> [String] {
