@@ -43,11 +43,17 @@ struct LinkInput: JSONEncodable {
     static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
         let text = String(decoding: try ImportedFile.text(InputFile.read(path, limit: LocalAPI.bodyBytes), path).bytes, as: UTF8.self)
         if check != .raw, FirstLineCheck(text.utf8) == .markup { throw FirstLineCheck.markupError(path) }
+        return try read(lines: text, check, name: InputFile.name(path))
+    }
+
+    /// Reads the links of each line of a text.
+    /// - Parameter name: the source of the text, for messages.
+    static func read(lines text: String, _ check: LinkCheck, name: String) throws -> [LinkInput] {
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         return try lines.enumerated().flatMap { number, line in
             let links = all(line, check)
             guard links.first?.url.hasPrefix("#") == false else { return [] as [LinkInput] }
-            return try links.map { try check.checked($0, from: "\(InputFile.name(path)), line \(number + 1)") }
+            return try links.map { try check.checked($0, from: "\(name), line \(number + 1)") }
         }
     }
 

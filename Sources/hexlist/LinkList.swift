@@ -7,25 +7,32 @@ struct LinkList {
     var filter: HexlistClient.HexFilter
     /// Whether each link is listed only once.
     var isUnique: Bool
+    /// Lists only links received since then.
+    var since: Timestamp?
     var page: PageOptions
 
     func list(_ client: HexlistClient, _ output: Output) async throws {
         var cursor = page.after
-        var left = page.most
+        let limit = page.maximum(for: output)
+        var left = limit
         var (listed, behind) = (0, 0)
+        var hasReachedStart = false
         var table = Table(["HEX", "N", "RECEIVED", "FROM", "LINK", "DESCRIPTION"])
         repeat {
             (cursor, behind) = try await client.links(filter, unique: isUnique, limit: min(left, LocalAPI.pageLimit), after: cursor) {
                 link in
+                hasReachedStart = hasReachedStart || since.map { link.receivedAt.milliseconds < $0.milliseconds } ?? false
+                guard !hasReachedStart else { return }
                 listed += 1
                 left -= 1
                 if output.json { try output.object(link) } else { table.add(Self.cells(link)) }
             }
             // With --limit 0 each page is printed as it arrives.
-            if page.limit == 0, !table.isEmpty {
+            if limit == .max, !table.isEmpty {
                 try output.table(table)
                 table = Table()
             }
+            if hasReachedStart { cursor = nil }
         } while cursor != nil && left > 0
         if !table.isEmpty { try output.table(table) }
         try output.flush()

@@ -3,7 +3,9 @@ import HexlistAPI
 
 /// The limit of a list: short on a terminal, complete in a pipe.
 struct RowLimit: ParsableArguments {
-    @Option(help: ArgumentHelp("Maximum number; 0 lists all. By default 50 on a terminal, else all.", valueName: "n"))
+    @Option(
+        name: [.customShort("n"), .long],
+        help: ArgumentHelp("Maximum number; 0 lists all. By default 50 on a terminal, else all.", valueName: "n"))
     var limit: Int?
 
     func validate() throws {
@@ -11,24 +13,30 @@ struct RowLimit: ParsableArguments {
     }
 
     /// Maximum number of rows.
-    func most(_ output: Output) -> Int {
-        let most = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
-        return most == 0 ? .max : most
+    func maximum(for output: Output) -> Int {
+        let rows = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
+        return rows == 0 ? .max : rows
     }
 }
 
 /// The options of a list with pages.
 struct PageOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Maximum number; 0 lists all.", valueName: "n"))
-    var limit = LocalAPI.defaultPageLimit
+    @Option(
+        name: [.customShort("n"), .long],
+        help: ArgumentHelp(
+            "Maximum number; 0 lists all. By default \(LocalAPI.defaultPageLimit), with --json in a pipe all.", valueName: "n"))
+    var limit: Int?
 
     @Option(help: ArgumentHelp("Continue after an earlier list.", valueName: "cursor"))
     var after: String?
 
     func validate() throws {
-        if limit < 0 { throw ValidationError("--limit needs a number of at least 0.") }
+        if let limit, limit < 0 { throw ValidationError("--limit needs a number of at least 0.") }
     }
 
-    /// Maximum number of rows.
-    var most: Int { limit == 0 ? .max : limit }
+    /// Maximum number of rows: a script that reads JSON gets all of them.
+    func maximum(for output: Output) -> Int {
+        let rows = limit ?? (output.json && !output.terminal.isInteractive ? 0 : LocalAPI.defaultPageLimit)
+        return rows == 0 ? .max : rows
+    }
 }

@@ -110,7 +110,7 @@ struct Hexlist: AsyncParsableCommand {
                 subcommands: [
                     SendCommand.self, InboxCommand.self, FetchCommand.self, TransfersCommand.self, CacheCommand.self, SearchCommand.self,
                     ShowCommand.self,
-                    OpenCommand.self, ReadCommand.self,
+                    OpenCommand.self, CopyCommand.self, ReadCommand.self,
                     DeleteCommand.self, AcceptCommand.self, SaveCommand.self, MineCommand.self,
                     OutboxCommand.self, ExportCommand.self, ImportCommand.self,
                 ]),

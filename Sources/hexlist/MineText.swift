@@ -14,7 +14,7 @@ enum MineText {
     }
 
     /// The text for the editor.
-    static func page(_ hex: HexJSON) -> String {
+    static func editorText(_ hex: HexJSON) -> String {
         let title = TerminalText.clean(HexText.subject(hex), columns: 60)
         let head = [
             "# Hex \(hex.id)\(title.isEmpty ? "" : ": \(title)")",
@@ -121,6 +121,12 @@ enum MineText {
     static func inside(_ deletion: ChangedJSON) -> String? {
         guard deletion.hexesInside > 0 else { return nil }
         return "\(HumanText.count(deletion.hexesInside, "hex", "hexes")) with \(HumanText.count(deletion.linksInside, "link", "links"))"
+    }
+
+    /// The hexes and links to delete: `2 hexes with 40 links, and 6 hexes with 9 links inside`.
+    static func deletion(_ deletion: ChangedJSON) -> String {
+        let links = deletion.links > 0 ? " with \(HumanText.count(deletion.links, "link", "links"))" : ""
+        return HumanText.count(deletion.changed, "hex", "hexes") + links + (inside(deletion).map { ", and \($0) inside" } ?? "")
     }
 
     /// The sentence after an edit.

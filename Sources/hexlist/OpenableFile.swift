@@ -9,7 +9,7 @@ enum OpenableFile {
     }
 
     /// Bytes examined: more than programs examine to detect a file type.
-    private static let lookedAt = 64 << 10
+    private static let examinedBytes = 64 << 10
 
     private static let bySuffix: [String: Kind] = [
         "png": .image, "jpg": .image, "jpeg": .image, "gif": .image, "webp": .image, "avif": .image, "heic": .image, "tif": .image,
@@ -26,14 +26,14 @@ enum OpenableFile {
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
-        let bytes = [UInt8](unsafeUninitializedCapacity: lookedAt) { buffer, count in
-            while count < lookedAt {
-                let part = read(file, buffer.baseAddress.map { $0 + count }, lookedAt - count)
+        let bytes = [UInt8](unsafeUninitializedCapacity: examinedBytes) { buffer, count in
+            while count < examinedBytes {
+                let part = read(file, buffer.baseAddress.map { $0 + count }, examinedBytes - count)
                 guard part > 0 else { break }
                 count += part
             }
         }
-        return kinds(of: bytes, isAll: status.st_size <= lookedAt).contains(kind)
+        return kinds(of: bytes, isAll: status.st_size <= examinedBytes).contains(kind)
     }
 
     static func kind(ofName name: String) -> Kind? {
@@ -67,7 +67,7 @@ enum OpenableFile {
     }
 
     /// Markers of content that some programs execute or render despite a text suffix.
-    private static let marks = ["<html", "<!doctype", "<head", "<body", "<script", "<svg", "<?xml", "<?php", "[desktop entry]"]
+    private static let activeContent = ["<html", "<!doctype", "<head", "<body", "<script", "<svg", "<?xml", "<?php", "[desktop entry]"]
 
     private static func isPlainText(_ bytes: [UInt8], isAll: Bool) -> Bool {
         // The last character may be incomplete.
@@ -79,7 +79,7 @@ enum OpenableFile {
         let first = start.drop { [0x20, 0x09, 0x0A, 0x0C, 0x0D].contains($0) }
         guard first.first != UInt8(ascii: "<"), !first.starts(with: "#!".utf8) else { return false }
         let lowered = text.utf8.map(ASCII.lowercased)
-        return !marks.contains { mark in contains(lowered, Array(mark.utf8)) }
+        return !activeContent.contains { mark in contains(lowered, Array(mark.utf8)) }
     }
 
     private static func cut(_ bytes: [UInt8]) -> String? {

@@ -13,8 +13,8 @@ struct PeerURI: Equatable {
 
     private static let start = "hexlist://peer/"
     /// Maximum bytes; more than the parts can have.
-    private static let most = 4_096
-    private static let mostAddresses = 8
+    private static let byteLimit = 4_096
+    private static let addressLimit = 8
 
     init(fingerprint: Fingerprint, name: String = "", addresses: [String] = []) {
         (self.fingerprint, self.name, self.addresses) = (fingerprint, name, addresses)
@@ -23,7 +23,7 @@ struct PeerURI: Equatable {
     /// Ignores unknown members, for newer versions.
     /// - Throws: `HexlistError` with the reason.
     init(_ text: String) throws(HexlistError) {
-        guard text.utf8.count <= Self.most, text.lowercased().hasPrefix(Self.start) else {
+        guard text.utf8.count <= Self.byteLimit, text.lowercased().hasPrefix(Self.start) else {
             throw Self.refused("It does not begin with `\(Self.start)`.")
         }
         let parts = text.dropFirst(Self.start.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -40,7 +40,7 @@ struct PeerURI: Equatable {
             guard pair.count == 2, let value = PercentEncoding.decode(pair[1]) else { throw Self.refused("`\(member)` cannot be read.") }
             switch pair[0] {
             case "name": name = PeerName.cut(value, bytes: ProtocolLimits.nameBytes)
-            case "address" where addresses.count < Self.mostAddresses: addresses.append(value)
+            case "address" where addresses.count < Self.addressLimit: addresses.append(value)
             default: break
             }
         }

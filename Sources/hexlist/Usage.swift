@@ -130,7 +130,12 @@ struct Usage {
     /// Whether an option takes a value, according to the help of the command.
     static func takesValue(_ option: String, of command: any ParsableCommand.Type) -> Bool {
         let words = words(ofHelpFor: command)
-        return zip(words, words.dropFirst()).contains { $0 == option && $1.hasPrefix("<") }
+        let isShort = !option.hasPrefix("--")
+        return words.indices.contains { index in
+            // A short option stands in front of its long form: `-t, --to <peer>`.
+            let value = words.dropFirst(index + (isShort ? 2 : 1)).first
+            return words[index] == option && value?.hasPrefix("<") ?? false
+        }
     }
 
     private static func words(ofHelpFor command: any ParsableCommand.Type) -> [Substring] {

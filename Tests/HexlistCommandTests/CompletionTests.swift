@@ -41,6 +41,20 @@ import Testing
         #expect(Candidate(GroupView(name: name, peers: []), isMarked: false)?.word == word.map { String($0.dropFirst()) })
     }
 
+    @Test(
+        "names with spaces are offered to shells that quote them",
+        arguments: [(.zsh, true), (.fish, true), (.bash, false), (nil, false)] as [(CompletionShell?, Bool)])
+    func spaces(shell: CompletionShell?, isOffered: Bool) {
+        #expect(Candidate.isPlain("Kitchen PC", in: shell) == isOffered)
+        #expect(!Candidate.isPlain("$(touch x)", in: shell) && Candidate.isPlain("Kitchen", in: shell))
+    }
+
+    @Test("`cancel` offers waiting rows only") func states() {
+        #expect(Candidates.states(["hexlist", "outbox", "cancel", ""]) == [.queued, .sending])
+        #expect(Candidates.states(["hexlist", "outbox", "retry", ""]).contains(.failed))
+        #expect(Candidates.states(["hexlist", "outbox", "show", ""]).isEmpty)
+    }
+
     @Test("bash gets a fix for @ in words; other shells do not need it") func bash() {
         #expect(BashScript.completed("#!/bin/bash\n").contains("complete -o filenames -F _hexlist_whole_word hexlist"))
         #expect(BashScript.completed("#compdef hexlist") == "#compdef hexlist" && BashScript.completed("USAGE") == "USAGE")

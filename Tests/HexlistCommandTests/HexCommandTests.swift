@@ -46,11 +46,12 @@ struct HexCommandTests {
             ),
             (["hexlist", "send", "--json", "https://a.example x", "Ada's"], #"hexlist send --to 'Ada'\''s' --json 'https://a.example x'"#),
             (["hexlist", "send", "--hex", "5", "--force", "bob"], "hexlist send --to bob --hex 5 --force"),
+            (["hexlist", "send", "bob", "-d", "bob", "https://a.example"], "hexlist send --to bob -d bob https://a.example"),
         ])
     func missingTo(arguments: [String], line: String) throws {
         let word = arguments.contains("Ada's") ? "Ada's" : "bob"
-        #expect(MissingRecipient.line(word, arguments) == line)
-        let error = MissingRecipient.refusal(word, arguments: arguments)
+        #expect(MissingRecipient.line(to: word, removing: word, arguments) == line)
+        let error = MissingRecipient.unconfirmed(word, arguments: arguments)
         #expect(error.message == "`\(word)` is a peer: name it with --to." && error.hint?.hasSuffix(line) == true)
     }
 
@@ -58,9 +59,27 @@ struct HexCommandTests {
     func lastWord() {
         #expect(throws: Never.self) { try SendCommand.parse(["https://a.example", "bob"]) }
         #expect(throws: Never.self) { try SendCommand.parse(["--hex", "5", "bob"]) }
-        for arguments in [["https://a.example"], ["https://a.example", "https://b.example"], ["https://a.example", "-"], ["bob"]] {
-            #expect(throws: (any Error).self) { try SendCommand.parse(arguments) }
-        }
+        for arguments in [["bob"], []] { #expect(throws: (any Error).self) { try SendCommand.parse(arguments) } }
+    }
+
+    @Test(
+        "words that may name the recipient",
+        arguments: [
+            (["bob", "https://a.example"], [0]), (["https://a.example", "bob"], [1]), (["bob", "https://a.example", "note"], [2, 0]),
+            (["https://a.example"], []), (["https://a.example", "https://b.example"], []), (["https://a.example", "-"], []), (["bob"], []),
+            (["bob", "./talk.pdf"], [0]), (["./talk.pdf", "/etc/hosts"], []), (["bob", "avahi.org"], [1, 0]),
+        ] as [([String], [Int])])
+    func candidates(words: [String], expected: [Int]) {
+        #expect(RecipientChoice(words: words, hasOtherContent: false, isRaw: false).candidates == expected)
+    }
+
+    @Test("without a recipient the error lists trusted peers, and without a terminal the command with the only one")
+    func noRecipient() {
+        func peer(_ name: String) -> PeerView { PeerView(uuid: Self.peer, name: name, alias: name, state: .away, trust: .trusted) }
+        #expect(MissingRecipient.unknown([]).hint == "More: `hexlist send --help`.")
+        #expect(MissingRecipient.unknown([peer("tom"), peer("nas")]).hint == "Trusted: tom, nas.")
+        let only = MissingRecipient.unconfirmed(peer("Tom's"), arguments: ["hexlist", "send", "https://a.example"])
+        #expect(only.hint == #"Run: hexlist send --to 'Tom'\''s' https://a.example"# && ExitStatus(only.code) == .usage)
     }
 
     @Test("an empty inbox mentions held hexes and how to list them")

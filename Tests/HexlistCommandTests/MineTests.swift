@@ -56,7 +56,7 @@ struct MineTests {
         let hex = HexJSON(
             id: 7, location: "mine", senderUUID: "", senderName: "", description: "Read\u{1B}", color: "", linkCount: 6, unread: false,
             receivedAt: Timestamp(milliseconds: 0), links: links)
-        let page = MineText.page(hex)
+        let page = MineText.editorText(hex)
         #expect(page.hasPrefix("# Hex 7: Read") && !page.contains("\u{1B}"))
         #expect(try MineText.edits(page, of: links, from: "file") == (1...6).map { LinkEdit(from: $0) })
     }
@@ -107,6 +107,9 @@ struct MineTests {
         #expect(MineText.tree(hex) == ["7  Top  (1 link)", "  8  Inside  (2 links)", "    9", "    9"])
         #expect(MineText.inside(ChangedJSON(changed: 2, hexesInside: 6, linksInside: 1)) == "6 hexes with 1 link")
         #expect(MineText.inside(ChangedJSON(changed: 2)) == nil)
+        let deletion = ChangedJSON(changed: 2, links: 40, hexesInside: 6, linksInside: 9)
+        #expect(MineText.deletion(deletion) == "2 hexes with 40 links, and 6 hexes with 9 links inside")
+        #expect(MineText.deletion(ChangedJSON(changed: 1)) == "1 hex")
         #expect(MineText.deleted(1, inside: nil) == "1 hex deleted.")
         #expect(MineText.deleted(2, inside: "1 hex with 0 links") == "2 hexes deleted, and 1 hex with 0 links inside.")
         #expect(child.inside == (2, 0))

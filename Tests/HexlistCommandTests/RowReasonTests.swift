@@ -163,8 +163,8 @@ struct RowReasonTests {
     func fingerprint() {
         let lines = HumanText.fingerprint("0C6F1B2200008000800000000000000112345678ABCDEF0012345678ABCDEF00")
         #expect(
-            lines == ["0c:6f:1b:22:00:00:80:00", "80:00:00:00:00:00:00:01", "12:34:56:78:ab:cd:ef:00", "12:34:56:78:ab:cd:ef:00"])
-        #expect(HumanText.fingerprint("ab\u{1B}c") == ["ab:\u{FFFD}c"] && HumanText.fingerprint("").isEmpty)
+            lines == ["0C6F 1B22 0000 8000 8000 0000 0000 0001", "1234 5678 ABCD EF00 1234 5678 ABCD EF00"])
+        #expect(HumanText.fingerprint("abcd\u{1B}e") == ["ABCD \u{FFFD}E"] && HumanText.fingerprint("").isEmpty)
     }
 
     // MARK: Where a hex is from

@@ -20,6 +20,7 @@ struct SendWordsTests {
             ["https://a.example", "--to-all", "--json", "--force", "--wait", "queued", "--timeout", "1.5m", "--color", "red"],
             ["--to", "bob", "--key", "k 1", "https://a.example", "--description", ""], ["https://a.example", "bob"],
             ["--to", "bob", "--wait", "queued", "--wait", "stored", "./talk.pdf", "help"],
+            ["-t", "bob", "-d", "One", "-c", "red", "https://a.example"], ["https://a.example"],
         ])
     func usual(words: [String]) throws {
         let command = try #require(SendCommand(usual: ["send"] + words))
@@ -34,6 +35,7 @@ struct SendWordsTests {
         let words =
             options.sorted() + [
                 "bob", "https://a.example a", "stored", "", "5", "-5", "10s", "red", "-", "--", "--to=bob", "--json=x", "--no-json",
+                "-t", "-d", "-c", "-tbob", "-x",
             ]
             + ["help", "--help", "-h", "./a", "ü", "-\u{301}", "--generate-completion-script", "---completion"]
         var read: Set<String> = []

@@ -90,6 +90,20 @@ struct TerminalTests {
         }
     }
 
+    @Test("a long last column is wrapped below itself") func lastColumn() {
+        var table = Table(["ID", "HEX", "WHY"])
+        table.add([Table.Cell("7"), Table.Cell("a title that is long", columns: 40, minimum: 12), Table.Cell("")])
+        table.add([
+            Table.Cell("12"), Table.Cell("Trains"), Table.Cell("the peer is offline; next at 12:00; the connection was lost", columns: 400),
+        ])
+        #expect(
+            table.lines(Self.terminal(48)) == [
+                "ID  HEX                 WHY", "7   a title that is l…", "12  Trains              the peer is offline;",
+                "                        next at 12:00; the", "                        connection was lost",
+            ])
+        for width in 20...90 { #expect(table.lines(Self.terminal(width)).allSatisfy { TextWidth.of($0) <= width }, "\(width)") }
+    }
+
     @Test("a count follows its column's name; digits that are a name do not")
     func counts() {
         var table = Table(["NAME", "UUID", "UNREAD", "HELD", "ADDRESS"])

@@ -105,7 +105,7 @@ final class BulkReport: Sendable {
     }
 
     /// Reports a send that lost its daemon.
-    func broke() {
+    func connectionLost() {
         state.withLock { state in
             clear(&state)
             reportOmitted(&state)

@@ -72,7 +72,7 @@ struct BulkSendJob: Sendable {
         switch end {
         case .refused(let status): return status
         case .failed(let error):
-            report.broke()
+            report.connectionLost()
             throw error
         case .stopped: return try report.interrupted(isKnown: true, isWhole: input.position.isAtEnd)
         case .unreported, .none: return try report.interrupted(isKnown: false, isWhole: input.position.isAtEnd)

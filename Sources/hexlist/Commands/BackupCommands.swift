@@ -19,7 +19,7 @@ struct BackupCommand: AsyncParsableCommand {
     @Flag(help: "Overwrite an existing file.")
     var force = false
 
-    @Argument(help: ArgumentHelp("The file to write, with mode 0600.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file to write, with mode 0600; - writes to standard output.", valueName: "file"), completion: .file())
     var file: String
 
     private struct ResultJSON: Encodable, JSONEncodable {
@@ -27,8 +27,13 @@ struct BackupCommand: AsyncParsableCommand {
         var bytes: Int64
     }
 
+    func validate() throws {
+        if file == "-", common.json { throw ValidationError("Leave out --json with -: the backup itself goes to standard output.") }
+    }
+
     func run() async throws {
         let output = common.output
+        if file == "-" { return try await writeToOutput(output) }
         guard force || access(file, F_OK) != 0 else {
             throw HexlistError(.badRequest, "\(file) already exists.", hint: "Choose another name, or overwrite it with --force.")
         }
@@ -62,6 +67,27 @@ struct BackupCommand: AsyncParsableCommand {
     }
 }
 
+extension BackupCommand {
+    /// Writes the backup to standard output. An incomplete one is an error, so that a pipe with `pipefail` notices.
+    private func writeToOutput(_ output: Output) async throws {
+        guard !output.terminal.isInteractive else {
+            throw HexlistError(.badRequest, "A backup is binary and not for a terminal.", hint: "Write it to a pipe or a file.")
+        }
+        let progress = ProgressLine()
+        try await progress.during("copying …") {
+            try await common.withClient { client in
+                var written: Int64 = 0
+                try await client.backup { piece, total in
+                    try output.bytes(Array(piece.readableBytesView))
+                    written += Int64(piece.readableBytes)
+                    progress.update("\(ByteCountText.of(written)) of \(ByteCountText.of(total)), \(written * 100 / max(1, total)) %")
+                }
+            }
+        }
+        try output.flush()
+    }
+}
+
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Restore a backup on a machine whose daemon is stopped.",
@@ -77,7 +103,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @Flag(help: "Do not ask.")
     var yes = false
 
-    @Argument(help: ArgumentHelp("A file from `hexlist backup`.", valueName: "file"))
+    @Argument(help: ArgumentHelp("A file from `hexlist backup`.", valueName: "file"), completion: .file())
     var file: String
 
     func run() async throws {

@@ -23,7 +23,7 @@ struct CacheListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        var left = rows.most(output)
+        var left = rows.maximum(for: output)
         try await common.withClient { client in
             var listed = 0
             var cursor: String?

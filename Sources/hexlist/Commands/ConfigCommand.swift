@@ -17,7 +17,7 @@ struct ConfigCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Check this file without using it.", valueName: "file"))
+    @Option(help: ArgumentHelp("Check this file without using it.", valueName: "file"), completion: .file())
     var check: String?
 
     func run() async throws {

@@ -27,6 +27,7 @@ struct EventsCommand: AsyncParsableCommand {
     var type: [String] = []
 
     @Option(
+        name: [.customShort("n"), .long],
         help: ArgumentHelp(
             "Maximum number: of the newest events (20; with --follow 0), or of those after --since (all). 0 lists all.", valueName: "n"))
     var limit: Int?

@@ -110,11 +110,14 @@ struct GroupDeleteCommand: AsyncParsableCommand {
     @OptionGroup var argument: GroupArgument
 
     func run() async throws {
+        var members: [String] = []
         try await argument.change {
             try await $0.deleteGroup(argument.name)
         } as: {
-            "\(GroupName.marked($0.name)) deleted; it had \(HumanText.count($0.peers.count, "peer", "peers"))."
+            members = $0.peers.map { $0.label.alias ?? $0.uuid.shortID }
+            return "\(GroupName.marked($0.name)) deleted; it had \(HumanText.count($0.peers.count, "peer", "peers"))."
         }
+        if !members.isEmpty, members.count <= 20 { Undo.note(["group", "add", argument.name] + members) }
     }
 }
 

@@ -129,6 +129,9 @@ struct HexArguments: ParsableArguments {
     /// Whether there is a range. Ranges select received hexes only, so a range can be empty although its ids exist.
     var hasRange: Bool { hexes.contains { $0.ids.count > 1 } }
 
+    /// Whether hexes are given by their ids alone.
+    var onlyIDs: Bool { !hexes.isEmpty && !hasRange }
+
     /// - Parameters:
     ///   - location: the location of the list for --from and --all; `nil` for the default.
     ///   - newest: the first hex of that list when the user confirmed; newer ones are excluded.
@@ -178,7 +181,8 @@ struct DeleteCommand: AsyncParsableCommand {
         commandName: "delete", abstract: "Delete hexes. A deleted hex is not accepted again if it is resent.",
         discussion: """
             A range covers received hexes only, not My Hexlist. --all and --from apply to the inbox, or with --held to the hexes that \
-            wait for approval. Hexes inside a hex are deleted with it.
+            wait for approval. Hexes inside a hex are deleted with it. On a terminal it asks first if there are hexes inside, or 20 \
+            links or more.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -204,9 +208,9 @@ struct DeleteCommand: AsyncParsableCommand {
                 // Older daemons do not support this. Other errors also occur in the deletion and are reported there.
                 let deletion = try? await client.deletion(selection)
                 inside = deletion.flatMap(MineText.inside)
-                if let deletion, let inside, !yes, isatty(STDIN_FILENO) == 1 {
-                    let what = HumanText.count(deletion.changed, "hex", "hexes")
-                    try Terminal.confirm("Delete \(what) and, inside, \(inside)? This cannot be undone. [y/N]")
+                if let deletion, !yes, isatty(STDIN_FILENO) == 1, inside != nil || deletion.links >= Confirmation.linkLimit {
+                    if chosen.onlyIDs { Confirmation.noteCopy(chosen.hexes.map(\.ids.lowerBound)) }
+                    try Terminal.confirm("Delete \(MineText.deletion(deletion))? This cannot be undone. [y/N]")
                 }
                 let deleted = try await client.delete(selection)
                 // Needed for the message only.
@@ -285,25 +289,6 @@ extension HexlistClient {
             cursor = page.next
         } while cursor != nil
         return false
-    }
-}
-
-/// The question before a destructive change.
-struct Confirmation {
-    /// The effect, such as `deletes 7 hexes`.
-    var deed: String
-    var question: String
-    /// The command line that skips the question.
-    var line: String
-
-    /// - Throws: `SilentExit` unless the answer is yes; `HexlistError` if standard input is not a terminal.
-    func ask() throws {
-        guard isatty(STDIN_FILENO) == 1 else { throw refusal }
-        try Terminal.confirm("\(question) [y/N]")
-    }
-
-    var refusal: HexlistError {
-        HexlistError(.badRequest, "This \(deed), and there is no terminal to confirm it.", hint: "To do it without a question: `\(line)`.")
     }
 }
 

@@ -25,6 +25,9 @@ struct InboxCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only hexes from this peer.", valueName: "peer"), completion: .peers)
     var from: String?
 
+    @Option(help: ArgumentHelp("Only hexes received since then: 7d, 12h, or a day such as 2031-04-05.", valueName: "time"))
+    var since: String?
+
     @OptionGroup var page: PageOptions
 
     func validate() throws {
@@ -34,25 +37,30 @@ struct InboxCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from)
+        let start = try since.map { try TimeInput.parse($0, isEnd: false) }
         try await common.withClient { client in
             guard !links else {
-                return try await LinkList(filter: filter, isUnique: unique, page: page).list(client, output)
+                return try await LinkList(filter: filter, isUnique: unique, since: start, page: page).list(client, output)
             }
             var cursor = page.after
-            var left = page.most
+            var left = page.maximum(for: output)
             var listed = 0
+            var hasReachedStart = false
             repeat {
                 let header = ["HEX", "", "RECEIVED", "FROM", "LINKS"] + (output.terminal.hasSwatches ? [""] : []) + ["DESCRIPTION"]
                 var table = Table(listed == 0 ? header : [])
                 cursor = try await client.hexes(filter, limit: min(left, LocalAPI.pageLimit), after: cursor) { hex in
+                    hasReachedStart = hasReachedStart || start.map { hex.receivedAt.milliseconds < $0.milliseconds } ?? false
+                    guard !hasReachedStart else { return }
                     listed += 1
                     left -= 1
                     if output.json { try output.object(hex) } else { table.add(cells(hex, output.terminal)) }
                 }
                 if !table.isEmpty { try output.table(table) }
+                if hasReachedStart { cursor = nil }
             } while cursor != nil && left > 0
             try output.flush()
-            if listed == 0, !output.json { StandardError.note(try await nothing(client)) }
+            if listed == 0, !output.json { StandardError.note(since == nil ? try await nothing(client) : "No hexes since then.") }
             if let cursor { StandardError.note(MoreNote.text(cursor)) }
         }
     }

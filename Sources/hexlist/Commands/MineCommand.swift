@@ -104,7 +104,7 @@ struct MineListCommand: AsyncParsableCommand {
 
     private func list(_ client: HexlistClient, _ output: Output) async throws {
         var cursor = page.after
-        var left = page.most
+        var left = page.maximum(for: output)
         var listed = 0
         repeat {
             let page = try await client.hexes(.init(location: "mine"), limit: min(left, LocalAPI.pageLimit), after: cursor)
@@ -151,10 +151,10 @@ struct MineAddCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("The title of the hex.", valueName: "text"))
+    @Option(name: [.customShort("d"), .long], help: ArgumentHelp("The title of the hex.", valueName: "text"))
     var description = ""
 
-    @Option(help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name.", valueName: "color"))
+    @Option(name: [.customShort("c"), .long], help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name.", valueName: "color"))
     var color = ""
 
     @Option(name: .customLong("in"), help: ArgumentHelp("Add it to this hex of My Hexlist.", valueName: "hex"), completion: .mine)
@@ -163,7 +163,7 @@ struct MineAddCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Read links from a file (- reads standard input), one `URL description` per line; lines that begin with # are ignored.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var from: String?
 
     @Flag(help: "Put https:// in front of bare host names.")
@@ -213,10 +213,12 @@ struct MineEditCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("The title; '' removes it.", valueName: "text"))
+    @Option(name: [.customShort("d"), .long], help: ArgumentHelp("The title; '' removes it.", valueName: "text"))
     var description: String?
 
-    @Option(help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name; '' removes it.", valueName: "color"))
+    @Option(
+        name: [.customShort("c"), .long],
+        help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name; '' removes it.", valueName: "color"))
     var color: String?
 
     @Option(parsing: .upToNextOption, help: ArgumentHelp("Add links, each a URL or \"URL description\".", valueName: "url"))
@@ -243,7 +245,7 @@ struct MineEditCommand: AsyncParsableCommand {
         guard description == nil, color == nil, !changesLinks else { return try await edit() }
         try await common.withClient { client in
             let hex = try await client.mineHex(hex)
-            try await Editor.edit(MineText.page(hex), name: "hex-\(hex.id).txt") { text, path in
+            try await Editor.edit(MineText.editorText(hex), name: "hex-\(hex.id).txt") { text, path in
                 let links = try MineText.edits(text, of: hex.links ?? [], from: path)
                 guard links != (hex.links ?? []).indices.map({ LinkEdit(from: $0 + 1) }) else {
                     return StandardError.note("Nothing was changed.")
@@ -314,7 +316,7 @@ struct MineMoveCommand: AsyncParsableCommand {
 struct MineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Delete hexes of My Hexlist, with everything inside.",
-        discussion: "It asks if a hex contains other hexes.")
+        discussion: "It asks first if there are hexes inside; on a terminal also from 20 links on.")
 
     @OptionGroup var common: CommonOptions
 
@@ -328,12 +330,14 @@ struct MineRemoveCommand: AsyncParsableCommand {
         let output = common.output
         try await common.withClient { client in
             for id in hexes { _ = try await client.mineHex(id) }
-            let what = HumanText.count(Set(hexes.map(\.value)).count, "hex", "hexes")
-            let inside = MineText.inside(try await client.deletion(.ids(hexes.map(\.value))))
-            if let inside, !yes {
+            let deletion = try await client.deletion(.ids(hexes.map(\.value)))
+            let inside = MineText.inside(deletion)
+            let isLarge = deletion.links >= Confirmation.linkLimit && isatty(STDIN_FILENO) == 1
+            if !yes, inside != nil || isLarge {
+                let what = MineText.deletion(deletion)
+                if isatty(STDIN_FILENO) == 1 { Confirmation.noteCopy(hexes.map(\.value)) }
                 try Confirmation(
-                    deed: "deletes \(what) and, inside, \(inside)",
-                    question: "Delete \(what) and, inside, \(inside)? This cannot be undone.",
+                    deed: "deletes \(what)", question: "Delete \(what)? This cannot be undone.",
                     line: "hexlist mine rm --yes \(hexes.map { "\($0.value)" }.joined(separator: " "))"
                 ).ask()
             }

@@ -15,8 +15,8 @@ struct OutboxListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List hexes that wait, were refused or failed, and why.",
         discussion: """
-            --all adds delivered and cancelled hexes, and those that wait for approval at their receiver. --json lists the latter in any \
-            case.
+            Newest first; --json lists in the order of delivery. --all adds delivered and cancelled hexes, and those that wait for \
+            approval at their receiver; --json lists the latter in any case.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -32,13 +32,16 @@ struct OutboxListCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         let states: [OutboxState] = all ? [] : [.queued, .sending, .rejected, .expired, .failed] + (output.json ? [.held] : [])
-        var left = rows.most(output)
+        var left = rows.maximum(for: output)
         try await common.withClient { client in
             var listed = 0
             var cursor: String?
             repeat {
                 var table = OutboxText.table(hasHeader: listed == 0)
-                cursor = try await client.outbox(to: to, states: states, limit: min(left, LocalAPI.pageLimit), after: cursor) { row in
+                // Scripts get the order of delivery, as in earlier releases.
+                cursor = try await client.outbox(
+                    to: to, states: states, newestFirst: !output.json, limit: min(left, LocalAPI.pageLimit), after: cursor
+                ) { row in
                     listed += 1
                     left -= 1
                     if output.json { try output.object(row) } else { table.add(OutboxText.cells(row)) }

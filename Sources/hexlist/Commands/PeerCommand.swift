@@ -25,7 +25,10 @@ struct PeerArgument: ParsableArguments {
     var peer: String
 
     /// Runs a change and prints the result.
-    func change(_ body: (HexlistClient) async throws -> PeerView, as text: (PeerView) -> String) async throws {
+    /// - Parameter undo: the command that undoes the change; empty for none.
+    func change(
+        _ body: (HexlistClient) async throws -> PeerView, as text: (PeerView) -> String, undo: (PeerView) -> [String] = { _ in [] }
+    ) async throws {
         let output = common.output
         let changed = try await common.withClient(body)
         if output.json {
@@ -34,6 +37,8 @@ struct PeerArgument: ParsableArguments {
             try output.line(text(changed))
         }
         try output.flush()
+        let command = undo(changed)
+        if !command.isEmpty, !output.json { Undo.note(command) }
     }
 }
 
@@ -243,6 +248,8 @@ struct PeerUntrustCommand: AsyncParsableCommand {
             try await $0.untrust(argument.peer)
         } as: {
             "\($0.label.shown(.named)) is now a stranger."
+        } undo: {
+            ["peer", "trust", $0.uuid?.description ?? ""]
         }
     }
 }
@@ -258,6 +265,8 @@ struct PeerBlockCommand: AsyncParsableCommand {
             try await $0.block(argument.peer)
         } as: {
             "\($0.label.shown(.named)) is now blocked."
+        } undo: {
+            ["peer", "unblock", $0.uuid?.shortID ?? ""]
         }
     }
 }
@@ -278,16 +287,40 @@ struct PeerUnblockCommand: AsyncParsableCommand {
 
 struct PeerForgetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "forget", abstract: "Remove trust, alias, groups and addresses of a peer. Its hexes stay.")
+        commandName: "forget", abstract: "Remove trust, alias, groups and addresses of a peer. Its hexes stay.",
+        discussion: "On a terminal it shows what is removed and asks.")
 
     @OptionGroup var argument: PeerArgument
 
+    @Flag(help: "Do not ask.")
+    var yes = false
+
     func run() async throws {
-        try await argument.change {
-            try await $0.forget(argument.peer)
+        try await argument.change { client in
+            if !yes, isatty(STDIN_FILENO) == 1 {
+                let peer = try await client.peer(argument.peer)
+                let waiting = try await client.outbox(to: argument.peer, states: [.queued, .sending], limit: LocalAPI.pageLimit)
+                for line in Self.lines(peer, waiting: waiting.items.count, hasMore: waiting.next != nil) { StandardError.note(line) }
+                try Terminal.confirm("Forget \(peer.label.shown(.named))? [y/N]")
+            }
+            return try await client.forget(argument.peer)
         } as: {
             "\($0.label.shown(.named)) is forgotten."
         }
+    }
+
+    /// The data that is removed, and the data that stays.
+    static func lines(_ peer: PeerView, waiting: Int, hasMore: Bool) -> [String] {
+        var removed: [String] = []
+        if peer.trust != .stranger { removed.append(peer.trust.text) }
+        if let alias = peer.alias { removed.append("the alias \(TerminalText.clean(alias, columns: 60))") }
+        let groups = peer.groups.map { TerminalText.clean(GroupName.marked($0), columns: 40) }
+        if !groups.isEmpty { removed.append("in \(groups.joined(separator: ", "))") }
+        if peer.receive != nil || peer.notify == false || peer.fetchLimit != nil { removed.append("its settings") }
+        if !peer.endpoints.isEmpty { removed.append(HumanText.count(peer.endpoints.count, "address", "addresses")) }
+        let count = "\(hasMore ? "more than " : "")\(HumanText.count(waiting, "hex waits", "hexes wait"))"
+        return (removed.isEmpty ? [] : ["Removed: \(removed.joined(separator: ", "))."])
+            + (waiting == 0 ? [] : ["\(count) for it and will still be sent; to cancel: `hexlist outbox cancel --to PEER`."])
     }
 }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import HexlistAPI
 import HexlistClient
+import HexlistJSON
 import HexlistModel
 
 struct PeersExportCommand: AsyncParsableCommand {
@@ -36,6 +37,11 @@ struct PeersImportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let roster = try InputFile.read(file, limit: LocalAPI.rosterBytes)
+        guard common.json || RosterText.isRoster(roster) else {
+            throw HexlistError(
+                .badRequest, "\(InputFile.name(file)) is not a list of peers.",
+                hint: "Nothing was imported. `hexlist peers export` writes one.")
+        }
         let done = try await common.withClient { try await $0.importRoster(roster) }
         let output = common.output
         if output.json {
@@ -53,6 +59,15 @@ struct PeersImportCommand: AsyncParsableCommand {
 
 /// Texts about imports of rosters.
 enum RosterText {
+    /// Whether a file is empty or has a peer of a roster: a line with a JSON object that has a fingerprint.
+    static func isRoster(_ file: [UInt8]) -> Bool {
+        file.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
+            || file.split(separator: UInt8(ascii: "\n")).contains { line in
+                guard let value = try? JSONValue(parsing: Array(line)), let object = try? JSONObject(value) else { return false }
+                return object["fingerprint"] != nil
+            }
+    }
+
     static func summary(_ done: RosterImport) -> String {
         var parts = ["\(HumanText.count(done.changed, "peer", "peers")) imported"]
         if done.unchanged > 0 { parts.append("\(done.unchanged) unchanged") }

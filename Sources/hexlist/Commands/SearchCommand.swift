@@ -58,7 +58,8 @@ struct SearchCommand: AsyncParsableCommand {
         let progress = ProgressLine()
         try await common.withClient { client in
             var cursor = page.after
-            var left = page.most
+            let pageLimit = page.maximum(for: output)
+            var left = pageLimit
             var (listed, behind) = (0, 0)
             var table = Table(["HEX", "", "RECEIVED", "FROM", "DESCRIPTION", "FOUND"])
             repeat {
@@ -71,7 +72,7 @@ struct SearchCommand: AsyncParsableCommand {
                     }
                 }
                 // With --limit 0 each page is printed as it arrives.
-                if page.limit == 0, !table.isEmpty {
+                if pageLimit == .max, !table.isEmpty {
                     try output.table(table)
                     table = Table()
                 }

@@ -16,6 +16,10 @@ struct SendCommand: AsyncParsableCommand {
 
             hexlist send --to ada --bulk hexes.ndjson
 
+            Without --to, the first or last word may be the peer, as in `hexlist send ada https://example.org`; with only one trusted \
+            peer, it can be left out. On a terminal you are asked first; without one, --to is needed. A terminal also asks before \
+            sending to a stranger by its name.
+
             Arguments that begin with /, ./ or ../ are files and folders on this machine. They are not copied: recipients download them \
             from here with `hexlist fetch`, for 30 days after delivery, as long as you trust them and the files do not change. `hexlist \
             outbox cancel` ends this. A symlink you name is followed; symlinks, hidden and special files inside a folder are skipped. \
@@ -39,17 +43,18 @@ struct SendCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     @Option(
-        name: .long, help: ArgumentHelp("The recipient: a peer, or a group as @NAME; may be repeated.", valueName: "peer"),
+        name: [.customShort("t"), .long],
+        help: ArgumentHelp("The recipient: a peer, or a group as @NAME; may be repeated.", valueName: "peer"),
         completion: .recipients)
     var to: [String] = []
 
     @Flag(help: "Send to every trusted peer.")
     var toAll = false
 
-    @Option(help: ArgumentHelp("The title of the hex.", valueName: "text"))
+    @Option(name: [.customShort("d"), .long], help: ArgumentHelp("The title of the hex.", valueName: "text"))
     var description = ""
 
-    @Option(help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name.", valueName: "color"))
+    @Option(name: [.customShort("c"), .long], help: ArgumentHelp("The colour, such as '#3366CC', or a CSS name.", valueName: "color"))
     var color = ""
 
     @Option(help: ArgumentHelp("Forward this hex.", valueName: "hex"))
@@ -58,8 +63,11 @@ struct SendCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Read links from a file (- reads standard input), one `URL description` per line; lines that begin with # are ignored.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var from: String?
+
+    @Flag(help: "Send the links on the clipboard.")
+    var clipboard = false
 
     @Option(
         name: .long,
@@ -108,13 +116,13 @@ struct SendCommand: AsyncParsableCommand {
     @Argument(
         help: ArgumentHelp(
             "A link, or \"URL description\" in quotes, which may hold several; - reads standard input. Files and folders begin with /, ./ or ../.",
-            valueName: "url"))
+            valueName: "url"), completion: .file())
     var links: [String] = []
 
     func validate() throws {
-        // The last word may be a peer; only the daemon knows.
+        // The peer may be one of the words, or the only trusted one; only the daemon knows.
         if to.isEmpty && !toAll {
-            guard lastWord != nil else { throw Self.nobody }
+            guard recipientChoice.hasContent else { throw Self.nothing }
             return
         }
         if !to.isEmpty && toAll { throw ValidationError("Give --to or --to-all, not both.") }
@@ -125,11 +133,11 @@ struct SendCommand: AsyncParsableCommand {
         if copy, paths.isEmpty, !reoffer { throw ValidationError("--copy needs files, or --reoffer.") }
         if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") needs --bulk.") }
         if hex != nil {
-            guard links.isEmpty, from == nil, file.isEmpty, description.isEmpty, color.isEmpty, !guess, !raw else {
+            guard links.isEmpty, from == nil, !clipboard, file.isEmpty, description.isEmpty, color.isEmpty, !guess, !raw else {
                 throw ValidationError("--hex forwards a hex unchanged: leave out links, description and colour.")
             }
-        } else if links.isEmpty && from == nil && file.isEmpty {
-            throw ValidationError("Nothing to send: give a link, a file, --from FILE, or --hex HEX.")
+        } else if links.isEmpty && from == nil && !clipboard && file.isEmpty {
+            throw Self.nothing
         } else if links.count(where: { $0 == "-" }) + (from == "-" ? 1 : 0) > 1 {
             throw ValidationError("Standard input can be read only once: give - once.")
         }
@@ -137,7 +145,8 @@ struct SendCommand: AsyncParsableCommand {
 
     private func validateBulk() throws {
         let others = [
-            (!links.isEmpty, "links"), (from != nil, "--from"), (!file.isEmpty, "--file"), (hex != nil, "--hex"),
+            (!links.isEmpty, "links"), (from != nil, "--from"), (clipboard, "--clipboard"), (!file.isEmpty, "--file"),
+            (hex != nil, "--hex"),
             (!description.isEmpty, "--description"),
             (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"), (copy, "--copy"), (reoffer, "--reoffer"),
         ]
@@ -147,45 +156,67 @@ struct SendCommand: AsyncParsableCommand {
         if key != nil { throw ValidationError("Leave out --key with --bulk: a line has its own `key`.") }
     }
 
-    private static let nobody = ValidationError("Who should get it? --to PEER, or --to-all.")
+    private static let nothing = ValidationError("Nothing to send: give a link, a file, --from FILE, or --hex HEX.")
 
-    /// The last word, if it is not a link and something else remains to be sent.
-    private var lastWord: String? {
-        guard let word = links.last, links.count > 1 || from != nil || hex != nil || bulk != nil || !file.isEmpty, word != "-",
-            raw || !FileArgument.isPath(word)
-        else { return nil }
-        return LinkForm(word) == .link ? nil : word
+    private var recipientChoice: RecipientChoice {
+        RecipientChoice(words: links, hasOtherContent: from != nil || clipboard || hex != nil || bulk != nil || !file.isEmpty, isRaw: raw)
     }
 
-    /// Accepts the last word as the recipient, `send LINK bob`, if it is a peer and the user confirms.
-    private mutating func takeLastWordAsPeer() async throws {
-        guard let word = lastWord, let peer = try? await common.withClient({ try await $0.peer(word) }) else { throw Self.nobody }
-        guard isatty(STDIN_FILENO) == 1 else { throw MissingRecipient.refusal(word, arguments: ProcessArguments.all) }
-        try Terminal.confirm("Send it to \(peer.label.shown())? [y/N]")
-        to = [peer.uuid?.description ?? word]  // the UUID, in case the name moves to another peer
-        links.removeLast()
+    /// Whether the user can answer questions: standard input is a terminal, and is not read for links.
+    private var isInteractive: Bool { isatty(STDIN_FILENO) == 1 && !links.contains("-") && from != "-" && bulk != "-" }
+
+    /// Finds the recipient of a command line without --to, and asks for confirmation.
+    private mutating func chooseRecipient() async throws {
+        let choice = recipientChoice
+        let found = (try? await common.withClient { try await choice.find($0) }) ?? .none(trusted: [])
+        let peer: PeerView
+        switch found {
+        case .none(let trusted): throw MissingRecipient.unknown(trusted)
+        case .word(let index, let named):
+            guard isInteractive else { throw MissingRecipient.unconfirmed(links[index], arguments: ProcessArguments.all) }
+            peer = named
+            links.remove(at: index)
+        case .onlyTrusted(let only):
+            guard isInteractive else { throw MissingRecipient.unconfirmed(only, arguments: ProcessArguments.all) }
+            peer = only
+        }
+        to = [try peer.requiredID().description]  // the UUID, in case the name moves to another peer
         try validate()
+        try Terminal.confirm("Send it to \(peer.label.shown())? [y/N]")
+    }
+
+    /// Asks before sending to a stranger by its name, which anybody can choose. Scripts are not asked.
+    private mutating func confirmStrangers() async throws {
+        guard isInteractive, !common.json else { return }
+        for index in to.indices where !GroupName.isMarked(to[index]) {
+            let name = to[index]
+            guard let peer = try? await common.withClient({ try await $0.peer(name) }), let uuid = peer.uuid, peer.trust == .stranger,
+                peer.alias == nil, !uuid.begins(with: name)
+            else { continue }
+            try Terminal.confirm("\(peer.label.shown()) is not trusted, and anybody can choose this name. Send it anyway? [y/N]")
+            to[index] = uuid.description
+        }
     }
 
     mutating func run() async throws {
-        if to.isEmpty && !toAll { try await takeLastWordAsPeer() }
+        if to.isEmpty && !toAll { try await chooseRecipient() } else { try await confirmStrangers() }
         if let bulk { return try await run(bulk: bulk) }
         let output = common.output
-        let input = try typed()
+        let input = try typed(clipboard ? try await Clipboard.read() : nil)
         let waiting = SendNotes(peers: to)
-        let isPatient = wait == .stored && !output.json
+        let waitsForReceipts = wait == .stored && !output.json
         try await common.withClient { client in
             let send = HexlistClient.Send(
                 content: try await content(input, client), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key,
                 force: force)
-            let outcomes = try await waiting.during(client, isNoted: isPatient) { try await client.send(send) }
+            let outcomes = try await waiting.during(client, isNoted: waitsForReceipts) { try await client.send(send) }
             if output.json {
                 for outcome in outcomes { try output.object(outcome) }
             } else {
                 try output.table(table(outcomes))
             }
             try output.flush()
-            if isPatient { await waiting.explain(outcomes, client) }
+            if waitsForReceipts { await waiting.explain(outcomes, client) }
             if offersFiles { for advice in outcomes.compactMap({ RowReason($0).fileAdvice }) { StandardError.note(advice) } }
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
             if status != .done { throw SilentExit(status: status) }
@@ -267,13 +298,15 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     /// The typed hex, without files; `nil` for a forwarded one.
-    private func typed() throws -> HexInput? {
+    private func typed(_ clipboard: String?) throws -> HexInput? {
         guard hex == nil else { return nil }
         let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
         let color = raw ? color : try ColorInput.parse(color)
         let words = raw ? links : links.filter { !FileArgument.isPath($0) }
         if !raw { for word in words { try FileArgument.refuseBareName(word) } }
-        let given = try LinkInput.read(words, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
+        let given =
+            try LinkInput.read(words, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
+            + (try clipboard.map { try LinkInput.read(lines: $0, check, name: "Clipboard") } ?? [])
         guard !given.isEmpty || !paths.isEmpty || !file.isEmpty else {
             throw HexlistError(.badRequest, "There is no link in the input.")
         }
@@ -297,29 +330,6 @@ struct SendCommand: AsyncParsableCommand {
             ])
         }
         return table
-    }
-}
-
-/// The error for `send LINK bob` without a terminal for the question.
-enum MissingRecipient {
-    static func refusal(_ word: String, arguments: [String]) -> HexlistError {
-        HexlistError(
-            .badRequest, "`\(TerminalText.clean(word, columns: 60))` is a peer: name it with --to.",
-            hint: "Run: \(TerminalText.clean(line(word, arguments), columns: 1_000))")
-    }
-
-    /// The command line with the word as the value of `--to`.
-    static func line(_ word: String, _ arguments: [String]) -> String {
-        var words = Array(arguments.dropFirst())
-        let place = words.indices.last { index in
-            guard words[index] == word else { return false }
-            let before = index > 0 ? words[index - 1] : ""
-            return !before.hasPrefix("--") || before.contains("=") || !Usage.takesValue(before, of: SendCommand.self)
-        }
-        if let place { words.remove(at: place) }
-        let verb = words.firstIndex(of: "send").map { $0 + 1 } ?? 0
-        words.insert(contentsOf: ["--to", word], at: verb)
-        return (["hexlist"] + words.map(ShellText.quoted)).joined(separator: " ")
     }
 }
 

@@ -26,9 +26,9 @@ extension SendCommand {
 
     private mutating func set(_ option: String, _ value: String) -> Bool {
         switch option {
-        case "--to": to.append(value)
-        case "--description": description = value
-        case "--color": color = value
+        case "--to", "-t": to.append(value)
+        case "--description", "-d": description = value
+        case "--color", "-c": color = value
         case "--key": key = value
         case "--wait":
             guard let state = WaitArgument(rawValue: value) else { return false }
@@ -46,7 +46,7 @@ extension SendCommand {
         common = CommonOptions()
         (common.json, common.socket, common.stateDir) = (false, nil, nil)
         (to, toAll, links, file, description, color) = ([], false, [], [], "", "")
-        (hex, from, bulk, key, wait, timeout) = (nil, nil, nil, nil, .stored, Seconds(10))
+        (hex, from, bulk, key, wait, timeout, clipboard) = (nil, nil, nil, nil, .stored, Seconds(10), false)
         (copy, reoffer, guess, raw, strict, allowEmpty, force) = (false, false, false, false, false, false, false)
     }
 }

@@ -96,6 +96,11 @@ struct ShareRemoveCommand: AsyncParsableCommand {
             try output.wrapped("\(TerminalText.clean(share.name)) is no longer shared. \(TerminalText.clean(share.path)) was not changed.")
         }
         try output.flush()
+        guard !output.json else { return }
+        let peers = share.groups.map(GroupName.marked) + share.peers.map { $0.label.alias ?? $0.uuid.shortID }
+        Undo.note(
+            ["share", "add", share.path, "--as", share.name] + (share.toAll ? [] : peers.flatMap { ["--to", $0] })
+                + (share.hidden ? ["--hidden"] : []))
     }
 }
 

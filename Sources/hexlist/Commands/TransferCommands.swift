@@ -40,7 +40,9 @@ struct ExportCommand: AsyncParsableCommand {
         help: ArgumentHelp("json, ndjson, csv, markdown, html or opml; by default from the file name.", valueName: "format"))
     var named: WrittenFormat?
 
-    @Option(name: [.customShort("o"), .long], help: ArgumentHelp("The file to write instead of standard output.", valueName: "file"))
+    @Option(
+        name: [.customShort("o"), .long], help: ArgumentHelp("The file to write instead of standard output.", valueName: "file"),
+        completion: .file())
     var output: String?
 
     @Flag(help: "Overwrite an existing file.")

@@ -28,7 +28,7 @@ struct TransfersListCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         let stages: [TransferStage] = all ? [] : [.waiting, .running, .paused, .failed]
-        var left = rows.most(output)
+        var left = rows.maximum(for: output)
         try await common.withClient { client in
             var listed = 0
             var cursor: String?

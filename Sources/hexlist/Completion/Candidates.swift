@@ -23,10 +23,13 @@ struct Candidate: Equatable {
 
     /// Whether a word is safe to offer: bash expands it (`compgen -W`), even `$(…)`, and inserts it unquoted. Peers with other names are
     /// offered as their short UUID.
-    static func isPlain(_ word: String) -> Bool {
+    /// - Parameter shell: zsh and fish quote spaces themselves.
+    static func isPlain(_ word: String, in shell: CompletionShell? = CompletionShell.requesting) -> Bool {
         guard !word.isEmpty, word.utf8.count <= 64, word.utf8.first != UInt8(ascii: "-") else { return false }
+        let hasQuoting = shell == .zsh || shell == .fish
         return word.unicodeScalars.allSatisfy { scalar in
             switch scalar.value {
+            case 0x20: hasQuoting
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
             case 0x80...: scalar.properties.isAlphabetic && TerminalText.isShown(scalar)
             default: false
@@ -37,7 +40,7 @@ struct Candidate: Equatable {
     /// A peer by its alias, which only the user chooses, else by its short UUID; `nil` for a ghost.
     init?(_ peer: PeerView) {
         guard peer.state != .ghost, let uuid = peer.uuid else { return nil }
-        let isNamed = peer.alias.map(Self.isPlain) ?? false
+        let isNamed = peer.alias.map { Self.isPlain($0) } ?? false
         self.init(word: isNamed ? peer.alias ?? "" : uuid.shortID, about: peer.label.shown(isNamed ? .full : .short, columns: 56))
     }
 
@@ -67,32 +70,32 @@ struct Candidate: Equatable {
 
 extension CompletionKind {
     /// Known peers.
-    static let peers = completion { client, _ in try await peers(client) }
+    static let peers = completion { client, _, _ in try await peers(client) }
 
     /// Peers, and groups of them as `@NAME`.
-    static let recipients = completion { client, _ in
+    static let recipients = completion { client, _, _ in
         // A daemon of an earlier version has no groups.
         let groups = (try? await client.groups()) ?? []
         return groups.compactMap { Candidate($0, isMarked: true) } + (try await peers(client))
     }
 
     /// Groups, with `@` if it was typed.
-    static let groups = completion { client, typed in
+    static let groups = completion { client, typed, _ in
         try await client.groups().compactMap { Candidate($0, isMarked: GroupName.isMarked(typed)) }
     }
 
     /// Shares of this machine.
-    static let shares = completion { client, _ in
+    static let shares = completion { client, _, _ in
         try await client.shares().filter { Candidate.isPlain($0.name) }.map { Candidate(word: $0.name, about: ShareText.audience($0)) }
     }
 
     /// Services with their colon. Paths are not completed: each Tab would query a peer.
-    static let services = completion { client, _ in
+    static let services = completion { client, _, _ in
         try await client.services().compactMap(Candidate.init)
     }
 
     /// The newest hexes of My Hexlist.
-    static let mine = completion { client, _ in
+    static let mine = completion { client, _, _ in
         try await client.hexes(.init(location: "mine"), limit: Candidates.limit).items.map(Candidate.init)
     }
 
@@ -101,10 +104,10 @@ extension CompletionKind {
     }
 
     /// The newest hexes of the inbox, and held ones.
-    static let hexes = completion { client, _ in try await hexes(client) }
+    static let hexes = completion { client, _, _ in try await hexes(client) }
 
     /// The newest hexes of the inbox and held ones, and services.
-    static let fetchable = completion { client, _ in
+    static let fetchable = completion { client, _, _ in
         // A daemon of an earlier version has no services.
         let services = (try? await client.services()) ?? []
         return services.compactMap(Candidate.init) + (try await hexes(client))
@@ -115,22 +118,28 @@ extension CompletionKind {
         return (inbox + (try await client.hexes(.init(location: "held"), limit: Candidates.limit).items)).map(Candidate.init)
     }
 
-    /// The newest rows of the outbox.
-    static let outboxRows = completion { client, _ in
-        try await client.outbox(limit: Candidates.limit).items.map(Candidate.init)
+    /// The newest rows of the outbox that the command can change.
+    static let outboxRows = completion { client, _, words in
+        try await client.outbox(states: Candidates.states(words), newestFirst: true, limit: Candidates.limit).items.map(Candidate.init)
     }
 
-    /// - Parameter look: receives the typed beginning of the word.
+    /// - Parameter look: receives the typed beginning of the word, and the command line.
     private static func completion(
-        _ look: @escaping @Sendable (HexlistClient, _ typed: String) async throws -> [Candidate]
+        _ look: @escaping @Sendable (HexlistClient, _ typed: String, _ words: [String]) async throws -> [Candidate]
     ) -> CompletionKind {
         .custom { (words: [String], _: Int, typed: String) -> [String] in
-            Candidates.fetched(words) { try await look($0, typed) }.map { $0.line(for: CompletionShell.requesting) }
+            Candidates.fetched(words) { try await look($0, typed, words) }.map { $0.line(for: CompletionShell.requesting) }
         }
     }
 }
 
 enum Candidates {
+    /// The states of rows that `outbox cancel` or `outbox retry` can change; empty for all.
+    static func states(_ words: [String]) -> [OutboxState] {
+        if words.contains("cancel") { return [.queued, .sending] }
+        return words.contains("retry") ? [.queued, .sending, .rejected, .failed, .expired] : []
+    }
+
     /// Maximum number of one kind: more than fit on a screen.
     static let limit = 100
     /// Maximum time Tab waits for the daemon.

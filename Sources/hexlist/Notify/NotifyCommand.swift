@@ -20,11 +20,19 @@ struct NotifyCommand: AsyncParsableCommand {
     @Flag(help: "Install the hook.")
     var install = false
 
+    @Flag(help: "Remove the hook.")
+    var remove = false
+
     @Option(help: ArgumentHelp(valueName: "first-last", visibility: .hidden))
     var show: String?
 
+    func validate() throws {
+        if install && remove { throw ValidationError("Give --install or --remove, not both.") }
+    }
+
     func run() async throws {
-        if install { return try await HookInstallation(common).run() }
+        if install { return try await HookInstallation(common).install() }
+        if remove { return try await HookInstallation(common).remove() }
         if let show { return try await showReceived(show) }
         guard isatty(STDIN_FILENO) == 0 else {
             throw HexlistError(
@@ -175,7 +183,7 @@ enum FileWriter {
     }
 }
 
-/// Implements `hexlist notify --install`.
+/// Implements `hexlist notify --install` and `--remove`.
 private struct HookInstallation {
     private static let events = ["hex.received", "pairing.requested", "conflict.identity"]
     /// Marks hooks as written by this command.
@@ -185,7 +193,7 @@ private struct HookInstallation {
 
     init(_ common: CommonOptions) { self.common = common }
 
-    func run() async throws {
+    func install() async throws {
         let folder = common.paths.hookFolder
         try FileWriter.makeFolders(folder)
         let hook = """
@@ -197,14 +205,11 @@ private struct HookInstallation {
         var (made, others): ([String], [String]) = ([], [])
         for event in Self.events {
             let path = HexlistPaths.join(folder, event)
-            switch Result(catching: { () throws(SmallFile.Fault) in try SmallFile.read(path, limit: 64 << 10) }) {
-            case .failure(.missing):
+            switch state(of: path) {
+            case .missing, .own:
                 try FileWriter.write(hook, to: path, mode: 0o755)
                 made.append(event)
-            case .success(let text) where text.contains(Self.marker):
-                try FileWriter.write(hook, to: path, mode: 0o755)
-                made.append(event)
-            case .success, .failure: others.append(path)
+            case .foreign: others.append(path)
             }
         }
         let output = common.output
@@ -217,16 +222,56 @@ private struct HookInstallation {
         if NotifySend.path == nil {
             StandardError.note("Nothing is shown until notify-send is installed: `sudo apt install libnotify-bin`.")
         }
-        if let status = try? await common.withClient({ try await $0.status() }) {
-            StandardError.note(
-                "They start when hexlistd reloads its configuration: `systemctl --user reload hexlistd` or `kill -HUP \(status.pid)`.")
-        }
+        try await reload()
         guard others.isEmpty else {
             throw HexlistError(
                 .badRequest, "You already have a hook: \(others.map { TerminalText.clean($0) }.joined(separator: ", ")).",
                 hint: "It was not changed. To show notifications, call `hexlist notify` in it, with the event on standard input.")
         }
     }
+
+    func remove() async throws {
+        var removed: [String] = []
+        for event in Self.events {
+            let path = HexlistPaths.join(common.paths.hookFolder, event)
+            guard state(of: path) == .own else { continue }
+            guard unlink(path) == 0 else {
+                throw HexlistError(.internal, "\(TerminalText.clean(path)) cannot be removed (\(SystemError.last)).")
+            }
+            removed.append(event)
+        }
+        let output = common.output
+        if output.json {
+            try output.object(RemovedJSON(removed: removed))
+        } else {
+            try output.line(removed.isEmpty ? "Nothing to remove." : "Notifications are off.")
+        }
+        try output.flush()
+        if !removed.isEmpty { try await reload() }
+    }
+
+    private enum HookState { case missing, own, foreign }
+
+    private func state(of path: String) -> HookState {
+        switch Result(catching: { () throws(SmallFile.Fault) in try SmallFile.read(path, limit: 64 << 10) }) {
+        case .failure(.missing): .missing
+        case .success(let text) where text.contains(Self.marker): .own
+        case .success, .failure: .foreign
+        }
+    }
+
+    /// Makes a running daemon read its configuration and hooks again.
+    private func reload() async throws {
+        guard let status = try? await common.withClient({ try await $0.status() }) else { return }
+        // The process id may be that of another process, if the daemon runs in a container.
+        let name = try? SmallFile.read("/proc/\(status.pid)/comm", limit: 64)
+        if name?.hasPrefix("hexlistd") ?? false, kill(pid_t(status.pid), SIGHUP) == 0 { return }
+        StandardError.note("To apply it now, reload hexlistd: `systemctl --user reload hexlistd` or `kill -HUP \(status.pid)`.")
+    }
+}
+
+private struct RemovedJSON: Encodable, JSONEncodable {
+    var removed: [String]
 }
 
 private struct InstalledJSON: Encodable, JSONEncodable {

@@ -14,7 +14,7 @@ enum NotifySend {
     private static let showTimeout: Int64 = 10_000
     private static let outputBytes = 4_096
 
-    static var path: String? { find("notify-send") }
+    static var path: String? { DesktopPrograms.path(of: "notify-send") }
 
     /// The path of this program; only its name without /proc.
     static var ownPath: String {
@@ -35,7 +35,7 @@ enum NotifySend {
         }
         let hasButtons = target != nil || marks
         let outcome = await Program(path, arguments(text, opens: target, marks: marks)).run(
-            environment: environment, milliseconds: hasButtons ? buttonTimeout : showTimeout, outputBytes: outputBytes)
+            environment: DesktopPrograms.environment, milliseconds: hasButtons ? buttonTimeout : showTimeout, outputBytes: outputBytes)
         switch outcome.end {
         case .exited(0):
             let lines = String(decoding: outcome.output, as: UTF8.self).split(whereSeparator: \.isNewline)
@@ -59,25 +59,12 @@ enum NotifySend {
     /// Shows the notification of events from a transient systemd unit, which may wait longer for a button than a hook may run.
     /// - Returns: `false` without a systemd user manager.
     static func showInUnit(_ first: Int64, _ last: Int64, _ paths: HexlistPaths) async -> Bool {
-        guard let systemdRun = find("systemd-run"), paths.runtimeFolder != nil else { return false }
+        guard let systemdRun = DesktopPrograms.path(of: "systemd-run"), paths.runtimeFolder != nil else { return false }
         var arguments = ["--user", "--quiet", "--collect", "--property=RuntimeMaxSec=90"]
-        for variable in environment where !variable.hasPrefix("HEXLIST_") { arguments.append("--setenv=\(variable)") }
+        for variable in DesktopPrograms.environment where !variable.hasPrefix("HEXLIST_") { arguments.append("--setenv=\(variable)") }
         arguments += [ownPath, "notify", "--socket", paths.socket, "--show", "\(first)-\(last)"]
         let outcome = await Program(systemdRun, arguments).run(
-            environment: environment, milliseconds: showTimeout, outputBytes: outputBytes)
+            environment: DesktopPrograms.environment, milliseconds: showTimeout, outputBytes: outputBytes)
         return outcome.end == .exited(0)
-    }
-
-    /// The variables that locate the desktop session.
-    private static var environment: [String] {
-        [
-            "HOME", "PATH", "LANG", "LC_ALL", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",
-            "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "BROWSER", "HEXLIST_SOCKET", "HEXLIST_STATE_DIR",
-        ].compactMap { name in Environment.value(name).map { "\(name)=\($0)" } }
-    }
-
-    private static func find(_ program: String) -> String? {
-        (Environment.value("PATH") ?? "/usr/bin:/bin").split(separator: ":").map { "\($0)/\(program)" }
-            .first { $0.hasPrefix("/") && access($0, X_OK) == 0 }
     }
 }

@@ -59,14 +59,14 @@ enum HumanText {
         "\(number) \(number == 1 ? singular : plural)"
     }
 
-    /// A fingerprint to be read aloud, `5e:3c:12:34:…`, eight pairs per line. A UUID begins with the same digits, so the two look different
-    /// on purpose: a key can be made whose first 8 digits are those of another peer.
+    /// A fingerprint for reading aloud, `5E3C 1234 …`, eight groups of four per line, as on the page. A UUID begins with the same digits, so
+    /// the two look different on purpose: a key can be made whose first 8 digits are those of another peer.
     static func fingerprint(_ digits: String) -> [String] {
-        let digits = Array(TerminalText.clean(digits.lowercased(), columns: 64))
-        return stride(from: 0, to: digits.count, by: 16).map { start in
-            let line = digits[start..<min(start + 16, digits.count)]
-            return stride(from: line.startIndex, to: line.endIndex, by: 2).map { String(line[$0..<min($0 + 2, line.endIndex)]) }
-                .joined(separator: ":")
+        let digits = Array(TerminalText.clean(digits.uppercased(), columns: 64))
+        return stride(from: 0, to: digits.count, by: 32).map { start in
+            let line = digits[start..<min(start + 32, digits.count)]
+            return stride(from: line.startIndex, to: line.endIndex, by: 4).map { String(line[$0..<min($0 + 4, line.endIndex)]) }
+                .joined(separator: " ")
         }
     }
 }

@@ -1,7 +1,7 @@
 import HexlistModel
 
 /// A table with aligned columns. In a pipe all cells are complete. On a terminal it fits the width: first cells with a `minimum` are cut;
-/// if that is not enough, each row flows over several lines, and a list of names and values wraps its values.
+/// if that is not enough, the last column is wrapped, or on a very narrow terminal each row flows over several lines.
 struct Table {
     struct Cell {
         let text: String
@@ -63,21 +63,23 @@ struct Table {
         guard let width = terminal.width.map({ max(20, $0) }) else {
             return all.map { Self.line($0.map(\.text), $0, widths, terminal) }
         }
+        let lastColumn = widths.count - 1
         var least: [Int] = []
-        for (row, sizes) in zip(all, sizes) { least = Self.widest(least, zip(row, sizes).map { min($1, $0.minimum ?? $1) }) }
-        // Cuts the widest cuttable column first.
+        for (row, sizes) in zip(all, sizes) {
+            let minimums = row.indices.map { column in
+                min(sizes[column], row[column].minimum ?? (column == lastColumn ? Self.valueMinimum : sizes[column]))
+            }
+            least = Self.widest(least, minimums)
+        }
+        // Cuts the widest column first; the last one is wrapped instead, unless it has a minimum.
         let ends = Self.ends(sizes)
         while !Self.isFitting(widths, ends, width),
             let widest = widths.indices.filter({ widths[$0] > least[$0] }).max(by: { widths[$0] < widths[$1] })
         {
             widths[widest] -= 1
         }
-        if Self.isFitting(widths, ends, width) {
-            return all.map { row in Self.line(zip(row, widths).map { $0.shown(columns: $1) }, row, widths, terminal) }
-        }
-        let indent = widths.dropLast().reduce(0) { $0 + $1 + Self.gap }
-        guard header.isEmpty, width - indent >= Self.valueMinimum else { return rows.flatMap { flowed($0, width, terminal) } }
-        return rows.flatMap { Self.hanging($0, widths, indent, width, terminal) }
+        guard Self.isFitting(widths, ends, width) else { return rows.flatMap { flowed($0, width, terminal) } }
+        return all.flatMap { Self.wrapped($0, widths, width, terminal) }
     }
 
     /// The columns between two cells.
@@ -113,9 +115,11 @@ struct Table {
     }
 
     /// The row with its last cell wrapped in its column, or on its own lines if a word does not fit: a UUID must stay whole for copying.
-    private static func hanging(_ row: [Cell], _ widths: [Int], _ indent: Int, _ width: Int, _ terminal: Terminal) -> [String] {
-        let texts = row.map { $0.shown(columns: $0.columns) }
-        guard row.count == widths.count, let last = row.last, let text = texts.last else { return [line(texts, row, widths, terminal)] }
+    private static func wrapped(_ row: [Cell], _ widths: [Int], _ width: Int, _ terminal: Terminal) -> [String] {
+        let texts = zip(row, widths).map { $0.shown(columns: $1) }
+        guard row.count == widths.count, let last = row.last, last.minimum == nil else { return [line(texts, row, widths, terminal)] }
+        let text = last.shown(columns: last.columns)
+        let indent = widths.dropLast().reduce(0) { $0 + $1 + gap }
         guard text.split(separator: " ").allSatisfy({ TextWidth.of(String($0)) <= width - indent }) else {
             return [line(texts.dropLast() + [""], row, widths, terminal)]
                 + TextWidth.lines(text, columns: width - gap).map { String(repeating: " ", count: gap) + terminal.styled($0, last.style) }

@@ -1,0 +1,86 @@
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+/// Finds the recipient of a `send` without --to: `send bob LINK`, `send LINK bob`, or the only trusted peer.
+struct RecipientChoice {
+    enum Choice {
+        /// The positional argument at this index names the peer.
+        case word(Int, PeerView)
+        case onlyTrusted(PeerView)
+        case none(trusted: [PeerView])
+    }
+
+    /// The positional arguments.
+    let words: [String]
+    /// Whether something besides these arguments is sent: --from, --file, --hex or --bulk.
+    let hasOtherContent: Bool
+    /// Whether paths are sent as links.
+    let isRaw: Bool
+
+    /// The indices of words that may name the peer, the last word first. Links and paths do not, nor does the only thing to send.
+    var candidates: [Int] {
+        guard words.count > 1 || hasOtherContent, let last = words.indices.last else { return [] }
+        return (last > 0 ? [last, 0] : [last]).filter { index in
+            let word = words[index]
+            return word != "-" && (isRaw || !FileArgument.isPath(word)) && LinkForm(word) != .link
+        }
+    }
+
+    /// Whether something can remain to be sent once the recipient is known.
+    var hasContent: Bool {
+        guard !hasOtherContent, words.count == 1 else { return hasOtherContent || !words.isEmpty }
+        return words[0] == "-" || isRaw || FileArgument.isPath(words[0]) || LinkForm(words[0]) != .other
+    }
+
+    func find(_ client: HexlistClient) async throws -> Choice {
+        for index in candidates {
+            if let peer = try? await client.peer(words[index]) { return .word(index, peer) }
+        }
+        let trusted = try await client.peers(all: true).filter { $0.trust == .trusted && $0.state != .ghost && $0.uuid != nil }
+        return candidates.isEmpty && trusted.count == 1 ? .onlyTrusted(trusted[0]) : .none(trusted: trusted)
+    }
+}
+
+/// Errors of a `send` without --to.
+enum MissingRecipient {
+    /// Maximum number of trusted peers named.
+    private static let nameLimit = 8
+
+    static func unknown(_ trusted: [PeerView]) -> HexlistError {
+        let names = trusted.prefix(nameLimit).map { $0.label.shown(.named) } + (trusted.count > nameLimit ? ["…"] : [])
+        return HexlistError(
+            .badRequest, "Who should get it? --to PEER, or --to-all.",
+            hint: names.isEmpty ? "More: `hexlist send --help`." : "Trusted: \(names.joined(separator: ", ")).")
+    }
+
+    /// The error for a peer among the arguments, if there is no terminal to confirm it.
+    static func unconfirmed(_ word: String, arguments: [String]) -> HexlistError {
+        HexlistError(
+            .badRequest, "`\(TerminalText.clean(word, columns: 60))` is a peer: name it with --to.",
+            hint: "Run: \(TerminalText.clean(line(to: word, removing: word, arguments), columns: 1_000))")
+    }
+
+    /// The error for the only trusted peer, if there is no terminal to confirm it.
+    static func unconfirmed(_ peer: PeerView, arguments: [String]) -> HexlistError {
+        let name = peer.alias ?? peer.uuid?.shortID ?? peer.name
+        return HexlistError(
+            .badRequest, "Who should get it? Name the peer with --to.",
+            hint: "Run: \(TerminalText.clean(line(to: name, removing: nil, arguments), columns: 1_000))")
+    }
+
+    /// The command line with --to.
+    /// - Parameter word: the positional argument that --to replaces.
+    static func line(to peer: String, removing word: String?, _ arguments: [String]) -> String {
+        var words = Array(arguments.dropFirst())
+        let verb = words.firstIndex(of: "send").map { $0 + 1 } ?? 0
+        let place = words.indices.dropFirst(verb).last { index in
+            guard words[index] == word else { return false }
+            let before = words[index - 1]
+            return !before.hasPrefix("-") || before.contains("=") || !Usage.takesValue(before, of: SendCommand.self)
+        }
+        if let place { words.remove(at: place) }
+        words.insert(contentsOf: ["--to", peer], at: verb)
+        return (["hexlist"] + words.map(ShellText.quoted)).joined(separator: " ")
+    }
+}
