@@ -11,11 +11,11 @@ public enum BulkLine: JSONCoded, Sendable, Equatable {
     case outcome(BulkOutcome)
     /// `{"progress":{…}}`
     case progress(BulkSummary)
-    /// `{"error":{…}}`: the stream had to be given up. What was accepted stays accepted.
+    /// `{"error":{…}}`: the stream was aborted. Accepted lines stay accepted.
     case error(ErrorJSON)
     /// `{"summary":{…}}`
     case summary(BulkSummary)
-    /// A line of a newer daemon; readers pass over it.
+    /// A line added by a newer daemon; clients ignore it.
     case other(JSONValue)
 
     public func write(to json: inout JSONWriter) {
@@ -56,7 +56,7 @@ public struct BulkRefusal: JSONShape, Sendable, Equatable {
     public var line: Int
     /// `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …: a newer daemon may know more.
     public var code: String
-    /// The fault as a text for people. It may quote the input: clean it where it is shown.
+    /// The error for people. It may quote the input: clean it before display.
     public var message: String
 
     public init(line: Int, code: String, message: String) {
@@ -66,11 +66,11 @@ public struct BulkRefusal: JSONShape, Sendable, Equatable {
     }
 }
 
-/// A line of the input that was accepted, but says something that was probably meant otherwise.
+/// A warning about an accepted line that probably has a mistake, such as a misspelt member.
 public struct BulkWarning: JSONShape, Sendable, Equatable {
     /// The number of the line, from 1; blank lines count.
     public var line: Int
-    /// The warning as a text for people. It quotes the input: clean it where it is shown.
+    /// The warning as a text for people. It quotes the input: clean it before display.
     public var warning: String
 
     public init(line: Int, warning: String) {
@@ -79,7 +79,7 @@ public struct BulkWarning: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The outcome of one line for one peer. A bulk has one for each hex, so its JSON is written and read by hand.
+/// The outcome of one line for one peer. Coded by hand, because a bulk send has one for each hex and peer.
 public struct BulkOutcome: JSONCoded, Sendable, Equatable {
     /// The line of the input, from 1.
     public var line: Int?
@@ -110,22 +110,22 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     public var lines: Int
     /// Lines that were not accepted.
     public var invalid: Int
-    /// Rows that are durable in the outbox.
+    /// Rows stored in the outbox.
     public var accepted: Int
     public var stored: Int
     public var held: Int
     public var rejected: Int
-    /// Rows given up: failed, expired or cancelled.
+    /// Rows that failed, expired or were cancelled.
     public var failed: Int
-    /// Rows without an answer yet.
+    /// Rows not confirmed yet.
     public var queued: Int
-    /// Rows of `accepted` that were there already, made by an earlier send with the same key.
+    /// Rows of `accepted` that an earlier send with the same key had created.
     @LeftOutEmpty public var earlier: Int
-    /// Seconds since the request came.
+    /// Seconds since the request began.
     public var seconds: Double
-    /// Whether the input has ended and all of it is accepted; only in a progress.
+    /// Whether all of the input has been read and accepted; only in `progress`.
     @LeftOutEmpty public var ended: Bool
-    /// Lines of `invalid` that have no line of their own in the reply, because too many refusals were waiting unread.
+    /// Lines of `invalid` that are not reported one by one, because the client did not read the reply fast enough.
     @LeftOutEmpty public var untold: Int
 
     public init(
@@ -146,7 +146,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.untold = untold
     }
 
-    /// Returns the exit status of a bulk send: of its outcomes the first of 1, 4, 2, 3, 0.
+    /// The exit status of a bulk send: of all outcomes, the first in the order 1, 4, 2, 3, 0.
     public func exitStatus(wait: SendWait) -> ExitStatus {
         var statuses: [ExitStatus] = []
         if failed > 0 { statuses.append(.failed) }

@@ -1,4 +1,4 @@
-/// A number of bytes as people read it: `17 B`, `1.5 MiB`.
+/// Formats a number of bytes for people: `17 B`, `1.5 MiB`.
 public enum ByteCountText {
     public static func of(_ count: Int64) -> String {
         var value = Double(count)

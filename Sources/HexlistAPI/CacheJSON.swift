@@ -1,17 +1,17 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A fetched file that is here under its digest.
+/// A fetched file in the cache, stored under its digest.
 public struct CachedFile: JSONShape, Sendable, Equatable {
-    /// Its name, made of text of a peer.
+    /// Its file name, derived from text of a peer.
     public var file: String
     public var path: String
     public var size: Int64
     /// 64 hexadecimal digits.
     public var sha256: String
-    /// Whether it stays until its hex is deleted.
+    /// Whether it is kept until its hex is deleted.
     public var kept: Bool
-    /// The hex for which it was fetched last; it may be deleted since.
+    /// The hex for which it was fetched last, which may be deleted.
     public var hex: Int64?
     public var usedAt: Timestamp
 
@@ -26,18 +26,18 @@ public struct CachedFile: JSONShape, Sendable, Equatable {
     }
 }
 
-/// How much is in the cache.
+/// Totals of the cache.
 public struct CacheSummary: JSONShape, Sendable, Equatable {
     public var files: Int
     public var bytes: Int64
-    /// The most bytes it holds.
+    /// Maximum bytes of the cache.
     public var most: Int64
-    /// Bytes that are on their way there, or for which it waits.
+    /// Bytes of running and waiting transfers into the cache.
     public var coming: Int64
-    /// Files that are kept besides, and their bytes.
+    /// Number of kept files, and their bytes. They do not count towards the limit.
     public var kept: Int
     public var keptBytes: Int64
-    /// Copies of own files that are on offer (`send --copy`), and their bytes; `nil` where there are none.
+    /// Number of copies of offered files (`send --copy`), and their bytes; `nil` if there are none.
     public var copies: Int?
     public var copyBytes: Int64?
 
@@ -55,11 +55,11 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The result of `POST /v1/cache/clear`: files that were deleted.
+/// The result of `POST /v1/cache/clear`: the number of deleted files, and their bytes.
 public struct CacheCleared: JSONShape, Sendable, Equatable {
     public var removed: Int
     public var bytes: Int64
-    /// Files that stay because somebody has them open.
+    /// Files not deleted because a program has them open.
     public var inUse: Int
 
     public init(removed: Int, bytes: Int64, inUse: Int) {
@@ -81,7 +81,7 @@ public struct CacheKeepRequest: JSONShape, Sendable, Equatable {
     public init(files: [String]) { self.files = files }
 }
 
-/// The reply to it.
+/// The reply to `POST /v1/cache/keep`.
 public struct CachedFiles: JSONShape, Sendable, Equatable {
     public var items: [CachedFile]
 

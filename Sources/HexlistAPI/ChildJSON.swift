@@ -1,18 +1,18 @@
 public import HexlistJSON
 
-/// A hex inside a stored hex, with its links and those inside it.
+/// A hex inside a stored hex, with its links and children.
 public struct ChildJSON: JSONShape, Sendable, Equatable {
-    /// Local, as the id of any hex.
+    /// The local id.
     public var id: Int64
-    /// The claim of a sender, as of any hex. Texts of a peer: clean them where they are shown.
+    /// The sender as claimed, which is not checked. Text of a peer: clean it before display.
     public var senderUUID: String
     public var senderName: String
     public var description: String
-    /// The text that lists show for it.
+    /// The text shown in lists.
     public var subject: String?
     public var color: String
     public var links: [LinkJSON]
-    /// The hexes inside it in their order; `nil` for none.
+    /// The hexes inside it, in order; `nil` if there are none.
     public var children: [ChildJSON]?
 
     public init(

@@ -1,14 +1,14 @@
 public import HexlistJSON
 
-/// The reply to `GET /v1/config`: the configuration in force.
+/// The reply to `GET /v1/config`: the configuration in effect.
 public struct ConfigurationJSON: JSONShape, Sendable, Equatable {
     /// The path of the configuration file; the file need not exist.
     public var file: String
-    /// The reason why the file as it is now does not count; the daemon goes on with what it read before.
+    /// The error in the configuration file as it is now; the daemon keeps using the previous configuration.
     public var fault: String?
-    /// The advice about `fault`.
+    /// How to correct `fault`.
     public var hint: String?
-    /// Every key there is.
+    /// All keys.
     public var items: [SettingJSON]
 
     public init(file: String, fault: String? = nil, hint: String? = nil, items: [SettingJSON]) {
@@ -27,14 +27,14 @@ public struct SettingJSON: JSONShape, Sendable, Equatable {
 
     /// `limits.frameBytes`
     public var key: String
-    /// The value as its variable takes it: a list is separated by commas.
+    /// The value in the format of the environment variable: lists are separated by commas.
     public var value: String
     public var source: Source
-    /// The line of the file, from 1; `nil` where the value is not from there.
+    /// The line of the file, from 1; `nil` if the value is from elsewhere.
     public var line: Int?
-    /// The environment variable that sets it.
+    /// The environment variable for the key.
     public var variable: String
-    /// The value after a restart; `nil` where a restart changes nothing.
+    /// The value after a restart; `nil` if it is the same.
     public var waiting: String?
 
     public init(key: String, value: String, source: Source, line: Int? = nil, variable: String, waiting: String? = nil) {

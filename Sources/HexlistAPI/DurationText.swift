@@ -1,8 +1,8 @@
 import HexlistModel
 
-/// A span of time as people write it: `10s`, `1.5m`, `250ms`, `2h`, or seconds as a bare number.
+/// Parses durations as people write them: `10s`, `1.5m`, `250ms`, `2h`, or seconds as a bare number.
 public enum DurationText {
-    /// The seconds of a span; `nil` for anything else, below zero or above a year.
+    /// The number of seconds; `nil` for other text, and for values below zero or above a year.
     public static func seconds(_ text: String) -> Double? {
         let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("", 1)]
         for unit in units where text.hasSuffix(unit.suffix) {

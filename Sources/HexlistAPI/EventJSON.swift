@@ -3,17 +3,17 @@ public import HexlistModel
 
 /// One event of the log.
 public struct EventJSON: JSONShape, Sendable, Equatable {
-    /// Gap-free: the event after `n` is `n + 1`.
+    /// The sequence number, without gaps: the event after `n` is `n + 1`.
     public var number: Int64
     public var at: Timestamp
     /// `peer.up`, `hex.received`, …
     public var type: String
     public var peer: PeerID?
-    /// The tag of the peer; `nil` where that is this machine.
+    /// Name, alias and trust of the peer; `nil` if it is this machine.
     @Among public var tag: PeerSummary?
     /// The local id of a hex.
     public var hex: Int64?
-    /// The subject of that hex, as lists show it; `nil` where the hex is gone. Text of a peer.
+    /// The subject of that hex; `nil` if it was deleted. Text of a peer.
     public var subject: String?
     public var outboxID: Int64?
     public var data: JSONValue?

@@ -2,11 +2,11 @@ public import HexlistJSON
 
 /// One message of a Server-Sent Events stream.
 public struct StreamMessage: Sendable, Equatable {
-    /// The id of the message, which a client repeats as `Last-Event-ID`.
+    /// The id, which clients send as `Last-Event-ID` when they reconnect.
     public var id: String?
-    /// The kind of message; `nil` stands for the standard's `message`.
+    /// The event type; `nil` means `message`.
     public var event: String?
-    /// The data, on one line: JSON has no unescaped line ends.
+    /// The data in one line. JSON has no unescaped line breaks.
     public var data: String
 
     public init(id: String? = nil, event: String? = nil, data: String) {
@@ -23,21 +23,21 @@ public struct StreamMessage: Sendable, Equatable {
         return Array(text.utf8)
     }
 
-    /// A comment, sent while nothing happens.
+    /// A comment, sent periodically as a keep-alive.
     public static let comment = Array(": still here\n\n".utf8)
 }
 
-/// Parses a stream as its bytes arrive.
+/// Incremental parser of a Server-Sent Events stream.
 public struct StreamParser: Sendable {
     private var line: [UInt8] = []
     private var message = StreamMessage(data: "")
     private var hasData = false
-    /// The most bytes of one line; a longer one is not part of a stream of hexlistd.
+    /// Maximum bytes of a line. hexlistd sends no longer ones.
     private let limit: Int
 
     public init(limit: Int = 64 << 20) { self.limit = limit }
 
-    /// The messages that these bytes complete.
+    /// Parses the next bytes. Returns the messages completed by them.
     public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [StreamMessage] {
         var messages: [StreamMessage] = []
         for byte in bytes {

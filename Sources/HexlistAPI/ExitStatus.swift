@@ -6,13 +6,13 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
     case failed = 1
     /// Bad usage or input.
     case usage = 2
-    /// Accepted but not all stored yet: queued or held.
+    /// Accepted but not delivered to all: queued, or waiting for approval.
     case pending = 3
     /// Refused by a peer.
     case refused = 4
     /// The daemon is not running.
     case noDaemon = 5
-    /// No such peer or hex, or an ambiguous name.
+    /// Unknown peer or hex, or an ambiguous name.
     case notFound = 6
 
     public init(_ code: HexlistError.Code) {
@@ -27,7 +27,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         }
     }
 
-    /// - Parameter wait: the outcome the sender asked to wait for.
+    /// - Parameter wait: the outcome that the caller waited for.
     public init(outcome: OutboxState, wait: SendWait) {
         switch outcome {
         case .stored: self = .done
@@ -38,16 +38,16 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         }
     }
 
-    /// The status for several outcomes: the first of 1, 4, 2, 3, 0. Statuses of a command that did nothing at all (5, 6) go before these.
+    /// The status for several outcomes: the first in the order 5, 6, 1, 4, 2, 3, 0.
     public static func combined(_ statuses: [ExitStatus]) -> ExitStatus {
         let order: [ExitStatus] = [.noDaemon, .notFound, .failed, .refused, .usage, .pending]
         return order.first(where: statuses.contains) ?? .done
     }
 }
 
-/// The outcome for which a send waits.
+/// The outcome a send waits for.
 public enum SendWait: String, Sendable, CaseIterable {
-    /// The row is durable in the own outbox.
+    /// The row is stored in this machine's outbox.
     case queued
     /// Each peer has stored the hex, or is known to be away.
     case stored

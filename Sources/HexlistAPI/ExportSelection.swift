@@ -1,14 +1,14 @@
 public import HexlistJSON
 
-/// Which hexes are exported; the body of `POST /v1/export`.
+/// The body of `POST /v1/export`: the hexes to export.
 ///
-///     {"ids":[1,2]}                                    and all that `HexSelection` has, but for `newest`
-///     {"search":TEXT,"from"?:PEER,"location"?:"mine"}  what a search finds
+///     {"ids":[1,2]}                                    and the other forms of `HexSelection`, without `newest`
+///     {"search":TEXT,"from"?:PEER,"location"?:"mine"}  search results
 public enum ExportSelection: JSONCoded, Sendable, Equatable {
     case hexes(HexSelection)
     /// - Parameters:
-    ///   - text: as `SearchTerm` reads it.
-    ///   - from: a PEER; `nil` for everybody.
+    ///   - text: a query in the syntax of `SearchTerm`.
+    ///   - from: a PEER; `nil` for all peers.
     ///   - location: `inbox`, `held` or `mine`; `nil` for inbox and My Hexlist.
     case search(_ text: String, from: String? = nil, location: String? = nil)
 

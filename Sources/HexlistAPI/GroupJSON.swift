@@ -3,7 +3,7 @@ public import HexlistModel
 
 /// A group of peers.
 public struct GroupView: JSONShape, Sendable, Equatable {
-    /// Without the `@` with which a send names it.
+    /// The name, without `@`.
     public var name: String
     public var peers: [GroupMember]
 
@@ -27,7 +27,7 @@ public struct GroupMember: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/groups/{group}/add` and `POST /v1/groups/{group}/remove`.
 public struct GroupPeers: JSONShape, Sendable, Equatable {
-    /// PEERs, `LocalAPI.pageLimit` at most.
+    /// PEER arguments, at most `LocalAPI.pageLimit`.
     public var peers: [String]
 
     private enum CodingKeys: String, RequestKey {

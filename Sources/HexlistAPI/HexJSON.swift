@@ -1,45 +1,45 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A stored hex as lists show it, and with its links as `show` does.
+/// A stored hex: a summary in lists, with links and children if one is requested.
 public struct HexJSON: JSONShape, Sendable, Equatable {
-    /// Local: it does not travel.
+    /// The local id; other machines have their own.
     public var id: Int64
     /// `inbox`, `held` or `mine`.
     public var location: String
-    /// The sender's claim. Texts of a peer: clean them where they are shown.
+    /// The sender as claimed, which is not checked. Text of a peer: clean it before display.
     public var senderUUID: String
     public var senderName: String
-    /// The alias here of the peer with `senderUUID`, where that is another than the proven sender. Who wrote the hex stays a claim.
+    /// The alias of the peer with `senderUUID`, if that is not the proven sender.
     public var senderAlias: String?
-    /// The proven sender; on every received hex.
+    /// The proven sender, on every received hex: the peer whose key was verified.
     public var peerUUID: PeerID?
-    /// The name of the proven sender; this and the next two are the members of a `PeerSummary`.
+    /// The name of the proven sender; with the next two, the members of a `PeerSummary`.
     public var peerName: String?
     public var peerAlias: String?
     public var trust: ForwardCompatibleEnum<Trust>?
     public var description: String
-    /// The text that lists show for the hex: the description, or a substitute for it; `nil` from an older daemon.
+    /// The text shown in lists: the description, or text of the first link; `nil` from an older daemon.
     public var subject: String?
     public var color: String
     public var linkCount: Int
     public var unread: Bool
     public var receivedAt: Timestamp
     public var messageID: MessageID?
-    /// The links in their order; `nil` in lists.
+    /// The links in order; `nil` in lists.
     public var links: [LinkJSON]?
-    /// Unknown members as they came: `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`, empty levels left out; `nil` in lists.
+    /// Unknown members as received: `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`, empty levels left out; `nil` in lists.
     public var extra: JSONValue?
-    /// The hex it is in; `nil` for one of a list.
+    /// The hex it is inside; `nil` at the top level.
     public var parent: Int64?
-    /// The hexes inside it at all levels, and their links; `nil` for none.
+    /// Number of hexes inside it at all levels, and of their links; `nil` if there are none.
     public var hexesInside: Int?
     public var linksInside: Int?
-    /// The hexes inside it in their order; `nil` for none, and in lists.
+    /// The hexes inside it, in order; `nil` if there are none, and in lists.
     public var children: [ChildJSON]?
-    /// The place of what was searched for; `nil` unless it is a result of a search.
+    /// The text that a search matched; `nil` if this is not a search result.
     public var match: MatchJSON?
-    /// The topmost hex it is in; `nil` unless it is a result of a search and inside another.
+    /// The outermost hex around it; `nil` if it is at the top level, or not a search result.
     public var top: TopJSON?
 
     public init(
@@ -74,22 +74,22 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
         self.children = children
     }
 
-    /// The label of the proven sender; `nil` on what this machine made.
+    /// The label of the proven sender; `nil` if this machine made the hex.
     public var label: PeerDisplayName? {
         peerUUID.map { PeerDisplayName(uuid: $0.description, name: peerName ?? "", alias: peerAlias, trust: trust?.text ?? "") }
     }
 }
 
-/// One link of a hex, with the member names it has on the wire.
+/// One link of a hex. The member names are those of the wire format.
 public struct LinkJSON: JSONShape, Sendable, Equatable {
     public var url: String
     public var linkDescription: String
     public var service: String
-    /// The target of opening the link: the host in ASCII, as browsers show it, or a scheme; `nil` where it is not to be offered.
+    /// The target of the link: the host in ASCII, as browsers show it, or the scheme; `nil` if the link must not be opened.
     public var opens: String?
-    /// The reason why the link is not to be offered for opening; `nil` where it may be.
+    /// Why the link must not be opened; `nil` if it may.
     public var notOpened: String?
-    /// The newest earlier hex of the inbox with the same URL; `nil` if there is none, and in what is no hex by itself.
+    /// The newest earlier hex in the inbox with the same URL; `nil` if there is none, and in lists.
     public var before: EarlierLinkJSON?
 
     public init(

@@ -1,16 +1,16 @@
-/// Cuts a stream into pieces that end at line ends, so that it can be stopped after any piece without half a line being sent.
+/// Regroups a stream into chunks that end at line ends, so that stopping after any chunk sends no partial line.
 ///
-/// A line longer than `limit` is passed on in parts, because it will be refused anyway.
+/// A line longer than `limit` is passed on in parts, because the receiver refuses it anyway.
 public struct LineAlignedStream: Sendable {
     private let limit: Int
     private var rest: [UInt8] = []
     /// The number of line ends passed on so far.
     public private(set) var lines = 0
 
-    /// - Parameter limit: the most bytes kept back while waiting for a line end.
+    /// - Parameter limit: maximum bytes buffered while waiting for a line end.
     public init(limit: Int) { self.limit = limit }
 
-    /// The bytes that can be sent now; may be empty.
+    /// Adds a chunk. Returns the bytes that can be sent now, possibly none.
     public mutating func feed(_ piece: [UInt8]) -> [UInt8] {
         let (count, end) = piece.withUnsafeBytes { bytes in
             var count = 0
@@ -31,7 +31,7 @@ public struct LineAlignedStream: Sendable {
         return rest.isEmpty && cut == piece.count ? piece : rest + piece[..<cut]
     }
 
-    /// The last line if it has no line end.
+    /// Returns the last line if it has no line end.
     public mutating func finish() -> [UInt8] {
         if !rest.isEmpty { lines += 1 }
         defer { rest = [] }

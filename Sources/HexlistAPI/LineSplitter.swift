@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// Splits a stream of bytes into lines as they arrive. Keeps at most one line, and at most `limit` bytes of it.
+/// Splits a stream into lines as it arrives. Buffers at most one line, up to `limit` bytes of it.
 ///
-/// A line ends with `\n`; a `\r` before it stays, as white space at the end of JSON. The last line needs no end.
+/// A line ends with `\n`; a `\r` before it is kept, since JSON allows trailing white space. The last line may have no line end.
 public struct LineSplitter: Sendable {
-    /// The most bytes of one line.
+    /// Maximum bytes of a line.
     public let limit: Int
     /// The number of lines so far, including blank ones.
     public private(set) var count = 0
@@ -19,7 +19,7 @@ public struct LineSplitter: Sendable {
 
     public init(limit: Int) { self.limit = limit }
 
-    /// Calls `body` with each line that these bytes complete: its number, from 1, and its bytes, `nil` if it is longer than `limit`.
+    /// Calls `body` with each completed line: its number, from 1, and its bytes, or `nil` if it is longer than `limit`.
     public mutating func feed(_ bytes: [UInt8], _ body: (_ number: Int, _ line: [UInt8]?) throws -> Void) rethrows {
         try bytes.withUnsafeBytes { try feed($0, body) }
     }
@@ -36,21 +36,21 @@ public struct LineSplitter: Sendable {
         add(bytes[start...])
     }
 
-    /// The lines that these bytes complete, as `feed` passes them on.
+    /// Returns the lines completed by these bytes, as `feed` passes them to its body.
     public mutating func lines(_ bytes: UnsafeRawBufferPointer) -> [(number: Int, line: [UInt8]?)] {
         var lines: [(number: Int, line: [UInt8]?)] = []
         feed(bytes) { lines.append(($0, $1)) }
         return lines
     }
 
-    /// The last line if it has no line end; else none.
+    /// Returns the last line if it has no line end.
     public mutating func lastLine() -> [(number: Int, line: [UInt8]?)] {
         var lines: [(number: Int, line: [UInt8]?)] = []
         finish { lines.append(($0, $1)) }
         return lines
     }
 
-    /// Passes on the last line if it has no line end.
+    /// Calls `body` with the last line if it has no line end.
     public mutating func finish(_ body: (_ number: Int, _ line: [UInt8]?) throws -> Void) rethrows {
         if isTooLong || !pending.isEmpty { try handOut(body) }
     }

@@ -1,48 +1,48 @@
 public import HexlistModel
 
-/// Constants that daemon and client agree on beside the shapes.
+/// Constants shared by daemon and client.
 public enum LocalAPI {
-    /// The version of the paths, `/v1/…`, and the shapes behind them. Additions do not raise it.
+    /// Version of the paths, `/v1/…`, and their JSON. Additions do not change it.
     public static let version = 1
-    /// The header on every reply: `<api version> <app version>`.
+    /// Header of every reply: `<api version> <app version>`.
     public static let versionHeader = "hexlist-version"
     public static let jsonType = "application/json"
-    /// The name of the service of the machine's own shares.
+    /// Name of the service with this machine's own shares.
     public static let ownService = "shares"
-    /// What stands before the name of a remote of rclone to tell it from a peer, or from the own shares, of that name.
+    /// Prefix that distinguishes an rclone remote from a peer, or from the own shares, of the same name.
     public static let remotePrefix = "rclone."
     public static let eventStreamType = "text/event-stream"
     public static let bulkType = "application/x-ndjson"
-    /// A backup is an SQLite file.
+    /// Content type of a backup, an SQLite file.
     public static let backupType = "application/vnd.sqlite3"
-    /// Whether a body of this type is a stream, as long as its caller likes.
+    /// Whether a content type is a bulk stream, whose body has no size limit.
     public static func isStream(_ contentType: String?) -> Bool { contentType?.hasPrefix(bulkType) ?? false }
-    /// A file that is handed over.
+    /// Content type of an uploaded file.
     public static let uploadType = "application/octet-stream"
-    /// Whether a body of this type is a file: as long as it says, however long that takes.
+    /// Whether a content type is an uploaded file, whose body has no time limit while bytes arrive.
     public static func isUpload(_ contentType: String?) -> Bool { contentType == uploadType }
-    /// Bytes of one hex, and of any other body: a frame is not longer.
+    /// Maximum bytes of a hex, and of any other body; the limit of a frame.
     public static let bodyBytes = 1 << 20
-    /// Bytes of one line of the reply to a stream; it may quote a refusal, never a hex.
+    /// Maximum bytes of a line in the reply to a bulk stream.
     public static let replyLineBytes = 1 << 20
-    /// Bytes of one roster, and peers in it; a line of it has `bodyBytes` at most.
+    /// Maximum bytes of a roster, and peers in it. Each line has at most `bodyBytes`.
     public static let rosterBytes = 16 << 20
     public static let rosterEntries = 10_000
     /// The most that the hexes of one import weigh (`HexContent.weight`). Bounds the temporary file and the time of its transaction.
     public static let importWeight = 96 << 20
     /// Refused lines that an import reports one by one.
     public static let importRefusals = 1_000
-    /// Items of one page, and bytes of its JSON, which one item alone may pass.
+    /// Maximum items of a page, and bytes of its JSON. A single item may be larger.
     public static let pageLimit = 1_000
     public static let pageBytes = 4 << 20
     public static let defaultPageLimit = 20
-    /// Paths of one request for links.
+    /// Maximum paths of a request for links.
     public static let linkPaths = 10_000
-    /// The most of the newest events that one list begins with (`last`).
+    /// Maximum value of `last`, the number of newest events a list begins with.
     public static let lastEvents: Int64 = 1_000_000
-    /// Seconds between two comments of an event stream, so that a reader knows the daemon lives.
+    /// Seconds between keep-alive comments of an event stream.
     public static let commentSeconds = 15
-    /// Seconds a send may wait.
+    /// Maximum seconds a send may wait.
     public static let longestWaitSeconds = 86_400.0
 }
 
@@ -51,7 +51,7 @@ extension ErrorJSON {
         self.init(code: error.code.rawValue, message: error.message, hint: error.hint)
     }
 
-    /// A code of a newer daemon counts as `internal`.
+    /// The error; an unknown code of a newer daemon becomes `internal`.
     public var hexlistError: HexlistError {
         HexlistError(HexlistError.Code(rawValue: code) ?? .internal, message, hint: hint)
     }

@@ -1,10 +1,10 @@
 public import HexlistJSON
 
-/// The body of `PATCH /v1/mine/{id}`: what is missing stays as it is.
+/// The body of `PATCH /v1/mine/{id}`. Missing members stay unchanged.
 public struct MineEditRequest: JSONShape, Sendable, Equatable {
     public var description: String?
     public var color: String?
-    /// The links from now on, in their order.
+    /// The new list of links, in order.
     public var links: [LinkEdit]?
 
     private enum CodingKeys: String, RequestKey {
@@ -20,9 +20,9 @@ public struct MineEditRequest: JSONShape, Sendable, Equatable {
 
 /// One link of the new list.
 public struct LinkEdit: JSONShape, Sendable, Equatable {
-    /// The position, from 1, that the link has now: what is missing here, and its unknown members, stay. `nil` for a new link.
+    /// The current position of the link, from 1; members missing here, and unknown ones, are kept. `nil` for a new link.
     public var from: Int?
-    /// On a new link it has to be there.
+    /// Required for a new link.
     public var url: String?
     public var linkDescription: String?
     public var service: String?
@@ -41,9 +41,9 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/mine/{id}/move`.
 public struct MineMove: JSONShape, Sendable, Equatable {
-    /// The hex it comes to be in; `nil` for none.
+    /// The hex to move it into; `nil` for the top level.
     public var parent: Int64?
-    /// The one before which it stands there; `nil` for the end.
+    /// The hex to insert it before; `nil` for the end.
     public var before: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -60,7 +60,7 @@ public struct MineMove: JSONShape, Sendable, Equatable {
 /// The body of `POST /v1/mine/save`.
 public struct MineSave: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
-    /// The hex of My Hexlist to put the copies into; `nil` for none.
+    /// The hex of My Hexlist to copy into; `nil` for the top level.
     public var parent: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -74,7 +74,7 @@ public struct MineSave: JSONShape, Sendable, Equatable {
     }
 }
 
-/// What `POST /v1/mine/save` copied: the new ids, and how many hexes and links with those inside.
+/// The reply to `POST /v1/mine/save`: the new ids, and the number of hexes and links copied, with those inside.
 public struct SavedJSON: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
     public var hexes: Int

@@ -1,17 +1,17 @@
 public import HexlistJSON
 import HexlistModel
 
-/// The body of `POST /v1/offers`: files and folders of this machine that peers may fetch.
+/// The body of `POST /v1/offers`: files and folders to offer to peers.
 public struct OfferRequest: JSONShape, Sendable, Equatable {
-    /// Absolute paths; none with `hex`.
+    /// Absolute paths; empty if `hex` is given.
     @EmptyIfMissing public var paths: [String]
-    /// PEERs and `@GROUP`s; none with `toAll`.
+    /// PEER and `@GROUP` arguments; empty if `toAll` is set.
     @EmptyIfMissing public var to: [String]
-    /// Whether they are for all trusted peers.
+    /// Whether to offer them to all trusted peers.
     public var toAll: Bool?
-    /// Whether copies of the files are offered, which stay until the offers end.
+    /// Whether to offer copies of the files, which are kept until the offers end.
     public var copy: Bool?
-    /// Instead of paths: a hex whose links to files are to lead to the copies of them that are here.
+    /// Instead of paths: a hex whose file links are changed to lead to this machine's copies of the files.
     public var hex: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -27,7 +27,7 @@ public struct OfferRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// How far the reading of files is that are offered.
+/// Progress of reading the offered files.
 public struct OfferProgress: JSONShape, Sendable, Equatable {
     public var files: Int
     public var bytes: Int64
@@ -40,7 +40,7 @@ public struct OfferProgress: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The entries of folders that were left out of what is offered, counted by their cause.
+/// Number of folder entries left out of an offer, by cause.
 public struct OfferLeftOut: JSONShape, Sendable, Equatable {
     /// Names that begin with a dot.
     @LeftOutEmpty public var hidden: Int
@@ -49,15 +49,15 @@ public struct OfferLeftOut: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var special: Int
     /// Names that are not UTF-8.
     @LeftOutEmpty public var names: Int
-    /// Files that may not be read, and folders that may not be opened, each one entry with all that is in it.
+    /// Files and folders this user may not read; a folder counts as one entry.
     @LeftOutEmpty public var notAllowed: Int
-    /// Files and folders that were deleted, replaced or changed meanwhile.
+    /// Files and folders that were deleted, replaced or changed while they were read.
     @LeftOutEmpty public var changed: Int
-    /// Files and folders that the system failed to read.
+    /// Files and folders with read errors.
     @LeftOutEmpty public var failed: Int
-    /// Folders without a file to send.
+    /// Folders without files.
     @LeftOutEmpty public var empty: Int
-    /// The first ten paths of those that may not or could not be read, or changed: absolute.
+    /// The first ten absolute paths of `notAllowed`, `changed` and `failed`.
     @LeftOutEmpty public var paths: [String]
 
     public init(
@@ -91,15 +91,15 @@ public struct OfferLeftOut: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Files that are on offer now, as a hex to be sent.
+/// The result of an offer: a hex with links to the files, to be sent.
 public struct OfferResult: JSONShape, Sendable, Equatable {
-    /// A HexJM: its links are the files, the hexes inside it the folders; or the hex that was named, with other links.
+    /// The HexJM. Its links are files, the hexes inside it folders. For `OfferRequest.hex`, that hex with changed links.
     public var hex: JSONValue
     public var files: Int
     public var size: Int64
-    /// Entries of folders that were left out. Of a hex: links to files without a copy here, which are unchanged.
+    /// Number of folder entries left out; for `OfferRequest.hex`, of links left unchanged because there is no copy of their file.
     @EmptyIfMissing public var leftOut: Int
-    /// The same by cause; `nil` if nothing of a folder was left out.
+    /// `leftOut` by cause; `nil` if no folder entry was left out.
     public var leftOutBy: OfferLeftOut?
 
     public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int, leftOutBy: OfferLeftOut? = nil) {

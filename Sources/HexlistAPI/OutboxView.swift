@@ -7,23 +7,23 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var messageID: MessageID
     public var peer: PeerID
     @Among public var tag: PeerSummary?
-    /// The subject of the hex (`HexSubject`): its description, else its first link's description or host, cut; `nil` in a row of an earlier
-    /// version. Text of whoever made it: clean it where it is shown.
+    /// The subject of the hex (`HexSubject`): its description, or text of its first link, shortened; `nil` in rows of an earlier version.
+    /// Possibly text of a peer: clean it before display.
     public var subject: String?
     public var state: OutboxState
     public var attempts: Int
-    /// `nil` where nothing is waited for.
+    /// `nil` if the row does not wait.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
     public var lastError: String?
-    /// The code of the reason why it was rejected or failed, as in the outcome of `send`.
+    /// The error code of a rejected or failed row, as in `SendOutcome`.
     public var code: String?
     public var message: String?
     public var createdAt: Timestamp
     public var bytes: Int
-    /// Whether the row was on its way, so that the peer may have the hex; only in the answer to a cancellation.
+    /// Whether the row was in flight, so that the peer may have the hex; only in the reply to a cancellation.
     public var mayHaveArrived: Bool?
-    /// The files of this machine that the peer may fetch because of the row; only where one row is asked for.
+    /// The files offered to the peer by the row; only if one row is requested.
     public var offers: [OutboxOffer]?
 
     public init(
@@ -51,22 +51,22 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Why a file on offer cannot be fetched any more.
+/// Why an offered file can no longer be fetched.
 public enum OfferProblem: String, CaseIterable, Sendable {
-    /// It is another file, or has changed since it was offered.
+    /// It was replaced or changed since it was offered.
     case changed
-    /// It is not there.
+    /// It no longer exists.
     case missing
-    /// This user may not read it.
+    /// This user may no longer read it.
     case notAllowed
 }
 
-/// A file that a row of the outbox offers its peer.
+/// A file offered to the peer of an outbox row.
 public struct OutboxOffer: JSONShape, Sendable, Equatable {
     public var name: String
     public var size: Int64
     public var ends: Timestamp
-    /// Why it cannot be fetched any more, as the file is now; `nil` if it is as it was offered.
+    /// Why it can no longer be fetched; `nil` if it is unchanged.
     public var problem: ForwardCompatibleEnum<OfferProblem>?
 
     public init(name: String, size: Int64, ends: Timestamp, problem: OfferProblem? = nil) {
@@ -79,9 +79,9 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/outbox/retry` and `POST /v1/outbox/cancel`: `{"ids":[1,2]}` or `{"peer":PEER,"after"?:cursor}`.
 public enum OutboxRows: JSONShape, Sendable, Equatable {
-    /// Ids of rows, at most `LocalAPI.pageLimit`.
+    /// Row ids, at most `LocalAPI.pageLimit`.
     case ids([Int64])
-    /// All rows for this PEER that can be changed, from a cursor on.
+    /// All rows for this PEER that can be changed, after a cursor.
     case peer(String, after: String?)
 
     private enum CodingKeys: String, RequestKey {
@@ -114,11 +114,11 @@ public enum OutboxRows: JSONShape, Sendable, Equatable {
 /// The result of a change of many rows: `{"changed","mayHaveArrived","passedOver","next"}`.
 public struct OutboxChange: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// Cancelled rows that were on their way before, so that the peer may have them.
+    /// Number of cancelled rows that were in flight, so that the peer may have them.
     @EmptyIfMissing public var mayHaveArrived: Int
-    /// Named rows that cannot be changed: delivered, cancelled or expired ones.
+    /// Number of named rows that cannot be changed, because they are delivered, cancelled or expired.
     @EmptyIfMissing public var passedOver: Int
-    /// The cursor that `after` takes to go on; `null` at the end. One request changes no more rows than one transaction should.
+    /// The value of `after` for the next request; `null` at the end. A request changes a bounded number of rows.
     @NullIfNone public var next: String?
 
     public init(changed: Int = 0, mayHaveArrived: Int = 0, passedOver: Int = 0, next: String? = nil) {

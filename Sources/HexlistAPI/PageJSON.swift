@@ -1,13 +1,13 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The reply to `POST /v1/web`: where the page is, once.
+/// The reply to `POST /v1/web`: an address that opens the page once.
 public struct PageInvitation: JSONShape, Sendable, Equatable {
-    /// The address with a secret behind `#`: good for one opening.
+    /// The address, with a secret after `#` that is valid once.
     public var url: String
     /// The port on 127.0.0.1.
     public var port: Int
-    /// When the secret ends.
+    /// When the secret expires.
     public var until: Timestamp
 
     public init(url: String, port: Int, until: Timestamp) {
@@ -17,7 +17,7 @@ public struct PageInvitation: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The reply to `GET /v1/web`: what the page shows of this machine.
+/// The reply to `GET /v1/web`: the state of this machine for the page.
 public struct PageOverview: JSONShape, Sendable, Equatable {
     public var version: String
     public var name: String
@@ -26,14 +26,14 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     public var inbox: Int
     public var unread: Int
     public var held: Int
-    /// Hexes of My Hexlist that are in no other.
+    /// Number of hexes at the top level of My Hexlist.
     public var mine: Int
     @OutboxCounts public var outbox: [OutboxState: Int]
-    /// The number of the newest event; 0 before the first.
+    /// Number of the newest event; 0 before the first.
     public var lastEvent: Int64
-    /// The reason why others are not found at the moment; `nil` while they are.
+    /// Why peers cannot be found at the moment; `nil` if they can.
     public var discoveryFault: String?
-    /// The reason why the store cannot be written at the moment.
+    /// Why the store cannot be written at the moment; `nil` if it can.
     public var storeFault: String?
 
     public init(
@@ -55,7 +55,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /session`, which only the page's listener has.
+/// The body of `POST /session`, a path of the page's listener only.
 public struct PageSecret: JSONShape, Sendable, Equatable {
     public var secret: String
 
@@ -68,11 +68,11 @@ public struct PageSecret: JSONShape, Sendable, Equatable {
 
 /// The reply to `POST /session`.
 public struct PageSession: JSONShape, Sendable, Equatable {
-    /// The token that each request of the page carries, as `Authorization: Bearer TOKEN`.
+    /// The token of all further requests, sent as `Authorization: Bearer TOKEN`.
     public var token: String
-    /// The secret with which the page begins again when it is reloaded.
+    /// The secret with which the page starts a new session after a reload.
     public var reload: String
-    /// What the head of each event stream says, as `Hexlist-Proof`: who has the port after the listener ended does not know it.
+    /// The value of the header `Hexlist-Proof` of each event stream. Another program that takes the port later does not know it.
     public var proof: String
 
     public init(token: String, reload: String, proof: String) {

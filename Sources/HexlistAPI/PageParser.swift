@@ -1,8 +1,8 @@
 public import HexlistJSON
 
-/// Parses a page, `{"items":[…],"next":…}`, as its bytes arrive: only the incomplete item is kept.
+/// Incremental parser of a page, `{"items":[…],"next":…}`. Buffers the incomplete item only.
 public struct PageParser: Sendable {
-    /// The most bytes of one item, and of everything around the items.
+    /// Maximum bytes of an item, and of everything around the items.
     private let limit: Int
     private var depth = 0
     private var isInString = false
@@ -12,20 +12,20 @@ public struct PageParser: Sendable {
     /// The page without its items.
     private var frame: [UInt8] = []
 
-    /// - Parameter limit: the most bytes of one item, far above the longest possible one.
+    /// - Parameter limit: maximum bytes of an item; the default is far above the largest possible one.
     public init(limit: Int = 256 << 20) { self.limit = limit }
 
-    /// The items that these bytes complete.
+    /// Parses the next bytes. Returns the items completed by them.
     public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [[UInt8]] {
-        // One copy into memory without gaps: asking a view of a reply for each byte costs many times what looking at it does.
+        // One copy into contiguous memory: access to single bytes of a `ByteBufferView` is many times slower.
         try Array(bytes).withUnsafeBufferPointer { bytes throws(JSONFault) in try feed(run: bytes) }
     }
 
-    /// Looks at each byte that may mean something, and keeps what lies between two of those that are left out in one piece.
+    /// Skips from one structural byte to the next, and copies the ranges in between at once.
     private mutating func feed(run bytes: UnsafeBufferPointer<UInt8>) throws(JSONFault) -> [[UInt8]] {
         guard let base = bytes.baseAddress else { return [] }
         var items: [[UInt8]] = []
-        // The first byte that is not kept yet, and the one that is looked at.
+        // The first byte not copied yet, and the current one.
         var (kept, position) = (0, 0)
         while position < bytes.count {
             if isInString {
@@ -68,7 +68,7 @@ public struct PageParser: Sendable {
         return items
     }
 
-    /// The position behind the text that is being read, or behind all bytes if it goes on.
+    /// The position after the current string, or the end of the bytes if the string continues.
     private mutating func endOfText(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
         var position = start
         while position < end {
@@ -100,11 +100,11 @@ public struct PageParser: Sendable {
     }
 
     /// The value of `after=` for the next page; `nil` at the end of the list.
-    /// - Throws: `JSONFault` for bytes that are no page, or not a whole one.
+    /// - Throws: `JSONFault` for an invalid or incomplete page.
     public func finish() throws(JSONFault) -> String? { try end().optional("next") }
 
-    /// The members beside the items, which are empty here.
-    /// - Throws: `JSONFault` for bytes that are no page, or not a whole one.
+    /// The other members of the page; `items` is empty.
+    /// - Throws: `JSONFault` for an invalid or incomplete page.
     public func end() throws(JSONFault) -> JSONObject {
         let page = try JSONObject(JSONValue(parsing: frame))
         let _: JSONValue = try page.value("items")

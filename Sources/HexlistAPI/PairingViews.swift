@@ -3,11 +3,11 @@ public import HexlistModel
 
 /// The reply to `GET /v1/pairings`: `{"openUntil"?,"triesLeft"?,"items":[…]}`.
 public struct PairingOverview: JSONShape, Sendable, Equatable {
-    /// The end of the time in which requests are taken; absent while none is taken.
+    /// Until when requests are accepted; absent while none are.
     public var openUntil: Timestamp?
-    /// The number of exchanges that may still fail before requests are no longer taken; absent while none is taken.
+    /// How many exchanges may still fail before requests are no longer accepted; absent while none are.
     public var triesLeft: Int?
-    /// The pairings that ended lately, oldest first, then the one that runs, if any.
+    /// The pairings that ended recently, oldest first, then the running one, if any.
     public var items: [PairingView]
 
     public init(openUntil: Timestamp? = nil, triesLeft: Int? = nil, items: [PairingView]) {
@@ -20,16 +20,16 @@ public struct PairingOverview: JSONShape, Sendable, Equatable {
 /// One pairing.
 public struct PairingView: JSONShape, Sendable, Equatable {
     public enum Role: String, Sendable {
-        /// The part of this side: it asked, or was asked.
+        /// Whether this machine asked, or was asked.
         case asking, asked
     }
 
     public enum State: String, JSONWord, Sendable {
-        /// The pairing waits for the other side, until there are digits.
+        /// Waiting for the other side until there are digits.
         case waiting
-        /// The digits are shown on both sides.
+        /// Digits are shown on both sides.
         case comparing
-        /// The person on this side said yes.
+        /// The user of this machine said yes.
         case confirmed
         case paired
         case ended
@@ -39,48 +39,47 @@ public struct PairingView: JSONShape, Sendable, Equatable {
 
     /// The reason why a pairing ended.
     public enum Reason: String, Sendable, CaseIterable {
-        /// The own person said no, or entered other digits.
+        /// The user of this machine said no, or entered other digits.
         case rejected, wrongCode
-        /// The own person took the request back before there were digits.
+        /// The user of this machine cancelled the request before there were digits.
         case withdrawn
-        /// The other side gave up when it could know the digits, and before they were shown here.
+        /// The other side aborted when it could know the digits but they were not shown here yet.
         case givenUp
-        /// The other side said no or gave up, after the digits were shown.
+        /// The other side said no or aborted after the digits were shown.
         case refused
-        /// The other side tried to choose the digits, or did not keep to the steps.
+        /// The other side tried to choose the digits, or violated the protocol.
         case unfair, outOfOrder
-        /// The time ran out: nobody answered the question, or the request was not taken.
+        /// Timed out: the question was not answered, or the request was not accepted.
         case timeout, expired
-        /// The session broke.
+        /// The session was lost.
         case lost
-        /// The pairing was lost or given up, and too many exchanges had failed, so pairing was switched off with it.
+        /// The pairing failed as one too many, so pairing was switched off.
         case tooManyTries
         /// Both sides said yes, but the store could not be written.
         case notStored
     }
 
-    /// Rises; a pairing that begins again with new digits has a new one.
+    /// Increasing; a pairing that restarts with new digits gets a new id.
     public var id: Int
     public var peer: PeerID
-    /// The alias, or what the peer calls itself. Text of a peer: clean it where it is shown.
+    /// The alias, or the name the peer gives itself. Text of a peer: clean it before display.
     public var name: String
     public var alias: String?
     /// `nil` from an older daemon.
     public var trust: ForwardCompatibleEnum<Trust>?
-    /// The key that is compared; `nil` before there is a session.
+    /// The fingerprint of the peer's key; `nil` before there is a session.
     public var fingerprint: Fingerprint?
     public var role: ForwardCompatibleEnum<Role>
     public var state: State
-    /// Six, while `comparing` and `confirmed`.
+    /// The six digits, while `comparing` and `confirmed`.
     public var digits: String?
     /// The reason, while `ended`.
     public var reason: ForwardCompatibleEnum<Reason>?
-    /// One sentence for people: the reason why it waits, or why it ended.
+    /// One sentence for people: why it waits, or why it ended.
     public var message: String?
-    /// When it ends by itself.
+    /// When it times out.
     public var until: Timestamp?
-    /// The number of exchanges with that key that may still fail within ten minutes, on a pairing that ended; absent where this one does
-    /// not count.
+    /// How many more exchanges with that key may fail within ten minutes, on a pairing that ended; absent if this one does not count.
     public var triesLeft: Int?
 
     public init(
@@ -108,7 +107,7 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/pairings`: whom to ask; without a peer, requests are taken.
+/// The body of `POST /v1/pairings`: the peer to ask; without one, requests are accepted.
 public struct PairingRequest: JSONShape, Sendable, Equatable {
     public var peer: String?
 
@@ -119,11 +118,11 @@ public struct PairingRequest: JSONShape, Sendable, Equatable {
     public init(peer: String? = nil) { self.peer = peer }
 }
 
-/// The body of `POST /v1/pairings/{peer}/confirm`: what the person read on the other screen.
+/// The body of `POST /v1/pairings/{peer}/confirm`: the digits read on the other screen.
 public struct PairingConfirmation: JSONShape, Sendable, Equatable {
-    /// Six decimal digits. Others than those shown are a no.
+    /// Six decimal digits. Different digits mean no.
     public var digits: String
-    /// The pairing that was looked at: its digits, shown no longer, are no failure then.
+    /// The id of the pairing shown, so that digits of an outdated one do not count as a failure.
     public var id: Int?
 
     public init(digits: String, id: Int? = nil) {

@@ -1,9 +1,9 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The peer as a person knows it, beside the UUID that a row names it by: `name`?, `alias`? and `trust`, as they are now.
+/// The current `name`, `alias` and `trust` of a peer, as members beside its UUID.
 public struct PeerSummary: MemberGroup, Sendable, Equatable {
-    /// The name the peer gives itself; `nil` where it never said one. Text of a peer: clean it where it is shown.
+    /// The name the peer gives itself; `nil` if unknown. Text of a peer: clean it before display.
     public var name: String?
     public var alias: String?
     public var trust: ForwardCompatibleEnum<Trust>
@@ -16,7 +16,7 @@ public struct PeerSummary: MemberGroup, Sendable, Equatable {
         self.trust = ForwardCompatibleEnum(trust)
     }
 
-    /// `nil` where there is none: of this machine itself, or from an older daemon.
+    /// `nil` if the members are missing: for this machine, or from an older daemon.
     init?(_ object: JSONObject) throws(JSONFault) {
         guard let trust: ForwardCompatibleEnum<Trust> = try object.optional(Self.mark) else { return nil }
         self.trust = trust
@@ -32,7 +32,7 @@ public struct PeerSummary: MemberGroup, Sendable, Equatable {
 }
 
 extension PeerDisplayName {
-    /// - Parameter tag: `nil` for a peer of which the row says nothing but the UUID.
+    /// - Parameter tag: `nil` if only the UUID is known.
     public init(_ peer: PeerID, _ tag: PeerSummary?) {
         self.init(uuid: peer.description, name: tag?.name ?? "", alias: tag?.alias, trust: tag?.trust.text ?? "")
     }

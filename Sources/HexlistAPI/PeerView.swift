@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A peer, or a ghost, in lists and by itself.
+/// A peer, or a ghost: an announcement that is no usable peer.
 public struct PeerView: JSONShape, Sendable, Equatable {
     public enum State: String, JSONWord, Sendable {
         case verified, away, ghost
@@ -9,17 +9,17 @@ public struct PeerView: JSONShape, Sendable, Equatable {
 
     /// `nil` for a ghost whose announcement carries none.
     public var uuid: PeerID?
-    /// The name the peer gives itself, or its announcement gives. Text of a peer: clean it where it is shown.
+    /// The name given by the peer or its announcement. Text of a peer: clean it before display.
     public var name: String
     public var alias: String?
     public var state: State
-    /// The reason why a ghost is hidden: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`; a newer daemon may
-    /// know more.
+    /// Why a ghost is not a peer: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`; a newer daemon may
+    /// have more.
     public var reason: String?
-    /// One line for people: the reason for the state.
+    /// The reason for the state, in one line for people.
     public var why: String?
     public var trust: ForwardCompatibleEnum<Trust>
-    /// Proved by a session; `nil` for what never was verified.
+    /// The fingerprint proven by a session; `nil` if never verified.
     public var fingerprint: Fingerprint?
     public var version: String?
     public var boot: BootNonce?
@@ -28,11 +28,11 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var unread: Int
     /// The names of its groups.
     @LeftOutEmpty public var groups: [String]
-    /// What is done with its hexes; `nil` as trust and `receiveFrom` say.
+    /// Where its hexes go; `nil` for the default by trust and `receiveFrom`.
     public var receive: ForwardCompatibleEnum<PeerReceive>?
-    /// `false` where desktop notifications do not tell of it, otherwise `nil`.
+    /// `false` if there are no desktop notifications for it, otherwise `nil`.
     public var notify: Bool?
-    /// Bytes of a hex, and of a day, up to which files that it offers are fetched by themselves; `nil`: none. And the bytes of today.
+    /// Bytes per hex and per day up to which offered files are fetched automatically; `nil` for never. And the bytes fetched today.
     public var fetchLimit: Int64?
     public var fetchedToday: Int64?
 
@@ -64,21 +64,21 @@ public struct PeerView: JSONShape, Sendable, Equatable {
 
     public var label: PeerDisplayName { PeerDisplayName(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }
 
-    /// - Throws: `notFound` where nothing says whose announcement it is.
+    /// - Throws: `notFound` for a ghost without a UUID.
     public func requiredID() throws(HexlistError) -> PeerID {
         guard let uuid else { throw HexlistError(.notFound, "This peer announces no UUID.") }
         return uuid
     }
 }
 
-/// Where a peer can be reached.
+/// An address of a peer.
 public struct EndpointView: JSONShape, Sendable, Equatable {
     public var host: String
     public var port: Int
     public var interface: String?
     /// `mdns`, `dns`, `static`, `lastKnown` or `inbound`; a newer daemon may know more.
     public var via: String
-    /// When a session last came up over it.
+    /// When a session was last established over it.
     public var lastOK: Timestamp?
 
     public init(host: String, port: Int, interface: String? = nil, via: String, lastOK: Timestamp? = nil) {

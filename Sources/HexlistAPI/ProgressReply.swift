@@ -1,13 +1,13 @@
 public import HexlistJSON
 
-/// The result of work whose reply is a stream that says how far it is.
+/// A result that is reported at the end of a stream of progress lines.
 public protocol ProgressResult: JSONShape, Sendable, Equatable {
     associatedtype Progress: JSONShape & Sendable & Equatable
-    /// The member of the stream's last line that has the result.
+    /// The member of the last line that contains the result.
     static var member: String { get }
 }
 
-/// One line of a reply that is a stream: how far the work is. The result, or the error, is the last.
+/// One line of a progress stream. The last one is the result or an error.
 public enum ProgressReply<Result: ProgressResult>: JSONCoded, Sendable, Equatable {
     /// `{"progress":{…}}`
     case progress(Result.Progress)
@@ -15,7 +15,7 @@ public enum ProgressReply<Result: ProgressResult>: JSONCoded, Sendable, Equatabl
     case result(Result)
     /// `{"error":{…}}`: nothing was done.
     case error(ErrorJSON)
-    /// A line of a newer daemon; readers pass over it.
+    /// A line added by a newer daemon; clients ignore it.
     case other(JSONValue)
 
     public func write(to json: inout JSONWriter) {

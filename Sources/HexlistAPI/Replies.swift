@@ -3,7 +3,7 @@ public import HexlistJSON
 /// One page of a list: `{"items":[…],"next":cursor|null}`.
 public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
     public var items: [Item]
-    /// The cursor that `after=` takes to go on; `null` at the end.
+    /// The value of `after=` for the next page; `null` at the end.
     @NullIfNone public var next: String?
 
     public init(items: [Item], next: String? = nil) {
@@ -11,7 +11,7 @@ public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
         self.next = next
     }
 
-    /// As the coder would, which looks at the types of all that is in it anew each time: this is the reply to a hex.
+    /// The same as the default implementation, but without its type lookups, for the reply to each sent hex.
     public func write(to json: inout JSONWriter) {
         json.object { json in
             json.member("items", items)
@@ -24,7 +24,7 @@ extension Page: Equatable where Item: Equatable {}
 
 /// `{"error":{"code","message","hint"?}}`
 public struct ErrorJSON: JSONShape, Sendable, Equatable {
-    /// Stable; a newer daemon may know more.
+    /// Stable; a newer daemon may have more.
     public var code: String
     public var message: String
     public var hint: String?
@@ -35,7 +35,7 @@ public struct ErrorJSON: JSONShape, Sendable, Equatable {
         self.hint = hint
     }
 
-    private enum Outer: String, CodingKey {
+    private enum OuterKeys: String, CodingKey {
         case error
     }
 
@@ -44,7 +44,7 @@ public struct ErrorJSON: JSONShape, Sendable, Equatable {
     }
 
     public func encode(to encoder: any Encoder) throws {
-        var outer = encoder.container(keyedBy: Outer.self)
+        var outer = encoder.container(keyedBy: OuterKeys.self)
         var container = outer.nestedContainer(keyedBy: CodingKeys.self, forKey: .error)
         try container.encode(code, forKey: .code)
         try container.encode(message, forKey: .message)
@@ -52,14 +52,14 @@ public struct ErrorJSON: JSONShape, Sendable, Equatable {
     }
 
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: Outer.self).nestedContainer(keyedBy: CodingKeys.self, forKey: .error)
+        let container = try decoder.container(keyedBy: OuterKeys.self).nestedContainer(keyedBy: CodingKeys.self, forKey: .error)
         code = try container.decode(String.self, forKey: .code)
         message = try container.decode(String.self, forKey: .message)
         hint = try container.decodeIfPresent(String.self, forKey: .hint)
     }
 }
 
-/// The number of things a request changed: `{"changed":3}`.
+/// The number of changed items: `{"changed":3}`.
 public struct ChangedJSON: JSONShape, Sendable, Equatable {
     public var changed: Int
     /// With `dryRun`: the links of the hexes, and the hexes inside them with their links.

@@ -1,12 +1,11 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The body of `POST /v1/peers/{peer}/trust`: what the person compared. A trust request that names neither is refused
-/// unless the path has the whole UUID.
+/// The body of `POST /v1/peers/{peer}/trust`: the fingerprint or name the user compared. Without either, the path must have the whole UUID.
 public struct TrustRequest: JSONShape, Sendable, Equatable {
-    /// The whole fingerprint that was shown; another one in the meantime is refused.
+    /// The whole fingerprint shown to the user. Refused if the peer has another one now.
     public var fingerprint: String?
-    /// The name that was shown: it makes the alias, whatever the peer calls itself in the meantime.
+    /// The name shown to the user, which becomes the alias even if the peer has changed its name meanwhile.
     public var name: String?
 
     private enum CodingKeys: String, RequestKey {
@@ -19,7 +18,7 @@ public struct TrustRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `PATCH /v1/peers/{peer}`: what is to change, one member or more; `null` takes the alias away.
+/// The body of `PATCH /v1/peers/{peer}`: one or more members to change; `null` removes the alias.
 extension PeerChange: JSONCoded {
     public func write(to json: inout JSONWriter) {
         json.object {
@@ -48,9 +47,9 @@ extension PeerChange: JSONCoded {
     }
 }
 
-/// The body of `PATCH /v1/hexes` and `PATCH /v1/hexes/{id}`: marks as read, or as unread again.
+/// The body of `PATCH /v1/hexes` and `PATCH /v1/hexes/{id}`: marks hexes read or unread.
 public struct HexPatch: JSONCoded, Sendable, Equatable {
-    /// Which ones, where the path names none.
+    /// The hexes, if the path names none.
     public var hexes: HexSelection?
     public var unread: Bool
 
@@ -73,22 +72,22 @@ public struct HexPatch: JSONCoded, Sendable, Equatable {
     }
 }
 
-/// Which hexes a change is for; the body of `POST /v1/hexes/delete` and of `POST /v1/hexes/accept`.
+/// The hexes to change; the body of `POST /v1/hexes/delete` and `POST /v1/hexes/accept`.
 ///
 ///     {"ids":[1,2],"ranges":[[3,40]]}         either or both
-///     {"from":PEER,"location"?:"held"}        what a list of that peer shows
+///     {"from":PEER,"location"?:"held"}        the list of that peer
 ///     {"all":true,"location"?:"held"}         all of a list
-///     … "newest"?:ID                          of what the list showed when that hex was its first
+///     … "newest"?:ID                          the list as it was when this hex was the first
 public enum HexSelection: JSONCoded, Sendable, Equatable {
-    /// Named ones, which have to be there, and those there are in ranges of ids.
+    /// Hexes by id, which must exist, and all existing ones in ranges of ids.
     case ids([Int64], ranges: [ClosedRange<Int64>] = [])
     /// - Parameters:
-    ///   - from: a PEER; `nil` for everybody.
-    ///   - location: `inbox` where it is `nil`, but where only held ones are meant.
-    ///   - newest: the id of the first hex of that list as it was shown: what came later is left out.
+    ///   - from: a PEER; `nil` for all peers.
+    ///   - location: defaults to `inbox`, for accepting to `held`.
+    ///   - newest: the id of the first hex of the list as shown; later hexes are excluded.
     case list(from: String? = nil, location: String? = nil, newest: Int64? = nil)
 
-    /// All of the inbox.
+    /// The whole inbox.
     public static let all = HexSelection.list()
 
     static let members = ["ids", "ranges", "from", "all", "location", "newest"]
@@ -116,7 +115,7 @@ public enum HexSelection: JSONCoded, Sendable, Equatable {
         self = selection
     }
 
-    /// `nil` where the object names none.
+    /// `nil` if the object names no hexes.
     init?(_ object: JSONObject) throws(JSONFault) {
         let ids: [Int64]? = try object.given("ids")
         let ranges: [[Int64]]? = try object.given("ranges")
@@ -137,8 +136,8 @@ public enum HexSelection: JSONCoded, Sendable, Equatable {
         }
     }
 
-    /// Returns the ranges without the empty ones, whose last id is below the first.
-    /// - Throws: `JSONFault` where a range is not two positive ids.
+    /// The ranges without empty ones, whose last id is below the first.
+    /// - Throws: `JSONFault` if a range is not two positive ids.
     private static func ranges(_ pairs: [[Int64]]) throws(JSONFault) -> [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         for ends in pairs {

@@ -1,16 +1,16 @@
 public import HexlistJSON
 
-/// One peer of a roster, a line of `GET /v1/roster` and of what `POST /v1/roster` takes.
+/// One peer of a roster: a line of `GET /v1/roster` and `POST /v1/roster`.
 public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var uuid: String
     /// 64 hexadecimal digits, from which the UUID follows.
     public var fingerprint: String
-    /// The name the peer gives itself. Text of a peer: clean it where it is shown.
+    /// The name the peer gives itself. Text of a peer: clean it before display.
     public var name: String
     public var alias: String?
     /// `trusted`, `blocked` or `stranger`.
     public var trust: String
-    /// `host:port` each, where it was reached.
+    /// The addresses at which it was reached, as `host:port`.
     @LeftOutEmpty public var addresses: [String]
     /// The names of its groups.
     @LeftOutEmpty public var groups: [String]
@@ -33,12 +33,12 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The result of an import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.
+/// The result of a roster import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.
 public struct RosterImport: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// Peers that were so before the import.
+    /// Number of peers that were the same before.
     public var unchanged: Int
-    /// Entries of this machine itself; they are passed over.
+    /// Number of entries for this machine, which are ignored.
     public var own: Int
     /// Refused lines, in their order. Codes are `malformed`, `tooLarge`, `wrongKey`, `aliasTaken` and `tooManyGroups`.
     public var refused: [BulkRefusal]

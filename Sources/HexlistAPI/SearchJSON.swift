@@ -1,13 +1,13 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The place where a hex has what was searched for. Texts of a peer: clean them where they are shown.
+/// The text that a search matched. Text of a peer: clean it before display.
 public struct MatchJSON: JSONShape, Sendable, Equatable {
     /// `description`, `linkDescription`, `url` or `sender`.
     public var field: String
     /// The number of the link, from 1.
     public var link: Int?
-    /// The text before and after it, cut.
+    /// The text before and after the match, shortened.
     public var before: String
     public var found: String
     public var after: String
@@ -26,10 +26,10 @@ public struct MatchJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The topmost hex that a hex is in.
+/// The outermost hex around a hex.
 public struct TopJSON: JSONShape, Sendable, Equatable {
     public var id: Int64
-    /// The text that lists show for it. Text of a peer.
+    /// The text shown in lists. Text of a peer.
     public var subject: String
 
     public init(id: Int64, subject: String) {
@@ -38,7 +38,7 @@ public struct TopJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// An earlier hex of the inbox that has the same link.
+/// An earlier hex in the inbox with the same link.
 public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
     /// Its local id.
     public var hex: Int64
@@ -62,10 +62,10 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     public var url: String
     public var linkDescription: String
     public var service: String
-    /// As `LinkJSON.opens` and `notOpened`.
+    /// The same as `LinkJSON.opens` and `notOpened`.
     public var opens: String?
     public var notOpened: String?
-    /// The local id of its hex, and which of its links it is, from 1: what `hexlist open` takes.
+    /// The local id of its hex, and its number there, from 1, as `hexlist open` takes them.
     public var hex: Int64
     public var number: Int
     public var unread: Bool
@@ -93,9 +93,9 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     public var label: PeerDisplayName? { peer.map { PeerDisplayName($0, tag) } }
 }
 
-/// The state of the index behind `search`.
+/// The state of the search index.
 public struct SearchState: JSONShape, Sendable, Equatable {
-    /// The most hexes that are not in it yet, and so not found.
+    /// Maximum number of hexes that are not indexed yet, and so not found.
     public var behind: Int
 
     public init(behind: Int) { self.behind = behind }

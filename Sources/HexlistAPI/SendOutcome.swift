@@ -1,19 +1,19 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The outcome of one hex for one peer, so far. A bulk has one for each hex, so its JSON is written and read by hand.
+/// The current outcome of one hex for one peer. Coded by hand, because there are many.
 public struct SendOutcome: JSONCoded, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
     public var peer: PeerID
     public var tag: PeerSummary?
     public var state: OutboxState
-    /// An earlier send with the same key had made the row, and this one did nothing.
+    /// Whether an earlier send with the same key had created the row, so that this one did nothing.
     public var earlier: Bool
-    /// The reason why the row waits, as in `OutboxView`; only of a send that waited for an end that did not come.
+    /// Why the row waits, as in `OutboxView`; only if the send timed out waiting for the outcome.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
-    /// The reason why the peer refused, a code of the protocol.
+    /// Why the peer refused: an error code of the protocol.
     public var code: String?
     public var message: String?
 

@@ -13,17 +13,17 @@ public enum ServiceKind: String, JSONWord, Sendable {
 
 extension FileOrder: JSONWord {}
 
-/// Something with files that can be listed and pointed to.
+/// A service with files that can be listed and linked to.
 public struct ServiceView: JSONShape, Sendable, Equatable {
-    /// The name before the `:` of `SERVICE:PATH`: of a peer its alias. Text of a peer, or of a file of the user's.
+    /// The name before the `:` of `SERVICE:PATH`; for a peer, its alias. May be text of a peer.
     public var name: String
     public var kind: ForwardCompatibleEnum<ServiceKind>
-    /// The provider, as links name it: `Dropbox`, `s3`. Of remotes of rclone only.
+    /// The provider of an rclone remote, as links name it: `Dropbox`, `s3`.
     public var service: String?
     /// The UUID of a peer.
     public var uuid: PeerID?
     public var usable: Bool
-    /// Why it cannot be used now, and what to try.
+    /// Why it cannot be used now, with advice.
     public var why: String?
     public var hint: String?
 
@@ -44,10 +44,10 @@ public enum FileKind: String, JSONWord, Sendable {
 
 /// A file or a folder in a folder of a service.
 public struct FileEntry: JSONShape, Sendable, Equatable {
-    /// Text of a peer: clean it where it is shown.
+    /// Text of a peer: clean it before display.
     public var name: String
     public var kind: ForwardCompatibleEnum<FileKind>
-    /// Bytes; `nil` for a folder, and where the service does not say.
+    /// Bytes; `nil` for a folder, and if unknown.
     public var size: Int64?
     public var modified: Timestamp?
     public var mediaType: String?
@@ -61,12 +61,12 @@ public struct FileEntry: JSONShape, Sendable, Equatable {
     }
 }
 
-/// A page of a folder. What is added to the folder while one reads page after page is in the next list if it is in none of these.
+/// A page of a folder. Entries added while pages are read may be missing.
 public struct FilePage: JSONShape, Sendable, Equatable {
     public var items: [FileEntry]
-    /// The cursor that `after=` takes to go on; `null` at the end.
+    /// The value of `after=` for the next page; `null` at the end.
     @NullIfNone public var next: String?
-    /// Entries of the folder that are in no page, because their names are no UTF-8.
+    /// Number of entries left out because their names are not UTF-8.
     @EmptyIfMissing public var leftOut: Int
 
     public init(items: [FileEntry], next: String? = nil, leftOut: Int = 0) {
@@ -80,11 +80,11 @@ public struct FilePage: JSONShape, Sendable, Equatable {
 public struct LinkRequest: JSONShape, Sendable, Equatable {
     /// Paths in the service, with `/` between names.
     public var paths: [String]
-    /// Seconds after which the links end, where the service can do that.
+    /// Seconds after which the links expire, if the service supports that.
     public var expire: Double?
-    /// Whether the links that there are are taken back instead.
+    /// Whether to revoke existing links instead.
     public var revoke: Bool?
-    /// Asks at once for what failed repeatedly.
+    /// Whether to retry at once despite back-off.
     public var force: Bool?
 
     private enum CodingKeys: String, RequestKey {
@@ -99,14 +99,14 @@ public struct LinkRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One line of the reply: what became of one path. The lines come in any order, one for each path.
+/// One line of the reply: the result for one path. Lines come in any order.
 public struct LinkReply: JSONShape, Sendable, Equatable {
     public var path: String
-    /// The link; `nil` where there is none, or it was taken back.
+    /// The link; `nil` if there is none, or it was revoked.
     public var url: String?
-    /// The `service` that a LinkJM of it has.
+    /// The `service` for a LinkJM with this link.
     public var service: String?
-    /// The code of an error, what happened, and what to try.
+    /// The error: its code, a message and a hint.
     public var code: String?
     public var message: String?
     public var hint: String?
@@ -142,9 +142,9 @@ public enum LinkLine: JSONCoded, Sendable, Equatable {
     case reply(LinkReply)
     /// `{"summary":{…}}`, the last.
     case summary(LinkSummary)
-    /// `{"error":{…}}` instead: what was not told yet was not done.
+    /// `{"error":{…}}`, the last instead: paths without a line were not processed.
     case error(ErrorJSON)
-    /// A line of a newer daemon; readers pass over it.
+    /// A line added by a newer daemon; clients ignore it.
     case other(JSONValue)
 
     public func write(to json: inout JSONWriter) {

@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A folder of this machine that some peers may read.
+/// A folder of this machine shared with peers.
 public struct ShareView: JSONShape, Sendable, Equatable {
     /// The name peers know it by.
     public var name: String
@@ -9,10 +9,10 @@ public struct ShareView: JSONShape, Sendable, Equatable {
     public var hidden: Bool
     /// Whether every trusted peer may read it.
     public var toAll: Bool
-    /// The audience, if not all: names of groups without `@`, and peers.
+    /// The groups (without `@`) and peers that may read it, if not all.
     @LeftOutEmpty public var groups: [String]
     @LeftOutEmpty public var peers: [GroupMember]
-    /// Why nobody can read it now; `nil` where it is there.
+    /// Why it cannot be read now; `nil` if it can.
     public var why: String?
 
     public init(name: String, path: String, hidden: Bool, toAll: Bool, groups: [String], peers: [GroupMember], why: String?) {
@@ -30,9 +30,9 @@ public struct ShareView: JSONShape, Sendable, Equatable {
 public struct ShareRequest: JSONShape, Sendable, Equatable {
     /// The absolute path of the folder.
     public var path: String
-    /// The name peers know it by; that of the folder where it is missing.
+    /// The name peers know it by; defaults to the name of the folder.
     public var name: String?
-    /// PEERs and `@GROUP`s; every trusted peer where it is missing.
+    /// PEER and `@GROUP` arguments; defaults to every trusted peer.
     public var to: [String]?
     /// Whether names that begin with a dot are shared too.
     public var hidden: Bool?

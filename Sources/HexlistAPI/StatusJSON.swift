@@ -1,39 +1,38 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The daemon at a glance.
+/// The state of the daemon.
 public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var version: String
     public var uuid: PeerID
     public var name: String
-    /// Whether others are told of this machine (`announce`).
-    /// `nil` from an older daemon, which always told others.
+    /// Whether this machine announces itself (`announce`); `nil` from an older daemon, which always does.
     public var announce: Bool?
     public var fingerprint: Fingerprint
     public var pid: Int
     public var port: Int
     public var uptimeSeconds: Int
-    /// Whether peers are found by DNS-SD.
+    /// The state of multicast DNS-SD.
     public var avahi: DiscoveryStatus
     /// `nil` from an older daemon.
     public var identity: IdentityJSON?
     /// Domains browsed by unicast DNS.
     @LeftOutEmpty public var domains: [DomainStatus]
-    /// Verified ones.
+    /// Number of verified peers.
     public var peers: Int
     public var ghosts: Int
     /// Hexes in the inbox; `nil` from an older daemon.
     public var inbox: Int?
     public var unread: Int
     public var held: Int
-    /// The number of rows in each state; every state is there.
+    /// Number of outbox rows by state, with all states.
     @OutboxCounts public var outbox: [OutboxState: Int]
     public var storeBytes: Int64
-    /// The reason why the store cannot be written at the moment; hexes are refused for now and kept by their senders.
+    /// Why the store cannot be written at the moment. Hexes are refused until it can; their senders retry.
     public var storeFault: String?
-    /// The reason why the configuration file as it is now does not count; the daemon goes on with what it read before.
+    /// The error in the configuration file as it is now; the daemon keeps using the previous configuration.
     public var configurationFault: String?
-    /// Hooks that are not run, and those whose last run failed.
+    /// Hooks that cannot run, and hooks whose last run failed.
     @LeftOutEmpty public var hookFaults: [HookFault]
     public var stateFolder: String
     /// `nil` from an older daemon.
@@ -72,22 +71,22 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The state of finding others, on the own links or in a domain.
+/// The state of discovery, on the local links or in a domain.
 public enum DiscoveryState: String, Sendable {
-    /// No word of it has been heard yet.
+    /// Nothing has been reported yet.
     case starting
     case running
-    /// Others are seen, but this machine is not announced; of a domain: DNS answers and lists nobody.
+    /// Peers are found, but this machine is not announced; for a domain, DNS answers without any peer.
     case degraded
     case unavailable
     /// Discovery is switched off by the configuration.
     case off
 }
 
-/// Finding others on the own links.
+/// Discovery on the local links.
 public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
     public var state: ForwardCompatibleEnum<DiscoveryState>
-    /// The fault and the advice; `nil` while it runs.
+    /// The problem and advice; `nil` while it runs.
     public var message: String?
 
     public init(state: DiscoveryState, message: String? = nil) {
@@ -100,7 +99,7 @@ public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
 public struct DomainStatus: JSONShape, Sendable, Equatable {
     public var domain: String
     public var state: ForwardCompatibleEnum<DiscoveryState>
-    /// The fault; `nil` while it runs.
+    /// The problem; `nil` while it runs.
     public var message: String?
 
     public init(domain: String, state: DiscoveryState, message: String? = nil) {
@@ -110,19 +109,19 @@ public struct DomainStatus: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Whether the identity is this machine's alone.
+/// Whether the identity is used by this machine only.
 public struct IdentityJSON: JSONShape, Sendable, Equatable {
-    /// A state that this version does not know counts as `own`.
+    /// Unknown states of a newer daemon become `own`.
     public enum State: String, Sendable {
         case own
         /// The state folder was last used on another machine.
         case foreign
-        /// Another machine proves it too.
+        /// Another machine uses it too.
         case conflict
     }
 
     private var word: ForwardCompatibleEnum<State>
-    /// The fault and the advice.
+    /// The problem and advice.
     public var message: String?
 
     private enum CodingKeys: String, CodingKey {
@@ -138,11 +137,11 @@ public struct IdentityJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// A hook that is not run, or whose last run failed.
+/// A hook that cannot run, or whose last run failed.
 public struct HookFault: JSONShape, Sendable, Equatable {
-    /// The name of the hook; absent where the folder itself is wrong.
+    /// The name of the hook; absent if the problem is the folder.
     public var hook: String?
-    /// The fault.
+    /// The problem.
     public var message: String
     /// When it failed.
     public var at: Timestamp?
@@ -153,7 +152,7 @@ public struct HookFault: JSONShape, Sendable, Equatable {
         self.at = at
     }
 
-    /// The text for people: `peer.up: it failed: …`; the message alone where the folder itself is wrong.
+    /// The text for people: `peer.up: it failed: …`; only the message if the problem is the folder.
     public var text: String { hook.map { "\($0): \(message)" } ?? message }
 }
 

@@ -8,21 +8,21 @@ import HexlistModel
     import Darwin
 #endif
 
-/// A moment, as the local API writes it: RFC 3339 in UTC with milliseconds, `2031-04-05T06:07:08.009Z`.
+/// A point in time. The local API uses RFC 3339 in UTC with milliseconds, `2031-04-05T06:07:08.009Z`.
 public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Milliseconds since 1970, UTC, without leap seconds.
     public var milliseconds: Int64
 
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// The present moment by the wall clock: for display and retention, never for a decision between peers.
+    /// The current time of the wall clock. For display and retention only, never to decide between peers.
     public static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
-    /// Exactly the form this type prints; `nil` for anything else.
+    /// Parses exactly the format of `description`; `nil` for other text.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 24 else { return nil }
@@ -45,7 +45,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         milliseconds = seconds * 1_000 + fraction
     }
 
-    /// Years 0 … 9999; a moment outside is printed as the nearest one inside.
+    /// The text, clamped to the years 0 … 9999.
     public var description: String {
         let inside = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
         let days = Timestamp.floor(inside, by: 86_400_000)
@@ -66,8 +66,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
     }
 }
 
-/// A day of the Gregorian calendar, carried back before its introduction. Years begin in March here, so that the day
-/// of a leap year is the last one and needs no case of its own.
+/// A day of the proleptic Gregorian calendar. Years begin in March, so that a leap day is the last day of its year.
 private struct CivilDate {
     var year: Int64
     var month: Int64
@@ -79,7 +78,7 @@ private struct CivilDate {
         self.day = day
     }
 
-    /// 146 097 days are 400 years; 719 468 lie between 0000-03-01 and 1970-01-01.
+    /// 400 years have 146 097 days; 719 468 days lie between 0000-03-01 and 1970-01-01.
     init(daysSince1970: Int64) {
         let days = daysSince1970 + 719_468
         let era = Timestamp.floor(days, by: 146_097)

@@ -1,37 +1,37 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The state of a transfer, for people and scripts.
+/// The state of a transfer.
 public enum TransferStage: String, JSONWord, Sendable {
     case waiting, running
-    /// It failed repeatedly by its source's own fault.
+    /// Waiting after repeated failures of its source.
     case paused
     case done, failed, cancelled
 }
 
-/// A file that this machine fetches.
+/// A transfer of a file to this machine.
 public struct TransferView: JSONShape, Sendable, Equatable {
     public var id: Int64
-    /// The hex with the link; it may be deleted since.
+    /// The hex with the link, which may be deleted.
     public var hex: Int64?
     public var url: String
     public var peer: PeerID
     @Among public var tag: PeerSummary?
-    /// The remote it is fetched from; then `peer` is this machine.
+    /// The rclone remote it is fetched from; `peer` is this machine then.
     public var service: String?
-    /// The name of the file: the one it has, or is to have. Made of text of a peer.
+    /// The name of the file. Derived from text of a peer.
     public var file: String
     public var folder: String
     public var state: ForwardCompatibleEnum<TransferStage>
-    /// `turn`, `peer`, `link`, `disk` or `source`; `nil` where nothing is waited for.
+    /// `turn`, `peer`, `link`, `disk` or `source`; `nil` if it does not wait.
     public var waitingFor: String?
-    /// The end of a pause.
+    /// When it is retried.
     public var until: Timestamp?
-    /// Why it failed, or failed last: a word, and for people.
+    /// Why it failed last: a code, and a message for people.
     public var reason: String?
     public var message: String?
     public var bytes: Int64
-    /// `nil` where it is not known yet.
+    /// Bytes; `nil` if not known yet.
     public var size: Int64?
     public var createdAt: Timestamp
     public var endedAt: Timestamp?
@@ -60,24 +60,24 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var label: PeerDisplayName { PeerDisplayName(peer, tag) }
 }
 
-/// The body of `POST /v1/transfers`: fetches the files that the links of a hex point to, or a file or folder of a service.
+/// The body of `POST /v1/transfers`: fetches the files of a hex, or a file or folder of a service.
 public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64?
-    /// Numbers of its own links, from 1; `nil` for all of them, and those of the hexes inside it, each of these into a folder of its name.
+    /// Numbers of its links, from 1; `nil` for all, and those of the hexes inside, each into a folder of its name.
     public var links: [Int]?
-    /// Instead of a hex: a service by its name, and the path of a file or folder in it.
+    /// Instead of a hex: the name of a service, and the path of a file or folder in it.
     public var service: String?
     public var path: String?
-    /// The absolute path of the folder the files go to; where it is missing, `cache` or `keep` is there.
+    /// The absolute path of the destination folder; required unless `cache` or `keep` is set.
     public var to: String?
-    /// Whether they go into the pool, or are kept until the hex is deleted.
+    /// Whether to fetch into the cache, or to keep the files until the hex is deleted.
     public var cache: Bool?
     public var keep: Bool?
-    /// The umask of whoever asks; 18 (022) where it is missing.
+    /// The umask of the caller; defaults to 18 (022).
     public var umask: Int?
-    /// Starts again at once what failed repeatedly.
+    /// Whether to retry at once despite back-off.
     public var force: Bool?
-    /// Seconds to wait for a peer that is away before its folder can be read; with `service`.
+    /// With `service`: seconds to wait for a peer that is away before its folder is listed.
     public var timeout: Double?
 
     private enum CodingKeys: String, RequestKey {
@@ -108,14 +108,14 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
 
 /// The reply to `POST /v1/transfers`.
 public struct TransferStart: JSONShape, Sendable, Equatable {
-    /// The first and the last id of the new transfers, which are consecutive; where there is no new one, of those that were known.
+    /// The first and last id of the new transfers, which are consecutive; if none is new, of the existing ones.
     public var first: Int64?
     public var last: Int64?
-    /// Files that were on their way into that folder already.
+    /// Number of files already being transferred into that folder.
     @EmptyIfMissing public var known: Int
-    /// Links that point to no file of a peer.
+    /// Number of links that do not point to a file of a peer.
     @EmptyIfMissing public var passedOver: Int
-    /// Files of a folder that are in the destination already, with the same name, size and time; and entries that cannot be fetched.
+    /// Number of files already in the destination, with the same name, size and time; and of entries that cannot be fetched.
     @LeftOutEmpty public var present: Int
     @LeftOutEmpty public var leftOut: Int
 
@@ -129,21 +129,21 @@ public struct TransferStart: JSONShape, Sendable, Equatable {
     }
 }
 
-/// How several transfers stand together.
+/// Totals of several transfers.
 public struct TransferSummary: JSONShape, Sendable, Equatable {
     public var done = 0
     public var failed = 0
     public var cancelled = 0
     public var running = 0
-    /// Those that wait for a turn, or go on by themselves within moments.
+    /// Number of transfers that wait for a slot, or will continue in a moment.
     public var soon = 0
-    /// Those that wait for something else: a peer, the link to it, room, the end of a pause.
+    /// Number of transfers that wait for a peer, the connection to it, disk space, or a retry.
     public var waiting = 0
     public var bytes: Int64 = 0
     public var size: Int64 = 0
 
     public init() {}
 
-    /// Whether nothing is under way, nor will be by itself within moments.
+    /// Whether no transfer is running or about to run.
     public var isQuiet: Bool { running + soon == 0 }
 }

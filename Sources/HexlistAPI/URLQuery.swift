@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The part of a request after `?`, in its order. A name may occur several times.
+/// The query of a URL, in order. A name may occur several times.
 public struct URLQuery: Sendable, Equatable {
     public struct Item: Sendable, Equatable {
         public var name: String
@@ -11,7 +11,7 @@ public struct URLQuery: Sendable, Equatable {
 
     public init() {}
 
-    /// Parses a query; `nil` if an escape is malformed or is not UTF-8. A `+` is a plus.
+    /// Parses a query; `nil` if an escape is malformed or not UTF-8. `+` is not decoded as a space.
     public init?(parsing text: some StringProtocol) {
         for part in Array(text.utf8).split(separator: UInt8(ascii: "&")) {
             let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
@@ -28,7 +28,7 @@ public struct URLQuery: Sendable, Equatable {
 
     public func values(_ name: String) -> [String] { items.filter { $0.name == name }.map(\.value) }
 
-    /// The text with the `?`; empty if there are no items.
+    /// The query with its `?`; empty if there are no items.
     public var text: String {
         guard !items.isEmpty else { return "" }
         return "?" + items.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")

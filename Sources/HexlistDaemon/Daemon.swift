@@ -18,12 +18,12 @@ import UnixSignals
     import Glibc
 #endif
 
-/// One daemon from start to end: opens everything it uses in order, and closes it in reverse.
+/// The daemon. Opens its parts in order when it starts, and closes them in reverse.
 public struct Daemon: Sendable {
-    /// The options of the command line and the environment.
+    /// Options from the command line and the environment.
     public struct Options: Sendable {
         public var paths: HexlistPaths
-        /// The settings of the command line, by key.
+        /// Settings given on the command line, by key.
         public var settings: [String: String]
         public var environment: [String: String]
 
@@ -34,9 +34,9 @@ public struct Daemon: Sendable {
         }
     }
 
-    /// The time for API requests under way after SIGTERM. Then the node stops, and requests that wait for it end.
+    /// Time that running API requests get after SIGTERM. Then the node stops, which ends requests that wait for it.
     static let apiGrace: Duration = .seconds(2)
-    /// The time after which a stop that hangs is cut off. Everything promised is on the disk by then.
+    /// Time limit of a stop; the process exits after it. Everything acknowledged is on the disk by then.
     static let stopLimit: TimeAmount = .seconds(15)
 
     private let options: Options
@@ -52,7 +52,7 @@ public struct Daemon: Sendable {
     }
 
     /// Reads the configuration as a start would, without starting anything.
-    /// - Returns: the `HEXLIST_…` variables that are not used, each with the one that may have been meant.
+    /// - Returns: unknown `HEXLIST_…` variables, each with the nearest known one.
     /// - Throws: `HexlistError` `configuration`.
     public func check() throws -> [(name: String, nearest: String?)] {
         _ = try loader.load()
@@ -60,16 +60,16 @@ public struct Daemon: Sendable {
     }
 
     /// Runs until SIGTERM or SIGINT.
-    /// - Throws: `HexlistError` if the daemon cannot start, or one of its parts ended by itself.
+    /// - Throws: `HexlistError` if the daemon cannot start, or if one of its parts ends unexpectedly.
     public func run() async throws {
         ProcessMemory.boundHeap()
         signal(SIGPIPE, SIG_IGN)
-        signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from this process
+        signal(SIGCHLD, SIG_DFL)  // if the parent ignores it, this process could not wait for hooks
         umask(0o077)
-        // This memory contains the private key: no core dump, and no access for other processes of this user.
+        // The private key is in memory: disable core dumps, and access by other processes of this user.
         ProcessMemory.forbidCoreDumps()
         Descriptors.raise()
-        // From here on signals are events; one that comes during the start stops the daemon right after it.
+        // From here on signals are queued; one during the start stops the daemon right after it.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         var settings = try loader.load()
         settings.node.files.cacheFolder = options.paths.cacheFolder
@@ -110,13 +110,13 @@ public struct Daemon: Sendable {
         }
     }
 
-    /// Runs the parts that use the network, on threads that end with them.
+    /// Runs the parts that use the network, on an event loop group of their own.
     private func serve(
         _ settings: Settings, identity: Identity, store: HexStore, metrics: Metrics, socket: ControlSocket, folder: String,
         isFirstStart: Bool, signals: UnixSignalsSequence, logger: Logger
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
-        // The other one has the page, rclone, the ticks of streams and the time limit of a stop.
+        // The second loop runs the page, rclone, keep-alives of streams and the stop timer.
         let (nodeLoop, otherLoop) = (group.next(), group.next())
         do {
             let rclone = Rclone(settings: settings.services.rclone(options.environment), group: otherLoop)
@@ -135,44 +135,44 @@ public struct Daemon: Sendable {
             }
             try await Self.start(node)
             if isFirstStart {
-                FirstStart.tell(
+                FirstStart.log(
                     await node.status(), usesMulticast: settings.domains.contains(where: Settings.isLocal),
                     configuration: options.paths.configurationFile, logger: logger)
             }
             Watchdog(environment: options.environment, notifier: notifier)?.watch(nodeLoop)
-            let keeper = NodeSupervisor(
+            let supervisor = NodeSupervisor(
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
             let faults = HookFaults()
             let api = APIContext(
-                keeper: keeper, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes,
+                supervisor: supervisor, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
                 eventLoop: otherLoop, logger: logger)
             let hooks = Hooks(
-                folder: HookFolder(path: options.paths.hookFolder), keeper: keeper,
+                folder: HookFolder(path: options.paths.hookFolder), supervisor: supervisor,
                 environment: { [options] in
                     HookEnvironment.make(from: options.environment, socket: socket.current, stateFolder: folder)
                 },
                 faults: faults, logger: logger)
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
-            // Cancelled, and awaited, when the daemon stops.
+            // Cancelled and awaited when this scope ends.
             async let _: Void = rclone.run()
-            // The socket's connections are on the node's loop, so that a send crosses no thread on its way in and back.
+            // The socket shares the node's loop, so that a send changes no thread.
             try await run.untilStopped(signals: signals, group: nodeLoop, stopLoop: otherLoop)
         } catch {
             try? await group.shutdownGracefully()
             throw error
         }
-        try? await group.shutdownGracefully()  // there is nothing left on it that could fail
+        try? await group.shutdownGracefully()  // nothing runs on it any more
     }
 
-    /// The sources of discovery: `local` means the own links, through avahi-daemon; other domains are asked for by unicast DNS.
+    /// The discovery for the configured domains: `local` through avahi-daemon, others by unicast DNS.
     private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
         let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
         let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
         return MachineDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
     }
 
-    /// Starts the node, before the API, which needs it for answers.
+    /// Starts the node. The API needs it and starts afterwards.
     private static func start(_ node: Node) async throws {
         do {
             try await node.start()

@@ -11,7 +11,7 @@ import UnixSignals
     import Glibc
 #endif
 
-/// A daemon whose node is up: answers on its socket until it is told to stop, then ends in order.
+/// Runs a daemon whose node is started: serves the API until a signal, then stops in order.
 struct DaemonRun: Sendable {
     let loader: ConfigurationLoader
     let notifier: SystemdNotifier
@@ -20,47 +20,47 @@ struct DaemonRun: Sendable {
     let socket: ControlSocket
     let settings: Settings
 
-    private enum Happening: Sendable {
+    private enum Event: Sendable {
         case listening
         case signal(UnixSignal)
-        /// The API ended, with an error if it failed.
+        /// The API ended, with the error if it failed.
         case ended((any Error)?)
-        /// The time of requests under way is over.
+        /// The grace period for running requests is over.
         case graceOver
     }
 
     private var logger: Logger { api.logger }
 
-    /// Runs until the daemon is told to stop. Stops the node in any case.
+    /// Runs until SIGTERM or SIGINT. Stops the node in any case.
     /// - Parameters:
-    ///   - group: the event loop of the connections to the API's socket: the node's.
-    ///   - stopLoop: the event loop that times the stop.
-    /// - Throws: `HexlistError` where the API cannot listen, or ended by itself.
+    ///   - group: the event loop of the API socket, which is the node's.
+    ///   - stopLoop: the event loop of the stop timer.
+    /// - Throws: `HexlistError` if the API cannot listen or ends unexpectedly.
     func untilStopped(signals: UnixSignalsSequence, group: any EventLoopGroup, stopLoop: any EventLoop) async throws {
-        // Bounded by what happens once: listening, ended, grace, and signals, which the user sends.
-        let (happenings, happened) = AsyncStream.makeStream(of: Happening.self)
-        let server = SocketService(api: api, settings: settings.api, socket: socket, group: group) { happened.yield(.listening) }
+        // Unbounded, but every event occurs once, except signals, which only the user sends.
+        let (events, eventSink) = AsyncStream.makeStream(of: Event.self)
+        let server = SocketService(api: api, settings: settings.api, socket: socket, group: group) { eventSink.yield(.listening) }
         let services = ServiceGroup(
             configuration: .init(services: [server, PageService(api: api)], logger: quietLogger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 do {
                     try await services.run()
-                    happened.yield(.ended(nil))
+                    eventSink.yield(.ended(nil))
                 } catch {
-                    happened.yield(.ended(error))
+                    eventSink.yield(.ended(error))
                 }
             }
             tasks.addTask {
-                for await signal in signals { happened.yield(.signal(signal)) }
+                for await signal in signals { eventSink.yield(.signal(signal)) }
             }
             defer { tasks.cancelAll() }
-            try await handle(happenings, happened: happened, services: services, stopLoop: stopLoop)
+            try await handle(events, eventSink: eventSink, services: services, stopLoop: stopLoop)
         }
     }
 
     private func handle(
-        _ happenings: AsyncStream<Happening>, happened: AsyncStream<Happening>.Continuation, services: ServiceGroup,
+        _ events: AsyncStream<Event>, eventSink: AsyncStream<Event>.Continuation, services: ServiceGroup,
         stopLoop: any EventLoop
     ) async throws {
         var current = settings
@@ -70,57 +70,57 @@ struct DaemonRun: Sendable {
         var failure: HexlistError?
         var watchdog: Scheduled<Void>?
         defer { watchdog?.cancel() }
-        loop: for await happening in happenings {
-            switch happening {
+        loop: for await event in events {
+            switch event {
             case .listening:
                 logger.notice("hexlistd is ready", metadata: ["socket": "\(socket.path)", "version": "\(ProtocolLimits.appVersion)"])
-                notifier.tell(.ready)
+                notifier.send(.ready)
                 await hooks.read(current.hooks)
             case .signal(.sighup) where !isStopping:
                 if let new = await reload() { current = new }
             case .signal(.sighup): break
             case .signal where isStopping && ContinuousClock.now - stoppingSince < .seconds(1):
-                break  // `timeout` and shells tell the process and then its group: that is one wish
+                break  // `timeout` and shells signal the process and then its group
             case .signal where isStopping:
                 logger.warning("stopped by a second signal")
                 _exit(EXIT_FAILURE)
             case .signal:
                 isStopping = true
                 stoppingSince = .now
-                notifier.tell(.stopping)
+                notifier.send(.stopping)
                 logger.notice("hexlistd is stopping")
                 watchdog = stopLoop.scheduleTask(in: Daemon.stopLimit) { [logger] in
                     logger.critical("stopping took too long and was cut off")
                     _exit(EXIT_FAILURE)
                 }
                 await services.triggerGracefulShutdown()
-                stopLoop.scheduleTask(in: TimeAmount(Daemon.apiGrace)) { happened.yield(.graceOver) }
+                stopLoop.scheduleTask(in: TimeAmount(Daemon.apiGrace)) { eventSink.yield(.graceOver) }
                 await hooks.stop()
             case .graceOver:
-                // Who still waits for an outcome is told where it stands, and the API can end.
+                // Ends requests that wait for an outcome, so that the API can stop.
                 isNodeUp = false
-                await api.keeper.stop()
+                await api.supervisor.stop()
             case .ended(let error):
                 if let error {
                     failure = explain(error)
                 } else if !isStopping {
-                    failure = HexlistError(.internal, "The local API ended by itself.")
+                    failure = HexlistError(.internal, "The local API ended unexpectedly.")
                 }
                 break loop
             }
         }
         await hooks.stop()
-        if isNodeUp { await api.keeper.stop() }
+        if isNodeUp { await api.supervisor.stop() }
         socket.remove()
-        if failure == nil { failure = await api.keeper.failure }
+        if failure == nil { failure = await api.supervisor.failure }
         if let failure { throw failure }
     }
 
-    /// SIGHUP: what can be changed is, and what cannot is said. A file with a mistake changes nothing.
+    /// Applies a changed configuration (SIGHUP), and logs keys that need a restart. A file with an error changes nothing.
     private func reload() async -> Settings? {
         do {
             let new = try loader.load()
-            await api.keeper.reconfigure(new.node)
+            await api.supervisor.reconfigure(new.node)
             await hooks.read(new.hooks)
             let waiting = api.configuration.took(new)
             if waiting.isEmpty {
@@ -145,7 +145,7 @@ struct DaemonRun: Sendable {
         )
     }
 
-    /// ServiceLifecycle tells each step; only what goes wrong is of interest.
+    /// The logger for ServiceLifecycle, whose informational messages are dropped.
     private var quietLogger: Logger {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)

@@ -5,9 +5,9 @@ import HexlistTransport
 import Logging
 import Synchronization
 
-/// Keeps the running node, which is another one after the identity was rotated, and the state of that identity.
+/// Owns the running node, and replaces it when the identity is rotated.
 actor NodeSupervisor {
-    /// Makes a node with an identity and the configuration of the previous node, without starting it.
+    /// Makes a node, not started, with a new identity and the configuration of the previous node.
     typealias Maker = @Sendable (Identity, NodeConfiguration) throws -> Node
 
     private let running: Mutex<Node>
@@ -18,7 +18,7 @@ actor NodeSupervisor {
     private let make: Maker
     private var rotation: Task<Void, any Error>?
     private var isStopped = false
-    /// The reason why there is no node any more.
+    /// Why there is no node any more.
     private(set) var failure: HexlistError?
 
     init(node: Node, stateFolder: String, machine: MachineID, isForeign: Bool, logger: Logger, make: @escaping Maker) {
@@ -34,9 +34,9 @@ actor NodeSupervisor {
     /// Whether the state folder was last used on another machine and the user has not confirmed that yet.
     nonisolated var isForeign: Bool { foreign.withLock { $0 } }
 
-    /// Makes a new identity; everything else stays.
-    /// - Throws: `HexlistError`: `identity`, or an error of the store, if nothing was changed; otherwise the new identity is on the disk and the daemon has to be
-    ///   restarted.
+    /// Rotates the identity. Everything else stays.
+    /// - Throws: `HexlistError`: `identity`, or an error of the store, if nothing was changed; after other errors the new identity is on the
+    ///   disk, and the daemon has to be restarted.
     func rotate() async throws {
         guard !isStopped, rotation == nil else {
             throw HexlistError(.badRequest, "The identity is being changed already, or the daemon is stopping.")
@@ -52,7 +52,7 @@ actor NodeSupervisor {
         await old.outbox.drain()
         let identity: Identity
         do {
-            // Before the change, so that after a crash the store accepts the old identity and the new one.
+            // Written first, so that after a crash the store accepts the old and the new identity.
             try await old.store.setMeta(OwnIdentity.acceptingAny)
             identity = try Identity.replace(in: stateFolder)
         } catch {
@@ -79,13 +79,13 @@ actor NodeSupervisor {
         }
     }
 
-    /// The node that runs in the place of one that has stopped; `nil` if the daemon stops.
+    /// The node that replaced a stopped one; `nil` if the daemon stops.
     func successor(of stopped: Node) async -> Node? {
         _ = try? await rotation?.value
         return node === stopped ? nil : node
     }
 
-    /// Confirms that the identity belongs to this machine, wherever it came from.
+    /// Records that the identity belongs to this machine.
     func keepIdentity() async throws {
         try await machine.keep(node.store)
         foreign.withLock { $0 = false }

@@ -9,7 +9,7 @@ public import Logging
 
 /// Logs to standard error, one line per record, as text for people or as JSON for machines.
 ///
-/// Messages are constant, with the values in metadata. Everything is cleaned, because some values come from peers.
+/// Messages are constant; values are in the metadata, and cleaned because peers can choose some of them.
 public struct StderrLogHandler: LogHandler {
     public var logLevel: Logger.Level
     public var metadata: Logger.Metadata = [:]
@@ -72,7 +72,7 @@ public struct StderrLogHandler: LogHandler {
     private static func shown(_ text: String) -> String { TerminalText.clean(PeerName.cut(text, bytes: 2_048)) }
 
     private static let toStandardError: @Sendable ([UInt8]) -> Void = { line in
-        // One call per line, so that lines of several threads do not mix. A failure to log does not matter.
+        // One call per line, so that lines of several threads do not mix. Errors are ignored.
         _ = line.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 }

@@ -3,25 +3,24 @@ internal import HexlistSystem
 
 /// The firewall that is active on this machine, and the lines that let Hexlist's ports in.
 ///
-/// Rules are not judged: they depend on sender, rate and state, and on more than any reader of them knows. Other steps find out whether a
-/// port is reached.
+/// Rules are not evaluated, because they depend on sender, rate and state. Other checks find out whether a port is reachable.
 enum Firewall: Equatable, Sendable {
-    /// The zones of the interfaces that lead to other machines; none if they may not be queried.
+    /// The zones of the network interfaces; empty if they may not be queried.
     case firewalld(zones: [String])
     case ufw
-    /// Rules written by hand, or by an unknown program: the chains that filter what comes in. Nothing is filtered if there are none.
+    /// Rules made by hand or by another program: the chains that filter incoming packets; empty if nothing is filtered.
     case rules([InputChain])
     /// Only root may read the kernel's rules.
     case unreadable(hasNft: Bool)
 
-    // MARK: Looking
+    // MARK: Detection
 
     /// - Parameter variables: the environment variables of the process.
     static func inForce(_ variables: [String: String]) async -> Firewall {
         func ask(_ name: String, _ arguments: String...) async -> String? {
             guard let path = Program.path(ofSystem: name) else { return nil }
             var program = Program(path, arguments)
-            program.dropsErrors = true  // warnings are no rules
+            program.dropsErrors = true  // warnings are not rules
             guard let answer = await program.answer(variables), answer.status == 0 else { return nil }
             return answer.text
         }
@@ -40,7 +39,7 @@ enum Firewall: Equatable, Sendable {
         let nft = await ask("nft", "list", "ruleset")
         var chains = nft.map(InputChain.nft)
         for (name, tables) in [("iptables", "ip_tables_names"), ("ip6tables", "ip6_tables_names")] {
-            // nft shows the rules that iptables made, except those of iptables' old form, which is queried only if it is in use.
+            // nft also lists rules of iptables-nft. Legacy iptables is queried only if it is in use.
             let old = try? SmallFile.read("/proc/net/\(tables)", limit: 4 << 10)
             guard nft == nil || old?.isEmpty == false, let text = await ask(nft == nil ? name : "\(name)-legacy", "-S", "INPUT") else {
                 continue
@@ -50,14 +49,14 @@ enum Firewall: Equatable, Sendable {
         return chains.map(Firewall.rules) ?? .unreadable(hasNft: Program.path(ofSystem: "nft") != nil)
     }
 
-    /// The last word: a program in Python may print a warning before its answer.
+    /// The last word of an output, because Python programs may print a warning first.
     private static func word(_ text: String) -> String? { text.split(whereSeparator: \.isWhitespace).last.map(String.init) }
 
     // MARK: Reporting
 
     /// - Parameters:
     ///   - needed: all ports that have to be reachable.
-    ///   - unseen: those of them that no step showed to be reached.
+    ///   - unseen: those that no check showed to be reachable.
     func step(needed: [IncomingPort], unseen: [IncomingPort]) -> DoctorStep {
         let what: String
         switch self {
@@ -76,13 +75,13 @@ enum Firewall: Equatable, Sendable {
             advice: lines(for: unseen))
     }
 
-    /// The command lines that let the ports in.
+    /// The commands that open the ports.
     func lines(for ports: [IncomingPort]) -> [String] {
         switch self {
         case .firewalld(let zones):
             let lines = (zones.isEmpty ? ["ZONE"] : zones).flatMap { zone in
                 ports.map { port in
-                    // Takes effect at once, and after restarts.
+                    // Takes effect at once and permanently.
                     let change =
                         "--zone=\(zone) "
                         + (port == .multicast ? "--add-service=mdns" : "--add-port=\(port.number)/\(port.carrier.rawValue)")
@@ -90,7 +89,7 @@ enum Firewall: Equatable, Sendable {
                 }
             }
             return lines + (zones.isEmpty ? ["sudo firewall-cmd --get-active-zones"] : [])
-        // Put before the user's other rules, which may deny more.
+        // Before the user's other rules, which may deny more.
         case .ufw: return ports.map { "sudo ufw prepend allow \($0.number)/\($0.carrier.rawValue)" }
         case .rules(let chains):
             return ports.flatMap { port in chains.map { $0.line(for: port) } } + [

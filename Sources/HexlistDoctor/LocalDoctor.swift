@@ -2,9 +2,10 @@ public import HexlistAPI
 internal import HexlistModel
 internal import HexlistSystem
 
-/// The steps of doctor that need no daemon (clock, D-Bus, avahi-daemon, firewall), and the report made of them and the daemon's.
+/// The checks of `hexlist doctor` that need no daemon (clock, D-Bus, avahi-daemon, firewall), and the report that combines them with the
+/// daemon's.
 ///
-/// The daemon makes the other steps itself: they examine its store, its sessions and its network (`POST /v1/doctor`).
+/// The daemon checks its store, sessions and network itself (`POST /v1/doctor`).
 public struct LocalDoctor: Sendable {
     private let variables: [String: String]
 

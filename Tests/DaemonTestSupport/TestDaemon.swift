@@ -16,7 +16,7 @@ import TestSupport
 /// A daemon in the test process: a real node on loopback TLS, a real store and the real API on a real socket.
 public struct TestDaemon: Sendable {
     public let api: APIContext
-    public let keeper: NodeSupervisor
+    public let supervisor: NodeSupervisor
     public let client: HexlistClient
     public let socket: String
     public let configuration: ConfigurationInForce
@@ -50,13 +50,14 @@ public struct TestDaemon: Sendable {
             }
             let node = try make(try Identity.create(in: folder.path), configuration)
             try await node.start()
-            let keeper = NodeSupervisor(
+            let supervisor = NodeSupervisor(
                 node: node, stateFolder: folder.path, machine: MachineID(environment: [:]), isForeign: false, logger: logger, make: make)
             let socket = "\(folder.path)/control.sock"
             let hookFaults = HookFaults()
             let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))
             let api = APIContext(
-                keeper: keeper, stateFolder: folder.path, startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce,
+                supervisor: supervisor, stateFolder: folder.path, startedAt: .now,
+                openSchemes: Settings.Open().schemes, configuration: inForce,
                 hooks: hookFaults, metrics: metrics, eventLoop: group.next(), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
@@ -66,7 +67,7 @@ public struct TestDaemon: Sendable {
                 tasks.addTask { try await services.run() }
                 for await _ in running {}
                 let daemon = TestDaemon(
-                    api: api, keeper: keeper, client: client, socket: socket, configuration: inForce, hookFaults: hookFaults)
+                    api: api, supervisor: supervisor, client: client, socket: socket, configuration: inForce, hookFaults: hookFaults)
                 let result: Result<Void, any Error>
                 do {
                     try await start(names.dropFirst(), link, settings, started + [daemon], body)
@@ -75,7 +76,7 @@ public struct TestDaemon: Sendable {
                     result = .failure(error)
                 }
                 await services.triggerGracefulShutdown()
-                await keeper.stop()
+                await supervisor.stop()
                 try await tasks.waitForAll()
                 try store.close()
                 try await group.shutdownGracefully()
@@ -84,7 +85,7 @@ public struct TestDaemon: Sendable {
         }
     }
 
-    public var node: Node { keeper.node }
+    public var node: Node { supervisor.node }
     public var uuid: String { node.id.description }
 
     /// Waits until this daemon sees the given number of peers.

@@ -230,7 +230,7 @@ struct TransferTests {
             let body = String(repeating: #"{"hexDescription":"of the one that left","links":["x:1"]}"# + "\n", count: count)
             let caller = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: ada.socket).get()
-            // Not awaited: what the daemon does not read stays in the socket.
+            // Not awaited, because the daemon does not read it yet.
             caller.writeAndFlush(ByteBuffer(string: request("POST \(path)", body: body)), promise: nil)
             try await eventually { ada.api.imports.waiting == 1 }
             try await caller.close()

@@ -82,7 +82,7 @@ struct HookTests {
                 let socket = Lines()
                 socket.bytes.withLock { $0 = Array("/s".utf8) }
                 let hooks = Hooks(
-                    folder: HookFolder(path: "\(folder.path)/hooks"), keeper: daemons[0].keeper,
+                    folder: HookFolder(path: "\(folder.path)/hooks"), supervisor: daemons[0].supervisor,
                     environment: { HookEnvironment.make(from: own, socket: socket.text, stateFolder: "/f") + ["OUT=\(folder.path)"] },
                     faults: daemons[0].hookFaults,
                     logger: logger, pause: pause)
@@ -120,7 +120,7 @@ struct HookTests {
             await stage.read()
             try await stage.happens(.alertReceived)
             try await eventually("the hook ran") { stage.lines("told").count == 1 }
-            try await stage.daemon.keeper.rotate()
+            try await stage.daemon.supervisor.rotate()
             try await stage.happens(.alertReceived)
             try await eventually("the hook ran again") { stage.lines("told").count == 2 }
         }
@@ -476,13 +476,13 @@ struct HookCursorTests {
     func tries() {
         var cursor = HookCursor(number: 7)
         for seconds in [1, 2, 4, 8, 16] {
-            #expect(cursor.fail(8) == .again(after: .seconds(seconds)))
+            #expect(cursor.fail(8) == .retry(after: .seconds(seconds)))
             #expect(cursor.number == 7)
         }
         #expect(HookCursor(text: cursor.text) == cursor)
-        #expect(cursor.fail(8) == .givenUp)
+        #expect(cursor.fail(8) == .giveUp)
         #expect(cursor == HookCursor(number: 8))
-        #expect(cursor.fail(9) == .again(after: .seconds(1)))
+        #expect(cursor.fail(9) == .retry(after: .seconds(1)))
         cursor.pass(9)
         #expect(cursor == HookCursor(number: 9))
         cursor.pass(3)

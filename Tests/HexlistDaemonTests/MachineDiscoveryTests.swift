@@ -34,7 +34,7 @@ struct MachineDiscoveryTests {
         #expect(told.dropFirst().first == .backend(.off))
         await discovery.stop()
         let count = events.withLock { $0.count }
-        discovery.tell(.woke)
+        discovery.report(.woke)
         #expect(events.withLock { $0.count } == count)
     }
 
@@ -49,7 +49,7 @@ struct MachineDiscoveryTests {
         #expect(await asked.next() == "_hexlist._tcp.corp.example. pointer")
         // The domain lists no peer, so the next regular query is a minute later.
         for await event in events { if case .domain = event { break } }
-        discovery.tell(event)
+        discovery.report(event)
         #expect(await asked.next() == "_hexlist._tcp.corp.example. pointer")
         await discovery.stop()
     }

@@ -450,13 +450,13 @@ struct StartupTests {
                 let receiver = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
                 defer { close(receiver) }
                 #expect(SystemSocket.withUnixAddress(path) { bind(receiver, $0, $1) } == 0)
-                SystemdNotifier(environment: ["NOTIFY_SOCKET": path]).tell(.ready)
+                SystemdNotifier(environment: ["NOTIFY_SOCKET": path]).send(.ready)
                 var buffer = [UInt8](repeating: 0, count: 64)
                 let count = buffer.withUnsafeMutableBytes { recv(receiver, $0.baseAddress, $0.count, 0) }
                 #expect(String(decoding: buffer.prefix(max(0, count)), as: UTF8.self) == "READY=1")
             }
-            SystemdNotifier(environment: [:]).tell(.ready)
-            SystemdNotifier(environment: ["NOTIFY_SOCKET": "\(folder.path)/gone"]).tell(.stopping)
+            SystemdNotifier(environment: [:]).send(.ready)
+            SystemdNotifier(environment: ["NOTIFY_SOCKET": "\(folder.path)/gone"]).send(.stopping)
         }
     }
 }

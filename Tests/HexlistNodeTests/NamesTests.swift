@@ -58,10 +58,10 @@ struct NamesTests {
             #expect(labels == [bob.id: "Bob", stranger.id: "BOB \(stranger.id.shortID) (stranger)"])
         }
         // Both trusted, they stay distinguishable.
-        #expect(try await one.node.setTrust(stranger.id, .trusted).alias == "BOB \(stranger.id.shortID)")
-        #expect(try await one.node.setTrust(later.id, .trusted).alias == "Robert")
-        #expect(try await one.node.resolve("bob").uuid == bob.id)
-        #expect(try await one.node.resolve("ROBERT").uuid == later.id)
+        #expect(try await one.node.peers.setTrust(stranger.id, .trusted).alias == "BOB \(stranger.id.shortID)")
+        #expect(try await one.node.peers.setTrust(later.id, .trusted).alias == "Robert")
+        #expect(try await one.node.peers.resolve("bob").uuid == bob.id)
+        #expect(try await one.node.peers.resolve("ROBERT").uuid == later.id)
         for node in [one, stranger, later] { try await node.stop() }
     }
 

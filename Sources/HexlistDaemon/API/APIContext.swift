@@ -10,18 +10,18 @@ import NIOCore
     import Glibc
 #endif
 
-/// The parts that the routes of the local API work with.
+/// Dependencies of the routes of the local API.
 struct APIContext: Sendable {
-    let keeper: NodeSupervisor
+    let supervisor: NodeSupervisor
     /// The state folder.
     let stateFolder: String
     let startedAt: ContinuousClock.Instant
-    /// Schemes of links that are offered for opening.
+    /// Schemes of links that may be opened.
     let openSchemes: [String]
     let configuration: ConfigurationInForce
     let hooks: HookFaults
     let metrics: Metrics
-    /// The loop of the page's connections, and of the ticks of replies that are streams; not the node's.
+    /// The event loop of the page's connections and of stream keep-alives; not the node's.
     let eventLoop: any EventLoop
     let logger: Logger
     let backups = BackupLock()
@@ -30,16 +30,15 @@ struct APIContext: Sendable {
     let page = PageListener()
     let drafts = DraftBox()
 
-    /// The one that runs now. Whoever uses it more than once for one thing keeps it.
-    var node: Node { keeper.node }
+    /// The running node, which changes when the identity is rotated. Read it once per operation.
+    var node: Node { supervisor.node }
     var store: HexStore { node.store }
 
-    /// Folders and files of Hexlist's own of which nothing is offered. A configuration file elsewhere protects itself and no folder: that may
-    /// be anything.
+    /// Hexlist's own folders and files, which are never offered. A configuration file elsewhere protects only itself, not its folder.
     func ownFolders() async -> [String] {
         let settings = HexlistPaths.folder(of: configuration.path)
         let cache = await node.configuration.files.cacheFolder
-        // The store lies elsewhere if it is a link. A program that closes a descriptor of it gives up SQLite's locks, so nothing else opens it.
+        // The store may be a link to another folder. Nothing else may open it: closing a descriptor of it would drop SQLite's locks.
         let store = ["", "-wal", "-shm"].map { self.store.path + $0 }
         return [stateFolder] + store + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
     }
@@ -56,22 +55,22 @@ struct APIContext: Sendable {
     /// Runs an import that has the slot, and then returns freed memory to the system: glibc keeps it for the thread that had it, and the next
     /// import is likely to run on another.
     ///
-    /// The work is cancelled if the caller leaves: nothing is imported for a caller that left before its transaction began.
+    /// Cancelled if the caller closes the connection, unless the transaction has begun.
     func importing<Value: Sendable>(
         _ slot: RequestSlots.Slot, _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let result: Result<Value, any Error>
         do { result = .success(try await CallerConnection.whileOpen(work)) } catch { result = .failure(error) }
-        await node.outbox.finishWriting()  // the store lets go of the hexes after it has reported them
+        await node.outbox.finishWriting()  // the store releases the hexes after it has reported them
         ProcessMemory.returnFreePages()
         withExtendedLifetime(slot) {}
         return try result.get()
     }
 
-    /// An import of the largest size takes some seconds on a slow disk. Longer than `APIInput.longestBody`.
+    /// Longest wait for the slot. Longer than `APIInput.longestBody`; the largest import takes seconds on a slow disk.
     private static let importWait = TimeAmount.minutes(10)
 
-    /// An orderly end, as if SIGTERM had come.
+    /// Stops the daemon as SIGTERM does.
     func endDaemon() {
         logger.critical("the node could not be started again")
         kill(getpid(), SIGTERM)
@@ -96,7 +95,7 @@ struct APIContext: Sendable {
 
     private func identity(conflict: String?) -> IdentityJSON {
         if let conflict { return IdentityJSON(state: .conflict, message: conflict) }
-        guard keeper.isForeign else { return IdentityJSON(state: .own) }
+        guard supervisor.isForeign else { return IdentityJSON(state: .own) }
         let message =
             "This state folder was last used on another machine. If that machine still uses it, run `hexlist id rotate` "
             + "here; otherwise `hexlist id keep`."

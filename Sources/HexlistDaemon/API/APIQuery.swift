@@ -5,7 +5,7 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// The checked query of a request: an unknown parameter is a mistake of the caller and is refused.
+/// The query of a request. Unknown parameters are refused.
 struct APIQuery {
     private let query: URLQuery
 
@@ -67,12 +67,12 @@ struct APIQuery {
         return choice
     }
 
-    /// The most items of one page.
+    /// The value of `limit`, or its default.
     func limit() throws(HexlistError) -> Int {
         Int(try number("limit", 1...Int64(LocalAPI.pageLimit)) ?? Int64(LocalAPI.defaultPageLimit))
     }
 
-    /// The position at which a list continues.
+    /// The value of `after`: the position after which a list continues.
     func cursor() throws(HexlistError) -> Int64? {
         guard let text = try value("after") else { return nil }
         guard let cursor = Int64(text), cursor >= 0 else {
@@ -81,14 +81,14 @@ struct APIQuery {
         return cursor
     }
 
-    /// A moment, as this API writes them.
+    /// The value of a point in time.
     func time(_ name: String) throws(HexlistError) -> Timestamp? {
         guard let text = try value(name) else { return nil }
         guard let time = Timestamp(text) else { throw Self.notAllowed(name, text, "a time as `2031-04-05T06:07:08.009Z`") }
         return time
     }
 
-    /// The value of a span of time, in seconds.
+    /// The value of a duration, in seconds.
     func seconds(_ name: String, fallback: Double) throws(HexlistError) -> Double {
         guard let text = try value(name) else { return fallback }
         guard let seconds = DurationText.seconds(text), seconds <= LocalAPI.longestWaitSeconds else {
@@ -102,9 +102,9 @@ struct APIQuery {
     }
 }
 
-/// The other parts of a request.
+/// Parsing of paths and bodies.
 enum APIInput {
-    /// A part of the path, which the router leaves percent-encoded.
+    /// A path parameter, percent-decoded, which the router does not do.
     static func text(_ context: BasicRequestContext, _ name: String) throws(HexlistError) -> String {
         guard let raw = context.parameters.get(name), let text = PercentEncoding.decode(raw), !text.isEmpty else {
             throw HexlistError(.badRequest, "The path of the request is not percent-encoded UTF-8.")
@@ -130,25 +130,24 @@ enum APIInput {
         }
     }
 
-    /// When a body's last piece came.
-    private final class LastPiece: Sendable {
+    /// When the last chunk of a body arrived.
+    private final class LastChunkTime: Sendable {
         let at = Mutex(ContinuousClock.now)
     }
 
-    /// The longest pause between two pieces of a body that `read` reads.
+    /// Maximum time between two chunks in `read`.
     private static let longestPause = Duration.seconds(60)
-    /// The longest time of a body that `read` reads: less than other requests wait for its slot, so that they get their turn.
+    /// Maximum time for the whole body in `read`. Shorter than other requests wait for its slot.
     private static let longestBody = Duration.seconds(9 * 60)
 
-    /// Feeds a body to a reader, piece by piece as it arrives.
-    /// - Returns: the reader after the last piece.
-    /// - Throws: what `feed` throws; `badRequest` if no piece comes for `longestPause`, or the last one not within `longestBody`, since other
-    ///   requests may wait for this one's slot.
+    /// Feeds a body to a reader, chunk by chunk as it arrives.
+    /// - Returns: the reader after the last chunk.
+    /// - Throws: errors of `feed`; `badRequest` if no chunk arrives for `longestPause`, or the body is not complete within `longestBody`.
     static func read<Reader: Sendable>(
         _ body: RequestBody, into reader: Reader, pause: Duration = longestPause, limit: Duration = longestBody,
         _ feed: @escaping @Sendable (inout Reader, UnsafeRawBufferPointer) throws -> Void
     ) async throws -> Reader {
-        let lastPiece = LastPiece()
+        let lastPiece = LastChunkTime()
         let end = ContinuousClock.now + limit
         return try await withThrowingTaskGroup(of: Reader?.self) { group in
             group.addTask {

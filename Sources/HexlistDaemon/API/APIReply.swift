@@ -13,11 +13,11 @@ enum APIReply {
             status: status, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.jsonBytes)))
     }
 
-    /// A page of at most `LocalAPI.pageBytes` of JSON, but always with one item.
+    /// A page of at most `LocalAPI.pageBytes` of JSON, with at least one item.
     /// - Parameters:
-    ///   - rows: the rows that were read for the page.
-    ///   - next: the cursor after all of them; `nil` at the end of the list.
-    ///   - behind: the number of hexes that the index of `search` is behind; `nil` for a list that does not use it.
+    ///   - rows: the rows read for the page.
+    ///   - next: the cursor after the last row; `nil` at the end of the list.
+    ///   - behind: the number of hexes not indexed yet; `nil` for lists that do not use the search index.
     ///   - cursor: returns the cursor after a row.
     static func page<Row>(
         _ rows: [Row], next: Int64?, behind: Int64? = nil, cursor: (Row) -> Int64, shape: (Row) -> some JSONEncodable
@@ -59,7 +59,7 @@ enum APIReply {
     }
 }
 
-/// Puts the version on every reply, and gives errors their common form.
+/// Adds the version header to every reply, and converts errors to `ErrorJSON`.
 struct ReplyMiddleware: RouterMiddleware {
     typealias Context = BasicRequestContext
 
@@ -75,7 +75,7 @@ struct ReplyMiddleware: RouterMiddleware {
             try admit(request)
             response = try await next(request, context)
         } catch let error as HTTPParserError {
-            response = APIReply.failure(ConnectionHandler.explain(error))  // while its body was read
+            response = APIReply.failure(ConnectionHandler.explain(error))  // from reading its body
         } catch let error as HTTPError where error.status == .notFound {
             response = unknown(request)
         } catch {
@@ -87,7 +87,7 @@ struct ReplyMiddleware: RouterMiddleware {
         return response
     }
 
-    /// What is said of an error. One that is nobody's to mend but ours is logged.
+    /// The error for the caller. Unexpected errors are logged.
     static func fault(_ error: any Error, at path: String, _ logger: Logger) -> HexlistError {
         if let error = error as? HexlistError { return error }
         logger.error("request failed", metadata: ["request.path": "\(path)", "error": "\(error)"])

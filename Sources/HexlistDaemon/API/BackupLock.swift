@@ -1,19 +1,19 @@
 import Synchronization
 
-/// Lets one backup be made at a time: each takes as much of the disk as the store.
+/// Allows one backup at a time, because each takes as much disk space as the store.
 final class BackupLock: Sendable {
-    /// The right to make one.
-    struct Turn: Sendable { fileprivate init() {} }
+    /// The permission to make a backup.
+    struct Permit: Sendable { fileprivate init() {} }
 
     private let isTaken = Mutex(false)
 
-    /// - Returns: `nil` while another one is being made.
-    func begin() -> Turn? {
+    /// - Returns: `nil` while another backup is being made.
+    func begin() -> Permit? {
         isTaken.withLock { isTaken in
             defer { isTaken = true }
-            return isTaken ? nil : Turn()
+            return isTaken ? nil : Permit()
         }
     }
 
-    func end(_: Turn) { isTaken.withLock { $0 = false } }
+    func end(_: Permit) { isTaken.withLock { $0 = false } }
 }

@@ -22,11 +22,11 @@ struct BackupRoutes: Sendable {
         }
     }
 
-    /// The bytes of one piece of the reply.
-    private static let pieceBytes = 256 << 10
+    /// Bytes per chunk of the reply.
+    private static let chunkBytes = 256 << 10
 
-    /// Makes a backup in the state folder and sends it. The file has no name any more once it is sent, so nothing of it stays, whoever
-    /// leaves; one is made at a time.
+    /// Makes a backup in the state folder and sends it. The file is unlinked before it is sent, so nothing is left if the caller disconnects.
+    /// One at a time.
     private func make() async throws -> Response {
         let node = api.node
         let path = StateFolder.backupPath(api.stateFolder)
@@ -41,19 +41,19 @@ struct BackupRoutes: Sendable {
         defer { unlink(path) }
         guard let file = OpenFile(path) else { throw HexlistError(.internal, "The backup that was made cannot be read.") }
         let body = ResponseBody(contentLength: file.bytes) { writer in
-            while let piece = file.next(Self.pieceBytes) { try await writer.write(piece) }
+            while let piece = file.next(Self.chunkBytes) { try await writer.write(piece) }
             try await writer.finish(nil)
         }
         return Response(status: .ok, headers: [.contentType: LocalAPI.backupType, .cacheControl: "no-store"], body: body)
     }
 }
 
-/// A file that is read once, from its beginning to its end, and closed when nobody needs it.
+/// A file that is read sequentially, and closed on deinit.
 private final class OpenFile: Sendable {
     let bytes: Int
     private let descriptor: CInt
 
-    /// `nil` if it cannot be opened.
+    /// Fails if it cannot be opened.
     init?(_ path: String) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
@@ -63,7 +63,7 @@ private final class OpenFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The next bytes; `nil` at the end, and where it cannot be read: the reply is then shorter than it said.
+    /// The next bytes; `nil` at the end and on errors, which make the reply shorter than its Content-Length.
     func next(_ bytes: Int) -> ByteBuffer? {
         var buffer = ByteBuffer()
         let count = buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: bytes) { space in

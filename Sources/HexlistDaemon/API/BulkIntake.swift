@@ -7,18 +7,18 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// The way in of a stream of hexes: lines are read, decoded and signed by one task, and put into the outbox by another, with a bounded queue
-/// between them. Shared with the task that writes the reply.
+/// Reads a bulk stream: one task reads, decodes and signs lines, another puts them into the outbox, with a bounded queue in between. The
+/// task that writes the reply reads its state.
 final class BulkIntake: Sendable {
-    /// The lines so far.
+    /// Progress of the input.
     struct Progress: Sendable {
         var lines = 0
         var invalid = 0
-        /// Refused lines that are not told: there was no room for them.
+        /// Refused lines that are only counted, because `refusalLimit` was reached.
         var untold = 0
-        /// Whether all lines that came are in the outbox, or were refused.
+        /// Whether all lines are in the outbox or refused.
         var isAccepted = false
-        /// The error that ended the stream early.
+        /// The error that aborted the stream.
         var error: HexlistError?
     }
 
@@ -28,24 +28,24 @@ final class BulkIntake: Sendable {
         var warnings: [BulkWarning] = []
     }
 
-    /// Refused lines that wait to be written, at most; those beyond are counted only.
+    /// Maximum number of refused lines that wait to be written; further ones are only counted.
     private static let refusalLimit = 20_000
 
     private let node: Node
     private let bulk: OutgoingSend
     private let allowsEmpty: Bool
-    /// The longest wait for room in the outbox, in seconds.
+    /// Maximum seconds to wait for space in the outbox.
     private let timeout: Double
     private let queue = BulkQueue()
     private let state = Mutex(State())
     private let changed: @Sendable () -> Void
 
-    /// - Parameter changed: called whenever the state changed.
-    init(node: Node, bulk: OutgoingSend, wishes: BulkReply.Wishes, changed: @escaping @Sendable () -> Void) {
+    /// - Parameter changed: called after each change of the state.
+    init(node: Node, bulk: OutgoingSend, options: BulkReply.Options, changed: @escaping @Sendable () -> Void) {
         self.node = node
         self.bulk = bulk
-        allowsEmpty = wishes.allowsEmpty
-        timeout = wishes.seconds
+        allowsEmpty = options.allowsEmpty
+        timeout = options.seconds
         self.changed = changed
     }
 
@@ -62,7 +62,7 @@ final class BulkIntake: Sendable {
     /// Ends both tasks.
     func cancel() { queue.cancel() }
 
-    /// Reads lines to the end of the body, and puts what is a hex into the queue.
+    /// Reads all lines of the body, and puts their hexes into the queue.
     func read(_ body: RequestBody) async {
         defer { queue.end() }
         do {
@@ -92,7 +92,7 @@ final class BulkIntake: Sendable {
                 state.withLock { $0.progress.lines += 1 }
             }
             for try await buffer in body {
-                prepared = PreparedHexes(room: buffer.readableBytes + buffer.readableBytes / 4)  // the own name is added
+                prepared = PreparedHexes(room: buffer.readableBytes + buffer.readableBytes / 4)  // the sender's name is added
                 buffer.withUnsafeReadableBytes { splitter.feed($0, take) }
                 for hexes in full { await queue.put(hexes) }
                 full = []
@@ -103,8 +103,8 @@ final class BulkIntake: Sendable {
             splitter.finish(take)
             await queue.put(prepared)
         } catch {
-            // The caller went away in the middle; a line that is not whole is none.
-            state.withLock { $0.progress.error = HexlistError(.badRequest, "The stream of hexes broke off.") }
+            // The caller disconnected: an incomplete line is ignored.
+            state.withLock { $0.progress.error = HexlistError(.badRequest, "The connection was closed before the end of the stream.") }
         }
     }
 
@@ -118,16 +118,16 @@ final class BulkIntake: Sendable {
     }
 
     private func warn(_ warning: BulkWarning) {
-        state.withLock { $0.warnings.append(warning) }  // `MemberHints` gives few
+        state.withLock { $0.warnings.append(warning) }  // bounded by `MemberHints`
         changed()
     }
 
-    /// Puts what is in the queue into the outbox, batch by batch, until `read` has ended and all is there.
+    /// Moves hexes from the queue to the outbox, batch by batch, until `read` has ended and the queue is empty.
     func accept() async {
         while let batch = await queue.take() {
             let (refused, failure) = await node.outbox.enqueue(batch, for: bulk, timeout: timeout)
             for hex in refused {
-                state.withLock { $0.progress.lines -= 1 }  // it was counted when it was read
+                state.withLock { $0.progress.lines -= 1 }  // counted when it was read; a refused line counts differently
                 refuse(BulkRefusal(line: hex.line, code: hex.error.code.rawValue, message: hex.error.message))
             }
             guard let failure else { continue }

@@ -1,14 +1,14 @@
 import HexlistStore
 import Synchronization
 
-/// Hexes on their way from the stream they came in to the outbox: what is read while a batch is being stored makes the
-/// next one. One task puts, one takes.
+/// The bounded queue between reading a bulk stream and storing it. Hexes read while a batch is being stored become the next batch. One
+/// producer, one consumer.
 final class BulkQueue: Sendable {
-    /// Hexes, and bytes of them, from which no more are taken in. With the last that were put they go into the outbox in one transaction.
+    /// Limits above which `put` waits. A batch, with the last items put, is stored in one transaction.
     private static let (hexes, bytes) = (1_024, 1 << 20)
 
     private struct State {
-        /// Each as many as one pack of the outbox has, or what came together.
+        /// Groups of at most one outbox pack each.
         var hexes: [PreparedHexes] = []
         var count = 0
         var bytes = 0
@@ -22,7 +22,7 @@ final class BulkQueue: Sendable {
 
     private let state = Mutex(State())
 
-    /// Returns once there is room for more.
+    /// Adds hexes. Returns once the queue is below its limits.
     func put(_ hexes: PreparedHexes) async {
         let taker = state.withLock { state in
             guard !state.isCancelled else { return nil as CheckedContinuation<Void, Never>? }
@@ -51,7 +51,7 @@ final class BulkQueue: Sendable {
         }
     }
 
-    /// No more will come.
+    /// Ends the input.
     func end() {
         let taker = state.withLock { state in
             state.isEnded = true
@@ -61,7 +61,7 @@ final class BulkQueue: Sendable {
         taker?.resume()
     }
 
-    /// Cancels the queue, and ends the waits of the putter and the taker.
+    /// Cancels the queue, and resumes both sides.
     func cancel() {
         let waiting = state.withLock { state in
             state.isCancelled = true
@@ -71,7 +71,7 @@ final class BulkQueue: Sendable {
         for continuation in waiting { continuation?.resume() }
     }
 
-    /// All hexes that are there, as soon as there are any; `nil` after the last.
+    /// Waits for hexes and removes all of them; `nil` after the last.
     func take() async -> [PreparedHexes]? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

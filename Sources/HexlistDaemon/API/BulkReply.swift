@@ -5,17 +5,16 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// A stream of hexes, one a line, and the reply to it that is written meanwhile.
+/// A bulk send: a stream of hexes, one per line, with a reply that is streamed at the same time.
 ///
-///     body ──► BulkIntake: lines ──► decoded, signed ──► BulkQueue ──► outbox, durable ──► delivered
-///     reply ◄── BulkReplyWriter: refused lines, ends, progress, summary ◄──┴────────────────────┘
+///     body ──► BulkIntake: lines ──► decoded, signed ──► BulkQueue ──► outbox ──► delivered
+///     reply ◄── BulkReplyWriter: refused lines, outcomes, progress, summary ◄──┴────────────────────┘
 ///
-/// Three tasks: one reads and decodes, one puts into the outbox, one writes the reply. A caller that does not read its
-/// reply does not keep its hexes from being taken.
+/// Three tasks: one reads and decodes, one stores, one writes the reply. A caller that does not read the reply does not block its input.
 struct BulkReply: Sendable {
-    struct Wishes: Sendable {
+    struct Options: Sendable {
         var wait: SendWait
-        /// The longest wait without progress, in seconds.
+        /// Maximum seconds without progress.
         var seconds: Double
         var allowsEmpty: Bool
         var reportsAll: Bool
@@ -30,16 +29,16 @@ struct BulkReply: Sendable {
     private let intake: BulkIntake
     private let writer: BulkReplyWriter
 
-    init(api: APIContext, peers: [PeerID], force: Bool, wishes: Wishes) async throws {
+    init(api: APIContext, peers: [PeerID], force: Bool, options: Options) async throws {
         node = api.node
         eventLoop = api.eventLoop
-        // The writing task looks at everything there is, so one wake-up is as good as many.
+        // The writer reports all changes at each wake-up, so one buffered wake-up is enough.
         let (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.wakeups, self.wake) = (wakeups, wake)
         let labels = await node.peers.labels(of: peers)
-        bulk = try await node.outbox.beginBulk(to: peers, force: force, reportsAll: wishes.reportsAll) { wake.yield(()) }
-        intake = BulkIntake(node: node, bulk: bulk, wishes: wishes) { wake.yield(()) }
-        writer = BulkReplyWriter(node: node, bulk: bulk, labels: labels, wishes: wishes, intake: intake)
+        bulk = try await node.outbox.beginBulk(to: peers, force: force, reportsAll: options.reportsAll) { wake.yield(()) }
+        intake = BulkIntake(node: node, bulk: bulk, options: options) { wake.yield(()) }
+        writer = BulkReplyWriter(node: node, bulk: bulk, labels: labels, options: options, intake: intake)
     }
 
     func response(to request: Request) -> Response {

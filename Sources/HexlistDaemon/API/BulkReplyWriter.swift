@@ -5,72 +5,72 @@ import HexlistNode
 import Hummingbird
 import NIOCore
 
-/// The reply to a stream of hexes: a line for each refused one, for ends as they come, for progress, and the summary at the end.
+/// Writes the reply to a bulk send: lines for refusals, outcomes and progress, and the summary at the end.
 struct BulkReplyWriter: Sendable {
     static let progressInterval = Duration.milliseconds(500)
 
     let node: Node
     let bulk: OutgoingSend
-    /// The labels of the receivers, as they were when the stream began.
+    /// Labels of the recipients when the stream began.
     let labels: [PeerID: PeerDisplayName]
-    let wishes: BulkReply.Wishes
+    let options: BulkReply.Options
     let intake: BulkIntake
     private let startedAt = ContinuousClock.now
 
-    init(node: Node, bulk: OutgoingSend, labels: [PeerID: PeerDisplayName], wishes: BulkReply.Wishes, intake: BulkIntake) {
+    init(node: Node, bulk: OutgoingSend, labels: [PeerID: PeerDisplayName], options: BulkReply.Options, intake: BulkIntake) {
         self.node = node
         self.bulk = bulk
         self.labels = labels
-        self.wishes = wishes
+        self.options = options
         self.intake = intake
     }
 
-    /// Writes lines whenever something changed, until all hexes have come to an end or the caller waits no longer, then the summary.
+    /// Writes lines after each change until all hexes have an outcome or the wait is over, then the summary.
     func report(_ wakeups: AsyncStream<Void>, to writer: inout any ResponseBodyWriter) async throws {
         var hasToldEnd = false
         var progressAt = ContinuousClock.now + Self.progressInterval
         for await _ in wakeups {
             let isAccepted = intake.progress.isAccepted
-            var bytes = told()
-            bytes += try await ends(all: false)
-            if wishes.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
+            var bytes = newRefusals()
+            bytes += try await newOutcomes(all: false)
+            if options.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
                 progressAt = .now + Self.progressInterval
                 bytes += BulkLine.progress(summary(await node.outbox.progress(of: bulk), ended: isAccepted)).lineBytes
             }
             if isAccepted { hasToldEnd = true }
             if !bytes.isEmpty { try await writer.write(ByteBuffer(bytes: bytes)) }
             guard isAccepted else { continue }
-            if wishes.wait == .queued || intake.progress.error != nil { break }
-            if await node.outbox.isOver(bulk, timeout: wishes.seconds) { break }
+            if options.wait == .queued || intake.progress.error != nil { break }
+            if await node.outbox.isOver(bulk, timeout: options.seconds) { break }
         }
         while true {
-            let bytes = try await ends(all: true)
+            let bytes = try await newOutcomes(all: true)
             guard !bytes.isEmpty else { break }
             try await writer.write(ByteBuffer(bytes: bytes))
         }
         var error = intake.progress.error
         if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
-        var bytes = told()
+        var bytes = newRefusals()
         if let error { bytes += BulkLine.error(ErrorJSON(error)).lineBytes }
         bytes += BulkLine.summary(summary(try await node.outbox.summary(of: bulk))).lineBytes
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
-    /// Lines on lines of the input that were not told yet.
-    private func told() -> [UInt8] {
+    /// New refusals and warnings.
+    private func newRefusals() -> [UInt8] {
         let (refusals, warnings) = intake.take()
         return refusals.flatMap { BulkLine.refused($0).lineBytes } + warnings.flatMap { BulkLine.warning($0).lineBytes }
     }
 
     /// - Parameter all: those too that have no end yet.
     private func ends(all: Bool) async throws -> [UInt8] {
-        guard wishes.reportsAll else {
-            guard wishes.wait == .stored else { return [] }
+        guard options.reportsAll else {
+            guard options.wait == .stored else { return [] }
             return try await node.outbox.takeFailures(of: bulk).flatMap { line($0.line, $0.outcome) }
         }
         var bytes: [UInt8] = []
         while bytes.count < 1 << 20 {
-            let rows = try await node.outbox.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
+            let rows = try await node.outbox.takeRows(of: bulk, all: all || options.wait == .queued, limit: 500)
             guard !rows.isEmpty else { break }
             for (line, outcome) in rows { bytes += self.line(line, outcome) }
         }

@@ -3,11 +3,11 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/cache`: fetched files that are here under their digest.
+/// `/v1/cache`: cached and kept files.
 struct CacheRoutes: Sendable {
     let api: APIContext
 
-    /// The most files of one request.
+    /// Maximum number of files in a request.
     private static let files = 1_000
 
     func add(to router: Router<BasicRequestContext>) {

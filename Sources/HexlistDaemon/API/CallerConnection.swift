@@ -1,12 +1,12 @@
 import HexlistModel
 import NIOCore
 
-/// The connection of the request that the current task answers.
+/// The connection of the request handled by the current task.
 enum CallerConnection {
     @TaskLocal static var channel: (any Channel)?
 
-    /// Runs work, and cancels it when the connection is closed. A caller that shut down only its sending side still waits for the reply.
-    /// - Throws: `badRequest`, for nobody to read, if the connection was closed before the work was done; `work` has ended then.
+    /// Runs work, and cancels it when the connection is closed. A caller that closed only its sending side still gets the reply.
+    /// - Throws: `badRequest` if the connection was closed first; `work` has ended then.
     static func whileOpen<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         guard let channel else { return try await work() }
         let (closing, isClosed) = AsyncStream.makeStream(of: Void.self)

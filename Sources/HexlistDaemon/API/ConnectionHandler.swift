@@ -5,22 +5,22 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Closes a connection that has no request for too long, or whose request does not end; asks for the body of a request that waits for it
-/// (`Expect: 100-continue`: curl, with what it uploads); and answers what is no request at all with a reason.
+/// Closes idle connections and those with an incomplete request; handles `Expect: 100-continue`, which curl uses for uploads; and answers
+/// invalid HTTP with an error.
 ///
-/// Never closes a stream of hexes for being slow: it takes as long as its caller takes, and pauses while the outbox is full. The same
-/// applies to a reply. A file that is handed over may take as long as some of it comes.
+/// Bulk streams and replies have no time limit, because they pause while the outbox is full or the caller is slow. Uploads have none while
+/// bytes arrive.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// The time for the head of a request, for its body, and for the rest of a body that is answered already.
+    /// Time limit for the head of a request, for its body, and for the rest of a body after the reply.
     private let time: TimeAmount
     private var timer: Scheduled<Void>?
-    /// The number of requests whose reply has not ended.
+    /// Number of requests without a complete reply.
     private var requests = 0
-    /// Whether the body that arrives is a file that is handed over: each part of it begins the time anew.
+    /// Whether the current body is an upload; each chunk of it restarts the time limit.
     private var isUpload = false
     private var fault: HexlistError?
     private var hasReplied = false
@@ -63,7 +63,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head where fault != nil && requests == 0 && !hasReplied:
-            // Hummingbird's bare 400, which its end follows.
+            // Hummingbird's 400 without a body; its end follows.
             hasReplied = true
             let error = fault ?? HexlistError(.badRequest, "")
             let body = ErrorJSON(error).jsonBytes
@@ -74,7 +74,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
         case .head, .body: break
         case .end where hasReplied:
-            // Nothing is read any more, so a caller that continues to write would wait.
+            // Nothing more is read, so a caller that goes on writing would block.
             context.writeAndFlush(data, promise: promise)
             return context.close(promise: nil)
         case .end:

@@ -16,7 +16,7 @@ struct EventRoutes: Sendable {
             let types = try Self.types(query.texts("type"))
             let (start, count) = try await start(request, query, types)
             if EventStreamReply.isWanted(request) {
-                return EventStreamReply.response(EventSource(keeper: api.keeper, types: types, last: start), api: api)
+                return EventStreamReply.response(EventSource(supervisor: api.supervisor, types: types, last: start), api: api)
             }
             let limit = try query.text("limit") == nil ? count ?? query.limit() : query.limit()
             let node = api.node
@@ -26,12 +26,12 @@ struct EventRoutes: Sendable {
         }
     }
 
-    /// The number behind which to begin: that of the caller, or the one before the oldest kept; nearer where only the newest are wanted. And
-    /// how many those are, as far as a page holds them.
+    /// The number after which to begin: as requested, or the one before the oldest stored event; later with `last`. And the number of newest
+    /// events requested, at most one page.
     private func start(_ request: Request, _ query: APIQuery, _ types: [EventType]) async throws -> (Int64, count: Int?) {
         var since = try query.number("since", 0...Int64.max - 1)
         var last = try query.number("last", 0...LocalAPI.lastEvents).map { Int($0) }
-        // A browser's EventSource says so when it connects again: it misses nothing.
+        // EventSource sends this when it reconnects.
         if let seen = HTTPField.Name("last-event-id").flatMap({ request.headers[$0] }).flatMap({ Int64($0) }),
             (0..<Int64.max).contains(seen)
         {
@@ -48,8 +48,8 @@ struct EventRoutes: Sendable {
         return (max(since ?? oldest - 1, newest ?? 0), last.map { min(max(1, $0), LocalAPI.pageLimit) })
     }
 
-    /// Returns the named event types: one (`hex.held`), or all that begin with a word before a dot (`hex`).
-    /// - Throws: `badRequest` for a name that finds none.
+    /// The event types with these names: a single one (`hex.held`), or all with a prefix (`hex`).
+    /// - Throws: `badRequest` for an unknown name.
     private static func types(_ names: [String]) throws(HexlistError) -> [EventType] {
         var types: [EventType] = []
         for name in names {
@@ -67,24 +67,24 @@ struct EventRoutes: Sendable {
     }
 }
 
-/// Events behind one number, as they come.
+/// The events after a number, continuously.
 private struct EventSource: StreamSource {
-    let keeper: NodeSupervisor
-    /// The types of events that are told; empty for all.
+    let supervisor: NodeSupervisor
+    /// The event types to send; empty for all.
     let types: [EventType]
     var last: Int64
 
-    /// Events of one piece.
+    /// Maximum events per read.
     private static let batch = 500
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
         let (since, types) = (last, types)
-        let node = keeper.node
+        let node = supervisor.node
         let (page, oldest, newest) = try await node.store.read {
             (try $0.eventPage(since: since, limit: Self.batch, of: types), try $0.oldestEvent(), try $0.counts().lastEvent)
         }
-        // A client that reads more slowly than events are kept begins anew, and is told what is gone.
-        guard oldest <= since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
+        // A client slower than the retention of events gets an error and has to restart.
+        guard oldest <= since + 1 else { throw HexlistError(.gone, "Events after \(since) are no longer stored.") }
         last = page.next ?? max(since, newest)
         let messages = try await EventJSON.of(page.items, node).map {
             StreamMessage(id: "\($0.number)", event: $0.type, data: $0.jsonText)
@@ -94,7 +94,7 @@ private struct EventSource: StreamSource {
 }
 
 extension EventJSON {
-    /// Rows with the labels of their peers and the subjects of their hexes, as they are now: one look at each for all rows.
+    /// Converts rows, with the current labels of their peers and subjects of their hexes, read once for all rows.
     static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventJSON] {
         let labels = await node.peers.labels(of: rows.compactMap(\.peer))
         let hexes = rows.compactMap(\.hex)
@@ -106,7 +106,7 @@ extension EventJSON {
     ///   - labels: of the peers of the events.
     ///   - subjects: of their hexes.
     init(_ row: EventRow, _ labels: [PeerID: PeerDisplayName], _ subjects: [Int64: String] = [:]) {
-        // The UUID of a ghost is what an announcement claims: whoever has it, and is trusted perhaps, may have nothing to do with it.
+        // The UUID of a ghost is only claimed by an announcement, so the label of the peer with that UUID would mislead.
         let tag =
             row.type == .peerGhost
             ? row.peer.map { _ in PeerSummary(trust: .stranger) } : row.peer.flatMap { labels[$0] }.map(PeerSummary.init)

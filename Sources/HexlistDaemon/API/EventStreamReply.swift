@@ -7,23 +7,23 @@ import ServiceLifecycle
 
 /// The source of an event stream's messages.
 protocol StreamSource: Sendable {
-    /// The present messages, in order, and whether there are more.
+    /// The messages available now, in order, and whether there are more.
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool)
 }
 
-/// A reply that lasts until the caller leaves or the daemon stops: Server-Sent Events.
+/// A Server-Sent Events reply, which lasts until the caller disconnects or the daemon stops.
 enum EventStreamReply {
     static func isWanted(_ request: Request) -> Bool {
         request.headers[values: .accept].contains { $0.contains(LocalAPI.eventStreamType) }
     }
 
-    /// Sends what `source` has at once, and again after each change of the node.
+    /// Sends the messages of `source` at once, and again after each change of the node.
     static func response(_ source: some StreamSource, api: APIContext) -> Response {
         let body = ResponseBody { writer in
             var source = source
             try await withWakeups(api) { wakeups in
                 var iterator = wakeups.makeAsyncIterator()
-                var wakeup: Wakeup? = .tick  // sends something at once, so that the caller sees that the request was accepted
+                var wakeup: Wakeup? = .tick  // a comment at once shows the caller that the request was accepted
                 while let current = wakeup {
                     var hasTold = false
                     var hasMore = true
@@ -45,12 +45,12 @@ enum EventStreamReply {
 
     private enum Wakeup {
         case changed
-        /// Nothing has happened for a while.
+        /// Time for a keep-alive.
         case tick
     }
 
-    /// Runs `body` with a stream of reasons to look again. The stream continues with the node of a new identity, and ends when the daemon
-    /// stops. It buffers at most two reasons: each look sees everything, so older reasons are not needed.
+    /// Runs `body` with a stream of wake-ups. The stream goes on when the node is replaced, and ends when the daemon stops. It buffers at most
+    /// two wake-ups, which is enough because each one reads all changes.
     private static func withWakeups(_ api: APIContext, _ body: (AsyncStream<Wakeup>) async throws -> Void) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Wakeup.self, bufferingPolicy: .bufferingNewest(2))
         let interval = TimeAmount.seconds(Int64(LocalAPI.commentSeconds))
@@ -63,7 +63,7 @@ enum EventStreamReply {
                 group.addTask {
                     for await _ in changes { continuation.yield(.changed) }
                     var stopped = first
-                    while !Task.isCancelled, let node = await api.keeper.successor(of: stopped) {
+                    while !Task.isCancelled, let node = await api.supervisor.successor(of: stopped) {
                         let changes = node.changes()
                         continuation.yield(.changed)
                         for await _ in changes { continuation.yield(.changed) }

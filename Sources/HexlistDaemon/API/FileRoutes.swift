@@ -4,11 +4,11 @@ import HexlistNode
 import Hummingbird
 import NIOCore
 
-/// `/v1/offers` and `/v1/transfers`: files for peers, and files from them.
+/// `/v1/offers` and `/v1/transfers`: files to peers, and from peers.
 struct FileRoutes: Sendable {
     let api: APIContext
 
-    /// The most paths of one request.
+    /// Maximum number of paths in a request.
     private static let paths = 10_000
     private static let progressPause = Duration.milliseconds(300)
 
@@ -39,7 +39,7 @@ struct FileRoutes: Sendable {
         }
     }
 
-    /// Reads the files and offers them; the reply is a stream that says how far it is, and ends with the hex.
+    /// Reads files and offers them. The reply is a progress stream that ends with the hex.
     private func offer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         return try await offer(try await APIInput.requiredShape(request), request)
@@ -71,14 +71,14 @@ struct FileRoutes: Sendable {
         return APIReply.page(page.rows, next: page.next, cursor: \.id) { $0 }
     }
 
-    /// How some transfers stand together, once or as a stream of changes.
+    /// The totals of a range of transfers, once or as an event stream.
     private func summary(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["first", "last"])
         let first = try query.number("first", 1...Int64.max) ?? 1
         let last = try query.number("last", 1...Int64.max) ?? .max
-        let look = { @Sendable [keeper = api.keeper] in
-            // No transfer lies between a greater id and a smaller one.
-            first <= last ? try await keeper.node.transfers.summary(first...last) : TransferSummary()
+        let look = { @Sendable [supervisor = api.supervisor] in
+            // An empty range.
+            first <= last ? try await supervisor.node.transfers.summary(first...last) : TransferSummary()
         }
         if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "transfers", look: look), api: api) }
         return APIReply.json(try await look())

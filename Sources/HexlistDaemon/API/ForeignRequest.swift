@@ -2,11 +2,11 @@ import HTTPTypes
 import HexlistModel
 import Hummingbird
 
-/// Refuses requests that a browser makes for a web page. None reaches a Unix socket by itself, but it would through a program that forwards
-/// a port to it. Programs of this user have no reason to send these headers.
+/// Refuses requests made by web pages in a browser, which could reach the Unix socket through a program that forwards a port to it. Other
+/// programs have no reason to send these headers.
 enum ForeignRequest {
     private static let headers = ["origin", "referer", "sec-fetch-site", "sec-fetch-mode"].compactMap { HTTPField.Name($0) }
-    /// The addresses of this machine. Its names have no dot (`localhost`, `hexlist`), unlike those of pages.
+    /// Loopback addresses. Names without a dot (`localhost`, `hexlist`) are allowed too, unlike those of web pages.
     private static let addresses = ["127.0.0.1", "[::1]"]
 
     /// - Throws: `HexlistError` `forbidden`.

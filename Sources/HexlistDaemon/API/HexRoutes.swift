@@ -9,7 +9,7 @@ import Hummingbird
 struct HexRoutes: Sendable {
     let api: APIContext
 
-    /// Hexes one request may name, and ranges of them.
+    /// Maximum number of ids, and of ranges, in a request.
     private static let idsOfRequest = 10_000
     private static let rangesOfRequest = 1_000
 
@@ -71,7 +71,7 @@ struct HexRoutes: Sendable {
         return try await mark(hexes, unread: wanted.unread)
     }
 
-    /// Marks hexes read or unread. Hexes that arrive meanwhile stay unread.
+    /// Marks hexes read or unread. Hexes that arrive meanwhile are unaffected.
     private func mark(_ hexes: HexSelection, unread: Bool) async throws -> Response {
         try await change(hexes, .read(!unread))
     }
@@ -80,15 +80,14 @@ struct HexRoutes: Sendable {
         try await change(hexes, .delete)
     }
 
-    /// Named ones in the order given, others in that of their arrival.
+    /// Accepts hexes: ids in the order given, others in order of arrival.
     private func accept(_ hexes: HexSelection) async throws -> Response {
         try await change(hexes, .accept)
     }
 
-    // MARK: Changes of many
+    // MARK: Changes of several hexes
 
-    /// Named hexes are changed in one transaction, all or none; ranges and lists in as many as it takes. Of a list only what is unread is
-    /// marked; named hexes and ranges are marked as they are.
+    /// Changes hexes: ids in one transaction, all or none; ranges and lists in several. In lists only unread hexes are marked.
     private func change(_ hexes: HexSelection, _ change: HexChange) async throws -> Response {
         let now = Timestamp.now.milliseconds
         var changed = 0
@@ -101,7 +100,7 @@ struct HexRoutes: Sendable {
         return APIReply.json(ChangedJSON(changed: changed))
     }
 
-    /// What a deletion would take away. Nothing is changed.
+    /// Counts what a deletion would delete, without deleting.
     private func deletion(_ hexes: HexSelection) async throws -> Response {
         var found = HexDeletion()
         for part in try await parts(of: hexes, for: .delete) {
@@ -117,17 +116,17 @@ struct HexRoutes: Sendable {
                 changed: found.hexes, links: found.links, hexesInside: found.hexesInside, linksInside: found.linksInside))
     }
 
-    /// What a selection is made of.
-    private enum Part: Sendable {
+    /// A part of a selection, changed by one call of the store.
+    private enum SelectionPart: Sendable {
         case ids([Int64])
         case group(HexGroup, from: Int64? = nil)
     }
 
-    private func parts(of hexes: HexSelection, for change: HexChange) async throws -> [Part] {
+    private func parts(of hexes: HexSelection, for change: HexChange) async throws -> [SelectionPart] {
         switch hexes {
         case .ids(let ids, let ranges):
             try Self.check(ids, ranges)
-            // Hexes that arrive meanwhile are not meant, however high a range goes.
+            // A range may be open-ended; hexes that arrive meanwhile are excluded.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             // My Hexlist is changed by name only: a range is of what was received.
             let places: [HexLocation] = change.requiredLocation.map { [$0] } ?? [.inbox, .held]
@@ -151,7 +150,7 @@ struct HexRoutes: Sendable {
             guard change == .accept else {
                 return [.group(.list(HexFilter(location: location, unread: change != .delete, peer: peer)), from: start)]
             }
-            // The lowest id first: the order of arrival, which a list has the other way round.
+            // By ascending id, the order of arrival; lists are descending.
             let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
             return last > 0 ? [.group(.ids(1...last, in: location, of: peer))] : []
         }
@@ -180,7 +179,7 @@ struct HexRoutes: Sendable {
 }
 
 extension HexJSON {
-    /// - Parameter labels: of the peers that hexes say they are from.
+    /// - Parameter labels: labels of the peers that hexes claim as their senders.
     init(_ summary: HexSummary, _ labels: [PeerID: PeerDisplayName]) {
         let claimed = PeerID(summary.senderUUID).flatMap { $0 == summary.peer ? nil : labels[$0] }
         self.init(
@@ -193,8 +192,8 @@ extension HexJSON {
             linksInside: summary.hexesInside == 0 ? nil : summary.linksInside)
     }
 
-    /// Makes the shape with links and unknown members.
-    /// - Parameter schemes: the schemes of links that are offered for opening.
+    /// Makes the JSON with links and unknown members.
+    /// - Parameter schemes: schemes of links that may be opened.
     init(_ detail: HexDetail, _ labels: [PeerID: PeerDisplayName], openSchemes schemes: [String]) {
         self.init(detail.summary, labels)
         let content = detail.content
@@ -211,7 +210,7 @@ extension HexJSON {
         }
     }
 
-    /// Makes the shapes of hexes inside one. It calls itself once for each of their levels (`ProtocolLimits.levels`).
+    /// Makes the JSON of the hexes inside one. Recursive, bounded by `ProtocolLimits.levels`.
     private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [ChildJSON]? {
         guard !range.isEmpty else { return nil }
         let content = detail.content

@@ -11,7 +11,7 @@ struct IdentityRoutes: Sendable {
         router.post("/v1/identity/rotate", use: rotate)
         router.post("/v1/identity/keep") { request, _ in
             _ = try APIQuery(request)
-            try await api.keeper.keepIdentity()
+            try await api.supervisor.keepIdentity()
             return APIReply.json(try await api.status())
         }
     }
@@ -20,10 +20,10 @@ struct IdentityRoutes: Sendable {
     private func rotate(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         do {
-            try await api.keeper.rotate()
+            try await api.supervisor.rotate()
         } catch {
             // Without a node there is nothing to serve; the restarted daemon will use the identity on the disk.
-            if await api.keeper.failure != nil { api.endDaemon() }
+            if await api.supervisor.failure != nil { api.endDaemon() }
             throw error
         }
         return APIReply.json(try await api.status())

@@ -11,25 +11,25 @@ import ServiceLifecycle
     import Glibc
 #endif
 
-/// The local API on its socket.
+/// The HTTP server of the local API.
 enum LocalServer {
-    /// The seconds that a connection may be open without a request, and a request without its end.
+    /// Maximum seconds of an idle connection, and of an incomplete request.
     private static let requestSeconds: Int64 = 60
 
-    /// The service. Does not use Hummingbird's `Application`, which wakes the process every second to have the date of replies at hand.
+    /// The server as a service. Hummingbird's `Application` is not used: it wakes the process every second to update the date header.
     ///
     /// - Parameter onRunning: called once the socket is bound; no request is answered before it returns.
     static func service(
         api: APIContext, settings: Settings.API, socket: String, group: any EventLoopGroup,
         onRunning: @escaping @Sendable () async -> Void
     ) -> some ServiceLifecycle.Service {
-        // Hummingbird's own messages are not constant, so only its warnings and errors are logged.
+        // Only warnings and errors: messages of Hummingbird are not constant.
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let responder = router(api).buildResponder()
         let http = channel(settings: settings, logger: logger) { try await responder.respond(to: $0, context: $1) }
         return Server(
-            // The socket's mode keeps others out; this check holds where the mode does not (root, a descriptor that was passed on).
+            // The socket's mode keeps other users out, except root and passed descriptors, which this check refuses.
             childChannelSetup: OwnUserChannel(http: http, staysOnLoop: true) { UnixSocketPeer.user(of: $0) },
             configuration: ServerConfiguration(
                 address: .unixDomainSocket(path: socket),
@@ -37,7 +37,7 @@ enum LocalServer {
             onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
 
-    /// HTTP/1.1 within the bounds of `api.…`, on whatever connection.
+    /// The HTTP/1.1 channel with the limits of `api.…`, for both listeners.
     static func channel(
         settings: Settings.API, logger: Logger, respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
     ) -> HTTP1Channel {
@@ -56,7 +56,7 @@ enum LocalServer {
         { (request, writer: consuming ResponseWriter, channel) in
             let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             if isShort(request) { return try await reply(to: request, context, writer, respond) }
-            // The loop of the socket's connections is the node's: what lists, streams or waits in parallel is done elsewhere.
+            // The socket's connections are on the node's loop, so longer work moves to the global executor.
             var slot = Optional(writer)
             try await CallerConnection.$channel.withValue(channel) {
                 try await withTaskExecutorPreference(globalConcurrentExecutor) {
@@ -80,11 +80,10 @@ enum LocalServer {
         }
     }
 
-    /// The most bytes of a hex that is read on a connection's loop: a tenth of a millisecond's work.
+    /// Maximum bytes of a hex parsed on the event loop, which takes 0.1 ms.
     private static let shortBytes = 64 << 10
 
-    /// Whether a request is answered on its connection's loop: the send of one small hex, which waits for disks and for the peer, and works
-    /// little. Each change of thread would cost it more than its work.
+    /// Whether a request is handled on its event loop: the send of a small hex, whose work is less than the cost of a thread change.
     private static func isShort(_ request: Request) -> Bool {
         guard request.method == .post, request.uri.path == "/v1/sends", !LocalAPI.isStream(request.headers[.contentType]) else {
             return false
@@ -92,15 +91,15 @@ enum LocalServer {
         return request.headers[.contentLength].flatMap { Int($0) }.map { (0...shortBytes).contains($0) } ?? false
     }
 
-    /// The rest of a request could not be read while its reply was being sent. Thrown instead of the parser's error, which would be
-    /// answered by a second reply.
+    /// Reading the rest of a request failed while its reply was being sent. Thrown instead of the parser's error, which would cause a second
+    /// reply.
     private struct RequestReadError: Error {}
 
-    /// - Parameter admit: throws for a request that is refused before it is looked at.
+    /// - Parameter admit: throws to refuse a request before it is routed.
     static func router(
         _ api: APIContext, admit: @escaping @Sendable (Request) throws -> Void = ForeignRequest.refuse
     ) -> Router<BasicRequestContext> {
-        // Two routers: one gives a middleware only to routes added after it, and this middleware needs to know all routes.
+        // Two routers, because this middleware needs all routes, but applies only to routes added after it.
         let routes = Router()
         add(api, to: routes)
         let router = Router()
@@ -114,7 +113,7 @@ enum LocalServer {
     private static func add(_ api: APIContext, to router: Router<BasicRequestContext>) {
         router.get("/healthz") { request, _ in
             _ = try APIQuery(request)
-            // A store that cannot be read is not healthy.
+            // Unhealthy if the store cannot be read.
             _ = try await api.store.read { try $0.counts() }
             return Response(
                 status: .ok, headers: [.contentType: "text/plain; charset=utf-8"],

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Runs tasks on an event loop, between its other work. A connection's task on the loop of its channel crosses no thread for each part of a
-/// request, and none on its way into the node where that is the node's loop.
+/// A task executor that runs on an event loop. A connection's task on the loop of its channel, which may be the node's, needs no thread
+/// change.
 final class LoopExecutor: TaskExecutor {
     private let loop: any EventLoop
 

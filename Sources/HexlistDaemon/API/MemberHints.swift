@@ -5,10 +5,10 @@ import HexlistModel
 /// Finds probable typos in the lines of a bulk: unknown members with a name close to a known one, and links without a scheme. They are sent
 /// unchanged, and each is reported once.
 ///
-/// Bounded: stops after `mostTold` hints, and checks members of at most `mostLooked` lines with unknown ones.
+/// Bounded: stops after `maximumHints` hints, and checks members of at most `maximumLines` lines with unknown ones.
 struct MemberHints {
-    private static let mostTold = 20
-    private static let mostLooked = 1_000
+    private static let maximumHints = 20
+    private static let maximumLines = 1_000
     private static let ofHex = [
         "description", "color", "links", "children", "key", "hexDescription", "hexColor", "senderName", "senderUUID",
     ]
@@ -17,11 +17,11 @@ struct MemberHints {
     private var told: Set<String> = []
     private var looked = 0
 
-    /// - Returns: a text for each name that was not reported before.
+    /// - Returns: a text for each name not reported before.
     mutating func hints(of content: HexContent) -> [String] {
-        guard told.count < Self.mostTold else { return [] }
+        guard told.count < Self.maximumHints else { return [] }
         let links = linkHints(of: content)
-        guard looked < Self.mostLooked else { return links }
+        guard looked < Self.maximumLines else { return links }
         let link = content.links.lazy.map(\.extra).first { $0.count > 0 }
         guard content.extra.count > 0 || link != nil else { return links }
         looked += 1
@@ -35,7 +35,7 @@ struct MemberHints {
             // The common case needs no parsing.
             guard !url.utf8.starts(with: "http".utf8), !url.isEmpty, LinkForm(url) != .link else { return nil }
             let shown = TerminalText.clean(url, columns: 60)
-            guard told.count < Self.mostTold, told.insert("link \(shown)").inserted else { return nil }
+            guard told.count < Self.maximumHints, told.insert("link \(shown)").inserted else { return nil }
             return "`\(shown)` is not a link (no https://); it is sent unchanged."
         }
     }
@@ -43,7 +43,7 @@ struct MemberHints {
     private mutating func hints(_ extra: TextSlice, of content: HexContent, _ owner: String, _ known: [String]) -> [String] {
         guard extra.count > 0, let object = try? JSONObject(JSONValue(parsing: content.string(extra))) else { return [] }
         var hints: [String] = []
-        for name in object.names.prefix(Self.mostTold) where name.utf8.count <= 40 && told.count < Self.mostTold {
+        for name in object.names.prefix(Self.maximumHints) where name.utf8.count <= 40 && told.count < Self.maximumHints {
             guard let meant = NearestName.likely(name, among: known), told.insert("\(owner) \(name)").inserted else { continue }
             hints.append("Unknown member `\(name)` of \(owner); it is sent unchanged. Did you mean `\(meant)`?")
         }

@@ -5,11 +5,11 @@ import HexlistStore
 import HexlistWire
 import Hummingbird
 
-/// `/v1/mine`: changes of My Hexlist. It is listed, shown and deleted from as `/v1/hexes`.
+/// `/v1/mine`: changes of My Hexlist. It is listed and deleted from with `/v1/hexes`.
 struct MineRoutes: Sendable {
     let api: APIContext
 
-    /// The most hexes one request may save.
+    /// Maximum number of hexes in a request to save.
     private static let idsOfRequest = 1_000
 
     func add(to router: Router<BasicRequestContext>) {

@@ -8,12 +8,12 @@ import Synchronization
     import Glibc
 #endif
 
-/// HTTP/1.1 for processes of this user, according to the kernel. Connections of others are closed as they are accepted: nothing is read from
-/// them, no task is made for them, and none of them counts as open, so that other users take no more than the time of one look-up each.
+/// HTTP/1.1 for processes of this user, as identified by the kernel. Connections of other users are closed when they are accepted, before
+/// anything is read: they cost one look-up, and do not count towards the connection limit.
 struct OwnUserChannel: ServerChildChannel {
     enum Value: ServerChildChannelValue {
         case own(HTTP1Channel.Value)
-        /// A connection that is closed already.
+        /// A connection of another user, already closed.
         case refused(any Channel)
 
         var channel: any Channel {
@@ -25,13 +25,13 @@ struct OwnUserChannel: ServerChildChannel {
     }
 
     let http: HTTP1Channel
-    /// Whether the task of a connection runs on its channel's loop. Long work has to leave it (`LocalServer.isShort`).
+    /// Whether the task of a connection runs on its channel's loop. Longer work has to leave it (`LocalServer.isShort`).
     let staysOnLoop: Bool
-    /// Looks up the user of the connected process, on the channel's loop; `nil` if the process is gone. Fails if the kernel cannot be asked.
+    /// Looks up the user of the connected process, on the channel's loop; `nil` if the process is gone. Fails if the look-up fails.
     let user: @Sendable (any Channel) -> EventLoopFuture<uid_t?>
     private let refusals = Refusals()
 
-    /// Whether a connection was refused. Only the first is logged: any user can make as many to a port as they like.
+    /// Whether a connection was refused before. Only the first refusal is logged, because any user can connect to a port any number of times.
     private final class Refusals: Sendable {
         private let isLogged = Atomic(false)
 
@@ -73,7 +73,7 @@ struct OwnUserChannel: ServerChildChannel {
 
 /// The process at the other end of a Unix socket.
 enum UnixSocketPeer {
-    /// The user of the connected process, according to the kernel.
+    /// The user of the connected process (SO_PEERCRED).
     static func user(of channel: any Channel) -> EventLoopFuture<uid_t?> {
         guard let options = channel as? any SocketOptionProvider else { return channel.eventLoop.makeSucceededFuture(nil) }
         let credentials: EventLoopFuture<Credentials> = options.unsafeGetSocketOption(

@@ -25,7 +25,7 @@ struct PageRoutes: Sendable {
         let node = await api.node.status()
         let counts = try await api.store.read { try $0.counts() }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
-        // Messages of the store name its folder, which no page is told.
+        // The store's own message contains its path, which the page must not get.
         let isFinding = node.discovery.state.known == .running || node.discovery.state.known == .starting
         return PageOverview(
             version: ProtocolLimits.appVersion, name: node.name, uuid: node.uuid, fingerprint: node.fingerprint,
@@ -36,17 +36,17 @@ struct PageRoutes: Sendable {
     }
 }
 
-/// All that a page follows, in one stream: a browser opens few connections to one address.
+/// The events of a page in one stream, because browsers open few connections per origin.
 private struct PageSource: StreamSource {
     private var overview: WatchSource<PageOverview>
     private var peers: WatchSource<Page<PeerView>>
     private var pairings: WatchSource<PairingOverview>
 
     init(api: APIContext, overview look: @escaping @Sendable () async throws -> PageOverview) {
-        let keeper = api.keeper
+        let supervisor = api.supervisor
         overview = WatchSource(event: "overview", look: look)
-        peers = WatchSource(event: "peers") { Page(items: try await keeper.node.peers.all()) }
-        pairings = WatchSource(event: "pairings") { await keeper.node.pairing.overview() }
+        peers = WatchSource(event: "peers") { Page(items: try await supervisor.node.peers.all()) }
+        pairings = WatchSource(event: "pairings") { await supervisor.node.pairing.overview() }
     }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {

@@ -10,7 +10,7 @@ struct PairingRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/pairings") { request, _ in
             _ = try APIQuery(request)
-            let look = { @Sendable [keeper = api.keeper] in await keeper.node.pairing.overview() }
+            let look = { @Sendable [supervisor = api.supervisor] in await supervisor.node.pairing.overview() }
             if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "pairings", look: look), api: api) }
             return APIReply.json(await look())
         }

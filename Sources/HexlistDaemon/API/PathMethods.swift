@@ -1,8 +1,8 @@
 import HTTPTypes
 
-/// The methods that the API's paths allow, for the reply 405 where the router only knows 404.
+/// The methods allowed for each path, to reply 405 instead of the router's 404.
 struct PathMethods: Sendable {
-    /// The methods by the parts of a path; a part in braces matches any.
+    /// The methods by path components; a component in braces matches any.
     private var paths: [[Substring]: [HTTPRequest.Method]] = [:]
 
     /// - Parameter routes: paths such as `/v1/hexes/{id}`.
@@ -10,8 +10,7 @@ struct PathMethods: Sendable {
         for route in routes { paths[route.path.split(separator: "/"), default: []].append(route.method) }
     }
 
-    /// The allowed methods in alphabetical order; empty for an unknown path. As in the router, a named part goes before one that matches
-    /// any.
+    /// The allowed methods in alphabetical order; empty for an unknown path. As in the router, literal components take precedence.
     func allowed(at path: String) -> [HTTPRequest.Method] {
         let parts = path.split(separator: "/")
         let fitting = paths.filter { known, _ in

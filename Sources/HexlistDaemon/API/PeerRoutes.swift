@@ -36,8 +36,8 @@ struct PeerRoutes: Sendable {
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let all = try APIQuery(request, allowing: ["all"]).flag("all")
-        let look = { @Sendable [keeper = api.keeper] in
-            Page(items: try await keeper.node.peers.all().filter { all || $0.state == .verified })
+        let look = { @Sendable [supervisor = api.supervisor] in
+            Page(items: try await supervisor.node.peers.all().filter { all || $0.state == .verified })
         }
         if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", look: look), api: api) }
         return APIReply.json(try await look())
@@ -49,7 +49,7 @@ struct PeerRoutes: Sendable {
         return APIReply.json(try await api.node.peers.change(try await id(context), change))
     }
 
-    /// Trust goes to a key, so whoever asks names the whole UUID or the fingerprint it saw.
+    /// Trusts a peer. Trust is given to a key, so the request has to contain the whole UUID or the fingerprint.
     private func trust(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: TrustRequest? = try await APIInput.shape(request)
@@ -66,7 +66,7 @@ struct PeerRoutes: Sendable {
         return APIReply.json(try await api.node.peers.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))
     }
 
-    /// Makes a stranger of what it was before; one that is a stranger already stays one.
+    /// Changes trust or blocking of a peer, back to a stranger.
     private func change(
         _ request: Request, _ context: BasicRequestContext, from trust: Trust, hint: String
     ) async throws -> Response {

@@ -3,11 +3,11 @@ import HexlistModel
 import Hummingbird
 import NIOCore
 
-/// A reply that says how far a piece of work is, and ends with what came of it.
+/// A reply with progress lines that ends with the result.
 enum ProgressStream {
     /// - Parameters:
-    ///   - pause: the least time between two lines; of those that wait meanwhile the newest is enough.
-    ///   - work: is handed what tells how far it is.
+    ///   - pause: minimum time between two lines. Only the newest progress in between is sent.
+    ///   - work: gets a function that reports its progress.
     static func response<Result: ProgressResult>(
         _ request: Request, api: APIContext, pause: Duration = .zero,
         _ work: @escaping @Sendable (_ tell: @escaping @Sendable (Result.Progress) -> Void) async throws -> Result

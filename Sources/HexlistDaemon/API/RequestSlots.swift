@@ -5,7 +5,7 @@ import Synchronization
 /// A semaphore that limits how many requests of a kind are in memory at once. Requests above the limit wait in the order of their arrival,
 /// with their bodies unread in the socket. `api.connections` bounds how many wait.
 final class RequestSlots: Sendable {
-    /// The right to be in memory; given back when the last reference to it goes.
+    /// A slot, released on deinit.
     final class Slot: Sendable {
         private let slots: RequestSlots
 
@@ -24,17 +24,17 @@ final class RequestSlots: Sendable {
 
     init(_ count: Int) { state = Mutex(State(free: count)) }
 
-    /// Whether a request would get a slot at once.
+    /// Whether a slot is free.
     var isFree: Bool { state.withLock { $0.free > 0 } }
 
-    /// The requests that wait.
+    /// Number of waiting requests.
     var waiting: Int { state.withLock(\.waiting.count) }
 
     /// Waits for a slot.
     /// - Parameters:
-    ///   - limit: the longest wait.
-    ///   - loop: has the timer of the wait.
-    /// - Returns: `nil` if there was none in time.
+    ///   - limit: maximum wait.
+    ///   - loop: the event loop of the timer.
+    /// - Returns: `nil` on timeout.
     /// - Throws: `CancellationError`
     func acquire(within limit: TimeAmount, on loop: any EventLoop) async throws -> Slot? {
         let number = state.withLock { state -> Int? in
@@ -58,7 +58,7 @@ final class RequestSlots: Sendable {
         return slot
     }
 
-    /// Enqueues a waiter, unless a slot became free since it was given its number, or its task is cancelled.
+    /// Enqueues a waiter, unless a slot became free meanwhile, or its task is cancelled.
     private func wait(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) {
         let isCancelled = Task.isCancelled
         let hasSlot = state.withLock { state -> Bool? in

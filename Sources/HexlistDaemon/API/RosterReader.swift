@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 
-/// Reads a roster as it arrives, one peer per line, strictly, because trust depends on it. A wrong line is refused by itself.
+/// Reads a roster incrementally, one peer per line. Strict, because trust depends on it; an invalid line does not affect the others.
 struct RosterReader {
     private(set) var entries: [(line: Int, entry: RosterEntry)] = []
     private(set) var refusals: [BulkRefusal] = []
@@ -31,7 +31,7 @@ struct RosterReader {
         do {
             entries.append((number, try Self.entry(line)))
         } catch {
-            // The message may quote the input.
+            // The message may contain text of the input.
             let message = TerminalText.clean(error.message, columns: 200)
             refusals.append(BulkRefusal(line: number, code: error.code, message: message))
         }

@@ -59,20 +59,20 @@ struct SearchRoutes: Sendable {
 }
 
 extension APIContext {
-    /// Returns the sender that `text` names. A whole UUID is enough: a sender that left may be known by nothing but its hexes.
+    /// The sender named by `text`. A whole UUID is accepted even if only hexes of that sender are left.
     func sender(_ text: String) async throws -> PeerID? {
         if let id = PeerID(text) { return id }
         return try await node.peers.resolve(text).uuid
     }
 
-    /// Returns labels of the peers that hexes say they are from.
+    /// Labels of the peers that hexes claim as their senders.
     func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerDisplayName] {
         await node.peers.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
     }
 }
 
 extension LinkJSON {
-    /// - Parameter schemes: the schemes of links that are offered for opening.
+    /// - Parameter schemes: schemes of links that may be opened.
     init(url: String, linkDescription: String, service: String, openSchemes schemes: [String]) {
         self.init(url: url, linkDescription: linkDescription, service: service)
         do throws(LinkFault) {
@@ -84,7 +84,7 @@ extension LinkJSON {
 }
 
 extension HexJSON {
-    /// Adds the earlier hexes of links, by URL, to the links and those of the hexes inside.
+    /// Adds earlier hexes, by URL, to the links here and in the hexes inside.
     mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
         links = links?.map { $0.with(earlier) }
         children = children?.map { $0.with(earlier) }
@@ -92,7 +92,7 @@ extension HexJSON {
 }
 
 extension ChildJSON {
-    /// It calls itself once for each level (`ProtocolLimits.levels`).
+    /// Recursive, bounded by `ProtocolLimits.levels`.
     fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildJSON {
         var shape = self
         shape.links = links.map { $0.with(earlier) }

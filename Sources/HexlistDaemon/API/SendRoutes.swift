@@ -34,7 +34,7 @@ struct SendRoutes: Sendable {
         }
     }
 
-    /// Seconds a send waits where the caller does not say.
+    /// Default seconds that a send waits.
     private static let defaultWait = 10.0
 
     private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -49,23 +49,23 @@ struct SendRoutes: Sendable {
         return APIReply.json(Page(items: try await api.node.outbox.send(wanted, until: wait == .stored ? deadline : nil)))
     }
 
-    /// A stream of hexes, one a line; the reply is a stream too.
+    /// Sends a stream of hexes, one per line. The reply is a stream too.
     private func sendBulk(_ request: Request) async throws -> Response {
         let query = try APIQuery(
             request, allowing: ["to", "toAll", "wait", "timeout", "force", "allowEmpty", "results", "progress"])
-        let wishes = BulkReply.Wishes(
+        let options = BulkReply.Options(
             wait: try query.choice("wait", SendWait.stored), seconds: try query.seconds("timeout", fallback: Self.defaultWait),
             allowsEmpty: try query.flag("allowEmpty"), reportsAll: try query.choice("results", BulkResults.failures) == .all,
             reportsProgress: try query.flag("progress"))
-        return try await BulkReply(api: api, peers: targets(query), force: query.flag("force"), wishes: wishes).response(to: request)
+        return try await BulkReply(api: api, peers: targets(query), force: query.flag("force"), options: options).response(to: request)
     }
 
-    /// Which hexes of a stream have a line in the reply.
+    /// The hexes of a bulk send that get a line in the reply.
     private enum BulkResults: String, CaseIterable {
         case failures, all
     }
 
-    /// The hex of the body, or the stored one that is named; and the key the body brings.
+    /// The hex in the body, or the stored hex named by `hex`, and the idempotency key.
     private func content(_ request: Request, _ query: APIQuery) async throws -> (SendRequest.Content, key: String?) {
         let body = try await APIInput.body(request)
         if let id = try query.number("hex", 1...Int64.max) {
@@ -83,7 +83,7 @@ struct SendRoutes: Sendable {
         }
     }
 
-    /// Each peer once, in the order named.
+    /// The named peers without duplicates, in order.
     private func targets(_ query: APIQuery) async throws -> [PeerID] {
         try await targets(named: query.texts("to"), all: query.flag("toAll"))
     }
@@ -120,7 +120,7 @@ struct SendRoutes: Sendable {
         return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { $0 }
     }
 
-    /// The rows the body names.
+    /// The rows named in the body.
     private func rows(_ request: Request) async throws -> OutboxSelection {
         let wanted: OutboxRows = try await APIInput.requiredShape(request)
         switch wanted {

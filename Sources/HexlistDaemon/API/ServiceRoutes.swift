@@ -6,7 +6,7 @@ import HexlistTransfers
 import Hummingbird
 import NIOCore
 
-/// `/v1/services`: what has files that can be listed and pointed to.
+/// `/v1/services`: peers, own shares and rclone remotes, whose files can be listed and linked to.
 struct ServiceRoutes: Sendable {
     let api: APIContext
 
@@ -27,13 +27,13 @@ struct ServiceRoutes: Sendable {
         return APIReply.json(try await service.page(of: path, by: order, after: try query.text("after"), limit: try query.limit()))
     }
 
-    /// The service that the address names.
+    /// The service named in the path.
     private func service(_ context: BasicRequestContext, force: Bool) async throws -> any ContentService {
         let service = try await api.node.transfers.services.named(try APIInput.text(context, "service"))
         return force ? service.forced : service
     }
 
-    /// Makes links; the reply is a stream with a line for each path as it is done, and a summary.
+    /// Makes links. The reply is a stream with a line for each path, and a summary.
     private func links(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: LinkRequest = try await APIInput.requiredShape(request)
@@ -48,7 +48,7 @@ struct ServiceRoutes: Sendable {
         let wish = LinkRequestKind(expire: wanted.expire, revokes: wanted.revoke ?? false)
         let (address, logger) = (request.uri.path, api.logger)
         let body = ResponseBody { writer in
-            // As many as there are paths, and a tick every 2 s.
+            // Bounded: one element per path, and a tick every 2 s.
             let (steps, step) = AsyncStream.makeStream(of: LinkReply?.self)
             async let fault = { () async -> HexlistError? in
                 defer { step.finish() }
@@ -63,7 +63,7 @@ struct ServiceRoutes: Sendable {
             var summary = LinkSummary(made: 0, failed: 0)
             for await line in steps {
                 guard let line else {
-                    // Where the caller has gone this throws, and what is under way is cancelled.
+                    // Throws if the caller has disconnected, which cancels the running requests.
                     let left = paths.count - summary.made - summary.failed
                     let waits = LinkLine.other(JSONValue { json in json.object { $0.member("waiting", left) } })
                     try await writer.write(ByteBuffer(bytes: waits.lineBytes))
@@ -79,7 +79,7 @@ struct ServiceRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
-    /// The time after which a reply says that it goes on.
+    /// Interval of progress lines.
     private static let waiting = Duration.seconds(2)
     private static let longestExpiry = 366 * 86_400.0
 

@@ -2,8 +2,8 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The listener of the local API. Each time its socket is deleted, another listener in the state folder takes its place, and `hexlist` finds
-/// that by the record of the state folder. Listeners of deleted sockets go on with the connections they have.
+/// The listener of the local API. When its socket is deleted, a spare listener in the state folder replaces it, which `hexlist` finds by
+/// the lock file. Listeners of deleted sockets keep their connections.
 struct SocketService: ServiceLifecycle.Service {
     let api: APIContext
     let settings: Settings.API
@@ -16,7 +16,7 @@ struct SocketService: ServiceLifecycle.Service {
         let (waiting, isBound) = AsyncStream.makeStream(of: Void.self)
         try await withThrowingDiscardingTaskGroup { tasks in
             tasks.addTask {
-                defer { isBound.finish() }  // also if it never was
+                defer { isBound.finish() }  // also if binding failed
                 try await listen(on: socket) {
                     onRunning()
                     isBound.finish()
@@ -30,7 +30,7 @@ struct SocketService: ServiceLifecycle.Service {
         }
     }
 
-    /// Watches the socket, and each one that takes its place.
+    /// Watches the socket, and each replacement.
     private func replaceDeleted() async {
         await withDiscardingTaskGroup { tasks in
             var lost = socket
@@ -42,7 +42,7 @@ struct SocketService: ServiceLifecycle.Service {
                 }
                 let spare: ControlSocket
                 do {
-                    // The spare one is bound anew when it is deleted itself.
+                    // A deleted spare socket is bound again.
                     guard let next = lost === socket ? try socket.spare() : lost else { return }
                     spare = next
                 } catch {
@@ -51,7 +51,7 @@ struct SocketService: ServiceLifecycle.Service {
                 let deleted = lost.path
                 let (waiting, isBound) = AsyncStream.makeStream(of: Void.self)
                 tasks.addTask {
-                    defer { isBound.finish() }  // also if it never was
+                    defer { isBound.finish() }  // also if binding failed
                     do {
                         try await listen(on: spare) {
                             api.logger.warning(

@@ -8,7 +8,7 @@ import HexlistWire
 import Hummingbird
 import NIOCore
 
-/// `/v1/export` and `/v1/import`: stored hexes out, and hexes into My Hexlist, one HexJM a line.
+/// `/v1/export` and `/v1/import`: streams of stored hexes, and of hexes for My Hexlist, one HexJM per line.
 struct TransferRoutes: Sendable {
     let api: APIContext
 
@@ -17,10 +17,10 @@ struct TransferRoutes: Sendable {
         router.post("/v1/import", use: importing)
     }
 
-    // MARK: Out
+    // MARK: Export
 
-    /// Hexes that are read and written at once.
-    private static let pieceHexes = 100
+    /// Number of hexes read and written at once.
+    private static let batchSize = 100
 
     private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
@@ -29,9 +29,9 @@ struct TransferRoutes: Sendable {
         let store = api.store
         let body = ResponseBody { writer in
             try await source.forEachPage(of: store) { ids in
-                for start in stride(from: 0, to: ids.count, by: Self.pieceHexes) {
-                    let piece = Array(ids[start..<min(start + Self.pieceHexes, ids.count)])
-                    let hexes = try await store.read { try $0.hexes(piece) }
+                for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
+                    let batch = Array(ids[start..<min(start + Self.batchSize, ids.count)])
+                    let hexes = try await store.read { try $0.hexes(batch) }
                     guard !hexes.isEmpty else { continue }
                     try await writer.write(ByteBuffer(bytes: hexes.flatMap { Self.line($0.content) }))
                 }
@@ -41,14 +41,14 @@ struct TransferRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
-    /// The HexJM with what is not to be shown escaped, so that the file can be looked at.
+    /// The HexJM as one line, with control characters escaped for display.
     private static func line(_ hex: HexContent) -> [UInt8] {
         var json = JSONWriter()
         json.raw(HexEncoder.encode(hex))
         return json.bytes + [0x0A]
     }
 
-    /// What is exported.
+    /// The hexes to export.
     private enum Source: Sendable {
         case ids([Int64])
         case groups([HexGroup])
@@ -78,7 +78,7 @@ struct TransferRoutes: Sendable {
         }
     }
 
-    /// - Throws: `notFound` for a named hex that is not there.
+    /// - Throws: `notFound` for an unknown id.
     private func source(_ selection: ExportSelection) async throws -> Source {
         switch selection {
         case .hexes(let hexes): return try await source(hexes)
@@ -108,7 +108,7 @@ struct TransferRoutes: Sendable {
         }
     }
 
-    // MARK: In
+    // MARK: Import
 
     private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["in", "merge", "progress"])
@@ -141,7 +141,7 @@ struct TransferRoutes: Sendable {
         let done = try await api.store.importMine(
             spooled, into: parent, merging: merging, at: Timestamp.now.milliseconds, diskReserve: diskReserve,
             digest: { hex in
-                // An unknown member that was exported and imported may have another place and other escapes than before.
+                // Unknown members may differ in order and escapes after an export.
                 let bytes = HexEncoder.encode(hex)
                 let canonical = (try? JSONValue(parsing: bytes))?.canonicalBytes ?? bytes
                 return canonical.withUnsafeBytes { Array(SHA256.hash(data: $0)) }

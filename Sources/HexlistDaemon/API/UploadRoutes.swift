@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/uploads`: a file of whoever cannot name its path, as the body of a request.
+/// `/v1/uploads`: a file as the body of a request, for callers that cannot pass a path.
 struct UploadRoutes: Sendable {
     let api: APIContext
 

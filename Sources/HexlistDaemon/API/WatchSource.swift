@@ -1,15 +1,15 @@
 import HexlistAPI
 import HexlistJSON
 
-/// The source of a value that is sent whenever it differs from the one sent last.
+/// Sends a value whenever it has changed.
 struct WatchSource<Shape: JSONEncodable>: StreamSource {
-    /// The kind of the messages.
+    /// The event type of the messages.
     let event: String
     let look: @Sendable () async throws -> Shape
     private var last: String?
     private var lookedAt: ContinuousClock.Instant?
 
-    /// The least time between two looks, however fast the value changes.
+    /// Minimum time between two reads of the value.
     private static var pause: Duration { .milliseconds(100) }
 
     init(event: String, look: @escaping @Sendable () async throws -> Shape) {

@@ -11,16 +11,16 @@ struct ConfigurationFile {
         var line: Int?
     }
 
-    /// The entries in the order of the file, without those that have no value (`peers:` and nothing after it).
+    /// The entries in file order, without those that have no value (`peers:` alone).
     private(set) var entries: [Entry] = []
     /// The file's path, for messages.
     let path: String
 
-    /// The most bytes of the file. A configuration is a page of text.
+    /// Maximum bytes of the file.
     static let maximumBytes = 64 << 10
-    /// The most levels of mappings; the keys have two.
+    /// Maximum depth of mappings; keys have two levels.
     private static let maximumDepth = 4
-    /// The most keys; there are fewer than fifty. References (`*name`) could make a short file a very long one.
+    /// Maximum number of keys; there are fewer than fifty. YAML aliases could expand a short file.
     private static let maximumEntries = 500
 
     /// - Throws: `HexlistError` `configuration`, with the line, if the text is not YAML or has a key twice.
@@ -39,7 +39,7 @@ struct ConfigurationFile {
         try flatten(mapping, prefix: "", depth: 1)
     }
 
-    /// The place of an entry, such as `config.yaml, line 3`.
+    /// The location of an entry, such as `config.yaml, line 3`.
     func place(_ line: Int?) -> String { line.map { "\(path), line \($0)" } ?? path }
 
     private mutating func flatten(_ mapping: Node.Mapping, prefix: String, depth: Int) throws(HexlistError) {
@@ -70,7 +70,7 @@ struct ConfigurationFile {
         } else if let text = value.scalar?.string, !Self.isNull(value) {
             entries.append(Entry(name: name, texts: [text], isList: false, line: line))
         } else if SettingKey.named(name) == nil, !SettingKey.all.contains(where: { $0.name.hasPrefix("\(name).") }) {
-            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // a misspelt key without a value
+            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // reported if the key is unknown
         }
     }
 

@@ -2,17 +2,16 @@ import HexlistAPI
 import HexlistModel
 import Synchronization
 
-/// The configuration in force, for queries: the settings read last, which of them wait for a restart, and why the last reading changed
-/// nothing.
+/// The configuration in effect: the settings read last, those that need a restart, and the error if the last reload failed.
 final class ConfigurationInForce: Sendable {
     private struct State {
-        /// The settings that were read last without a mistake.
+        /// The last valid settings.
         var settings: Settings
         var fault: HexlistError?
     }
 
     let path: String
-    /// The settings with which the daemon started, which hold for keys that are read only at the start.
+    /// The settings at the start, in effect for keys that need a restart.
     private let started: Settings
     private let state: Mutex<State>
 
@@ -22,20 +21,20 @@ final class ConfigurationInForce: Sendable {
         state = Mutex(State(settings: started))
     }
 
-    /// Takes settings that were read without a mistake, which ends an earlier fault.
-    /// - Returns: the keys that wait for a restart.
+    /// Records valid settings, and clears an earlier error.
+    /// - Returns: the keys that need a restart.
     func took(_ settings: Settings) -> [String] {
         state.withLock { $0 = State(settings: settings) }
         return started.needingRestart(comparedWith: settings)
     }
 
-    /// Takes the reason why a reading changed nothing.
+    /// Records the error of a failed reload.
     func refused(_ fault: HexlistError) { state.withLock { $0.fault = fault } }
 
     var fault: HexlistError? { state.withLock { $0.fault } }
 
     /// The values of all keys, in the order of the table.
-    /// - Parameter port: the port that is listened on.
+    /// - Parameter port: the port the daemon listens on.
     func shape(port: Int) -> ConfigurationJSON {
         let (settings, fault) = state.withLock { ($0.settings, $0.fault) }
         let waiting = Set(started.needingRestart(comparedWith: settings))

@@ -20,16 +20,16 @@ public struct ConfigurationLoader: Sendable {
         self.machineName = machineName
     }
 
-    /// The `HEXLIST_…` variables that are not keys.
+    /// The `HEXLIST_…` variables that are not configuration keys.
     static let pathVariables = ["HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
 
     /// Reads the file. Called again when it may have changed.
-    /// - Throws: `HexlistError` `configuration` with the key, the value and what is allowed.
+    /// - Throws: `HexlistError` `configuration` with the key, the value and the allowed values.
     public func load() throws(HexlistError) -> Settings {
         try settings(file: ConfigurationFile(path: path, text: text()))
     }
 
-    /// The file's text; none where it was not named and is not there.
+    /// The text of the file; empty if it was not named and does not exist.
     private func text() throws(HexlistError) -> String {
         do {
             return try SmallFile.read(path, limit: ConfigurationFile.maximumBytes)
@@ -48,7 +48,7 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
-    /// - Returns: the `HEXLIST_…` variables that are not used, each with the one that may have been meant.
+    /// - Returns: unknown `HEXLIST_…` variables, each with the nearest known one.
     public func unknownVariables() -> [(name: String, nearest: String?)] {
         let known = SettingKey.all.map(\.variable) + Self.pathVariables
         return environment.keys.filter { $0.hasPrefix("HEXLIST_") && !known.contains($0) }.sorted().map { name in
@@ -77,17 +77,17 @@ public struct ConfigurationLoader: Sendable {
         return settings
     }
 
-    /// - Parameter place: the source in messages.
+    /// - Parameter place: the source, for messages.
     private static func apply(
         _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ place: String, to settings: inout Settings
     ) throws(HexlistError) {
         guard key.apply(texts, &settings) else {
             throw notAllowed(key, "`\(texts.joined(separator: ", "))`", place)
         }
-        settings.given[key.name] = Settings.Given(texts: texts, source: source)
+        settings.given[key.name] = Settings.ProvidedValue(texts: texts, source: source)
     }
 
-    /// Checks conditions on several keys.
+    /// Checks combinations of keys.
     private static func check(_ settings: Settings) throws(HexlistError) {
         let limits = settings.node.limits
         guard limits.strangerFrameBytes <= limits.frameBytes else {

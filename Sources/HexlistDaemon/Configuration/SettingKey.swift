@@ -11,7 +11,7 @@ struct SettingKey: Sendable {
     /// Whether SIGHUP applies a new value; the others need a restart.
     let isLive: Bool
     let isList: Bool
-    /// The allowed values, for the message about one that is not.
+    /// The allowed values, for error messages.
     let allowed: String
     /// The value as texts for `apply`; none if there is no value.
     let texts: @Sendable (_ settings: Settings) -> [String]

@@ -5,22 +5,22 @@ public import Logging
 /// The settings of a daemon, from the command line, the environment, the file and the defaults. `SettingKey.all` has the keys.
 public struct Settings: Sendable {
     public var node: NodeConfiguration
-    /// The DNS-SD domains to browse: `local` by multicast on the own links, where this machine is announced too, others by unicast DNS.
+    /// The DNS-SD domains to browse: `local` by multicast on the local links, with an announcement of this machine; others by unicast DNS.
     public var domains = ["local"]
     public var log = Log()
     public var api = API()
     public var hooks = Hooks()
     public var open = Open()
     public var services = Services()
-    /// The value given for each key, by name. A key with its default is not here.
-    var given: [String: Given] = [:]
+    /// The provided values by key. Keys with their default are missing.
+    var given: [String: ProvidedValue] = [:]
 
-    struct Given: Sendable, Equatable {
+    struct ProvidedValue: Sendable, Equatable {
         var texts: [String]
         var source: Source
     }
 
-    /// The source of a value. The line is one of the file.
+    /// The source of a value, with the line of the file.
     enum Source: Sendable, Equatable {
         case file(line: Int?), environment, commandLine
     }
@@ -48,21 +48,21 @@ public struct Settings: Sendable {
     }
 
     public struct Hooks: Sendable, Equatable {
-        /// The seconds that one run may take.
+        /// Maximum seconds of a run.
         public var timeoutSeconds = 30
     }
 
     /// The settings for opening links.
     public struct Open: Sendable, Equatable {
-        /// The schemes of links that are offered for opening, in lower case.
+        /// Schemes of links that may be opened, in lower case.
         public var schemes = ["http", "https"]
     }
 
-    /// The keys `services.…` of the configuration: services with files beside peers.
+    /// Settings of rclone (`services.…`).
     public struct Services: Sendable, Equatable {
         /// The path of rclone's configuration; `nil` for rclone's own choice.
         public var rcloneConfiguration: String?
-        /// The command that prints the password of an encrypted one.
+        /// The command that prints the password of an encrypted configuration.
         public var rclonePasswordCommand: String?
 
         func rclone(_ environment: [String: String]) -> RcloneSettings {

@@ -3,15 +3,15 @@ import HexlistDiscovery
 import HexlistSystem
 import Synchronization
 
-/// All a machine has to find others with, as one: multicast on the own links, unicast DNS in configured domains, and word of its own
-/// interfaces and sleep.
+/// Combines the sources of discovery: multicast on the local links, unicast DNS in configured domains, and changes of this machine's
+/// addresses and sleep.
 final class MachineDiscovery: PeerDiscovery {
     private let multicast: (any PeerDiscovery)?
     private let unicast: DNSDiscovery
     private let watch = MachineWatch()
     private let events = Mutex<(@Sendable (DiscoveryEvent) -> Void)?>(nil)
 
-    /// - Parameter multicast: `nil` where `local` is not among the domains: nothing is announced then.
+    /// - Parameter multicast: `nil` if `local` is not among the domains; nothing is announced then.
     init(multicast: (any PeerDiscovery)?, unicast: DNSDiscovery) {
         self.multicast = multicast
         self.unicast = unicast
@@ -19,20 +19,20 @@ final class MachineDiscovery: PeerDiscovery {
 
     func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         self.events.withLock { $0 = events }
-        // The addresses come first: what they are decides what is dialled.
+        // Addresses first, because they decide which endpoints are dialled.
         watch.start { [self] change in
             switch change {
-            case .addresses(let addresses): tell(.interfaces(addresses))
-            case .woke: tell(.woke)
+            case .addresses(let addresses): report(.interfaces(addresses))
+            case .woke: report(.woke)
             }
         }
-        if multicast == nil { tell(.backend(.off)) }
-        multicast?.start(publishing: announcement) { [self] in tell($0) }
-        unicast.start { [self] in tell($0) }
+        if multicast == nil { report(.backend(.off)) }
+        multicast?.start(publishing: announcement) { [self] in report($0) }
+        unicast.start { [self] in report($0) }
     }
 
-    /// From several sources, one at a time.
-    func tell(_ event: DiscoveryEvent) {
+    /// Passes on an event of one of the sources, one at a time.
+    func report(_ event: DiscoveryEvent) {
         events.withLock { $0?(event) }
         switch event {
         case .interfaces, .woke: unicast.networkChanged()

@@ -1,12 +1,12 @@
 import HexlistSystem
 
-/// The keys of avahi-daemon.conf(5) that keep it from announcing a service.
+/// Reads the keys of avahi-daemon.conf(5) that prevent announcements.
 struct AvahiConfiguration {
     static let path = "/etc/avahi/avahi-daemon.conf"
 
-    /// Keys of the section `publish`, which count if they are on.
+    /// Keys of the section `publish` that prevent announcements if on.
     private static let switches = ["disable-user-service-publishing", "disable-publishing"]
-    /// Keys of the section `server`, which limit the interfaces if they are not empty.
+    /// Keys of the section `server` that restrict the interfaces if not empty.
     private static let limits = ["allow-interfaces", "deny-interfaces"]
 
     /// The keys that are set, as `key=value`.
@@ -23,7 +23,7 @@ struct AvahiConfiguration {
             guard line.first != "#", line.first != ";", let equals = line.firstIndex(of: "=") else { continue }
             let key = String(line[..<equals].filter { !$0.isWhitespace })
             let value = line[line.index(after: equals)...].drop(while: \.isWhitespace)
-            // avahi-daemon itself looks at the first letter only.
+            // avahi-daemon checks only the first letter.
             let isOn = value.first.map { "yYtT1".contains($0) } ?? false
             let isSwitch = section == "publish" && Self.switches.contains(key)
             let isLimit = section == "server" && Self.limits.contains(key)
@@ -32,8 +32,7 @@ struct AvahiConfiguration {
         self.found = found
     }
 
-    /// The advice if a service is not announced. Says which keys are set in the file, which may be another one than avahi-daemon was
-    /// started with.
+    /// Advice if a service is not announced: the keys set in the default file, although avahi-daemon may use another one.
     /// - Parameter text: the text of the file; `nil` if it cannot be read.
     static func advice(_ text: String? = try? SmallFile.read(path, limit: 64 << 10)) -> String {
         let found = text.map { AvahiConfiguration(text: $0).found } ?? []

@@ -6,7 +6,7 @@ import HexlistSystem
 import HexlistWire
 import NIOPosix
 
-// Discovery, and the own port.
+// Checks of discovery and of this machine's port.
 extension Doctor {
     /// - Parameter waits: whether to wait until a peer may be asked again to dial back.
     func network(_ before: NodeFacts, waits: Bool) async -> [DoctorStep] {
@@ -50,7 +50,7 @@ extension Doctor {
         "Not announced, as configured (`announce: false`): trusted peers that announce themselves are found, strangers are not talked to."
             + " Another machine that hides is reached where one of the two names the other under `peers:`.")
 
-    /// Waits until the announcement is seen, which takes some seconds after it is published.
+    /// Waits until this machine sees its own announcement, some seconds after it is published.
     private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
         var facts = facts
         let deadline = ContinuousClock.now + .seconds(3)
@@ -114,8 +114,7 @@ extension Doctor {
 
     private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
         let own = "[\(facts.status.uuid.shortID)]"
-        // An interface that avahi-daemon is configured to ignore says nothing about multicast. If the announcement is nowhere, all are
-        // asked.
+        // Skips interfaces without an announcement, which avahi-daemon may be configured to ignore, unless none has one.
         let seen = Set(facts.announcements.map(\.interface))
         let asked = interfaces.filter {
             $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.address.isIPv6 }
@@ -136,7 +135,7 @@ extension Doctor {
         return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own, isAnnounced: facts.status.isAnnounced)]
     }
 
-    /// Whether an instance name that anybody may have sent ends like this machine's.
+    /// Whether an instance name, which any host may have sent, ends like this machine's.
     private static func isOwn(_ name: String, _ own: String) -> Bool { name.utf8.suffix(own.utf8.count).elementsEqual(own.utf8) }
 
     static func multicast(
@@ -171,7 +170,7 @@ extension Doctor {
         return DoctorStep("multicast", .warning, "No other machine answers a multicast question: \(found).", advice: [advice])
     }
 
-    /// The advice if machines of one network may not see each other.
+    /// Advice if the network isolates its machines.
     private static let apart =
         "If another machine is there, the network may keep the two apart, as guest networks and client isolation do. If they can connect"
         + " at all, name its address in the configuration: `peers: [ADDRESS]`."
@@ -233,7 +232,7 @@ extension Doctor {
         }
     }
 
-    /// The step that tells whether the port is reached from outside: by peers that were asked to dial it, or dialled by themselves.
+    /// Checks that the port is reachable: by peers asked to dial back, or by inbound sessions.
     private func reachable(_ facts: NodeFacts, waits: Bool) async -> DoctorStep {
         var tries: [(name: String, address: String, outcome: DialBackOutcome)] = []
         for (peer, name, address) in facts.mayDialBack.prefix(3) {
@@ -244,12 +243,12 @@ extension Doctor {
         return Self.reachable(facts.status.port, tries, dialledIn: facts.dialledIn.first.map { ($0.name, $0.address, $0.age) })
     }
 
-    /// The age up to which an inbound session counts: a firewall may have been changed since.
+    /// Maximum age of an inbound session that counts. The firewall may have changed since.
     private static let dialledInCounts: Duration = .seconds(600)
 
     /// - Parameters:
-    ///   - tries: the peers that were asked to dial, each with the address of this machine that it dialled.
-    ///   - dialledIn: the peer that last dialled by itself.
+    ///   - tries: the peers asked to dial back, each with the address it dialled.
+    ///   - dialledIn: the peer of the last inbound session.
     static func reachable(
         _ port: Int, _ tries: [(name: String, address: String, outcome: DialBackOutcome)],
         dialledIn: (name: String, address: String, age: Duration)?

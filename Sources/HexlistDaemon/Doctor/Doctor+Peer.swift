@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import HexlistTransport
 
-// The steps about one peer, from its announcement to a long frame.
+// Checks of one peer, from its announcement to a long frame.
 extension Doctor {
     func peer(_ text: String) async -> [DoctorStep] {
         let rows: [PeerView]
@@ -17,13 +17,13 @@ extension Doctor {
         return await steps(of: id, rows)
     }
 
-    /// Whether there is something to look at under a name.
+    /// Whether a PEER argument matches a peer or an announcement.
     func isThere(_ text: String) async -> Bool {
         if (try? await find(text)) != nil { return true }
         return await configured(text) != nil
     }
 
-    /// - Parameter rows: those of the UUID.
+    /// - Parameter rows: the rows with the UUID.
     func steps(of id: PeerID, _ rows: [PeerView]) async -> [DoctorStep] {
         guard id != api.node.id else { return [Self.isOwn] }
         let main = rows.first { $0.state != .ghost } ?? rows[0]
@@ -32,14 +32,14 @@ extension Doctor {
         if let resolving { steps.append(resolving) }
         let reaches = await reach(endpoints, id)
         steps += Self.reaching(reaches)
-        return await steps + meeting(id, main.trust.known ?? .stranger, reaches)
+        return await steps + session(id, main.trust.known ?? .stranger, reaches)
     }
 
     static let isOwn = DoctorStep("peer", .failed, "That is this machine.", advice: ["Name another peer: `hexlist peers --all`."])
 
-    /// Hello and what follows it.
-    func meeting(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) async -> [DoctorStep] {
-        // A session with it would end at once.
+    /// Checks of a session: Hello, trust, a long frame, dial-back.
+    func session(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) async -> [DoctorStep] {
+        // A session with a blocked peer would end at once.
         guard trust != .blocked else { return [] }
         let (hello, meeting) = await greet(id, trust, reaches)
         guard let meeting else { return [hello] }
@@ -47,20 +47,20 @@ extension Doctor {
         // The state as of now: the peer may have said Hello again meanwhile.
         let there = Self.trustThere(await api.node.diagnostics.session(with: id) ?? meeting.session, meeting.ping, dialBack)
         let trusting = Self.trust(id, trust, there)
-        guard there != .blocked else { return [hello, trusting] }  // neither gets anything through
-        return [hello, trusting, Self.frame(meeting.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
+        guard there != .blocked else { return [hello, trusting] }  // nothing can be sent either way
+        return [hello, trusting, Self.frame(diagnostics.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
     }
 
-    /// Whether the peer trusts this machine. What it does counts more than the room it gave: it ends sessions with whom it blocks, and
-    /// dials back for whom it trusts.
+    /// How the peer trusts this machine. Its actions take precedence over its frame limit: it closes sessions of machines it blocks, and
+    /// dials back for machines it trusts.
     static func trustThere(_ facts: SessionFacts, _ ping: PingOutcome, _ dialBack: DialBackOutcome) -> Trust {
         if case .ended(_, isBlocked: true) = ping { return .blocked }
         if case .result(let result) = dialBack { return result == .notTrusted ? .stranger : .trusted }
-        // A trusted peer is given room for 1 MiB at least (Docs/Protocol.md, "Framing").
+        // Trusted peers get a frame limit of at least 1 MiB (Docs/Protocol.md, "Framing").
         return facts.maxFrameBytes >= ProtocolLimits.trustedFrameBytes ? .trusted : .stranger
     }
 
-    /// The rows of one UUID: a peer's, and the ghosts that claim it.
+    /// The rows with one UUID: the peer, and ghosts that claim it.
     private func find(_ text: String) async throws(HexlistError) -> (rows: [PeerView], id: PeerID) {
         let all: [PeerView]
         do {
@@ -85,7 +85,7 @@ extension Doctor {
         let why = row.why ?? ""
         let name = row.label.text(.whole)
         switch row.state {
-        // A blocked peer counts so also while its session is just ending.
+        // Blocked, even if its session is still ending.
         case .verified where row.trust == .blocked, .away where row.trust == .blocked:
             return DoctorStep(
                 "peer", .failed, "\(name) is blocked here, so nothing goes to it or comes from it.\(more)",
@@ -115,7 +115,7 @@ extension Doctor {
         }
     }
 
-    /// Every address there is, names looked up.
+    /// Resolves the host names among the addresses.
     func resolve(_ known: [EndpointView]) async -> (step: DoctorStep?, endpoints: [EndpointView]) {
         var endpoints: [EndpointView] = []
         var (found, failed): ([String], [String]) = ([], [])
@@ -173,7 +173,7 @@ extension Doctor {
 
     static func reaching(_ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) -> [DoctorStep] {
         guard !reaches.isEmpty else { return [] }
-        let tcp = verdict(reaches.map { ($0.reach, $0.reach.tcp) })
+        let tcp = result(reaches.map { ($0.reach, $0.reach.tcp) })
         let isRefused = reaches.contains { if case .failure(let why) = $0.reach.tcp { why.isRefused } else { false } }
         let port = reaches[0].reach.port
         var steps = [
@@ -192,7 +192,7 @@ extension Doctor {
         ]
         let connected = reaches.compactMap { entry in entry.reach.tls.map { (entry.reach, $0) } }
         guard !connected.isEmpty else { return steps }
-        let tls = verdict(connected)
+        let tls = result(connected)
         let isOther = connected.contains { if case .failure(let why) = $0.1 { why.isOther } else { false } }
         steps.append(
             DoctorStep(
@@ -208,9 +208,8 @@ extension Doctor {
         return steps
     }
 
-    /// Returns the verdict of tries to reach a peer: one that works is enough; one that does not is a warning.
-    private static func verdict(_ tries: [(AddressProbeResult, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String)
-    {
+    /// The result of all attempts: failed if none succeeded, a warning if some failed.
+    private static func result(_ tries: [(AddressProbeResult, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String) {
         var works = 0
         let parts = tries.map { reach, result -> String in
             switch result {
@@ -228,16 +227,16 @@ extension Doctor {
     ) async -> (step: DoctorStep, meeting: SessionDiagnostics?) {
         var meeting = await api.node.diagnostics.testSession(with: id)
         var failure: ReachFailure?
-        // A peer that lets each try last leaves time for the other steps.
+        // Bounds the time if every attempt times out.
         let givesUp = ContinuousClock.now + .seconds(30)
-        for (endpoint, reach) in reaches where meeting == nil && .now < givesUp {
+        for (endpoint, reach) in reaches where diagnostics == nil && .now < givesUp {
             guard case .success? = reach.tls else { continue }
             switch await api.node.diagnostics.openSession(with: id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
             case .success(let found): meeting = found
             case .failure(let why): failure = why
             }
         }
-        guard let meeting, case let facts = meeting.session else {
+        guard let diagnostics, case let facts = diagnostics.session else {
             if failure?.isBlocked == true { return (Self.trust(id, trust, .blocked), nil) }
             return (
                 DoctorStep(
@@ -252,13 +251,13 @@ extension Doctor {
             DoctorStep(
                 "peer.hello", .ok,
                 "Its Hello proves \(id), start \(facts.boot), version \(facts.version), on a session with \(facts.address) (\(who))."),
-            meeting
+            diagnostics
         )
     }
 
     /// - Parameters:
-    ///   - trust: here, of the peer.
-    ///   - trustThere: the peer's, of this machine.
+    ///   - trust: this machine's trust in the peer.
+    ///   - trustThere: the peer's trust in this machine.
     static func trust(_ id: PeerID, _ trust: Trust, _ trustThere: Trust) -> DoctorStep {
         guard trustThere != .blocked else {
             return DoctorStep(

@@ -7,13 +7,13 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// Examines the daemon and its network step by step. Each step really tries what it reports; none reports an assumption.
+/// The checks of the daemon, its network and a peer. Each check performs the operation it reports on.
 struct Doctor: Sendable {
-    /// Asks each peer once to dial back: it would not answer twice in a row.
+    /// Asks each peer only once to dial back, because peers limit such requests.
     actor DialBacks {
         private var outcomes: [PeerID: DialBackOutcome] = [:]
 
-        /// - Parameter waits: whether to wait where another report asked it a moment ago.
+        /// - Parameter waits: whether to wait if another report has just asked it.
         func ask(_ peer: PeerID, _ node: Node, waits: Bool = true) async -> DialBackOutcome {
             if let outcome = outcomes[peer] { return outcome }
             let outcome = await node.diagnostics.requestDialBack(from: peer, waits: waits)
@@ -25,13 +25,13 @@ struct Doctor: Sendable {
     let api: APIContext
     let dialBacks = DialBacks()
 
-    /// - Parameter peer: the peer to examine too, as a PEER argument; its steps come last.
+    /// - Parameter peer: a PEER argument to check too; its checks come last.
     func report(on peer: String?) async -> DoctorReport {
         let facts = await api.node.diagnostics.facts()
         let inForce = api.configuration.shape(port: facts.status.port)
         var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
         if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }
-        // That there is no such peer is said without a wait.
+        // An unknown peer is reported without waiting.
         let mayWait = if let peer { await isThere(peer) } else { true }
         steps += await network(facts, waits: mayWait)
         if let peer { steps += await self.peer(peer) }
@@ -46,7 +46,7 @@ struct Doctor: Sendable {
             return DoctorStep("store", .failed, "The store cannot be written: \(fault.message)", advice: fault.hint.map { [$0] } ?? advice)
         }
         do {
-            // A row is written and read again, with everything that a commit requires of the disk.
+            // Writes and reads a row, with a full commit to the disk.
             let now = "\(Timestamp.now.milliseconds)"
             try await api.store.setMeta(["examined": now])
             let (found, bytes) = try await api.store.read { (try $0.meta("examined"), $0.storeBytes()) }
@@ -122,7 +122,7 @@ struct Doctor: Sendable {
         return DoctorStep("configuration", .ok, "As it was read last; `hexlist config` shows it.")
     }
 
-    /// The step about hooks; `nil` if there are none.
+    /// The check of hooks; `nil` if there are none.
     static func hooks(_ faults: [HookFault], running: [String]) -> DoctorStep? {
         guard faults.isEmpty else {
             return DoctorStep(

@@ -6,10 +6,9 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// Asks by multicast on one interface for `_hexlist._tcp.local` and for services of any kind, from port 5353 as avahi-daemon does, and
-/// collects the answers, which are multicast too: answers to another port would be unicast (RFC 6762 section 6.7), which a firewall that lets
-/// multicast DNS in may drop. The machine's own avahi-daemon answers too, unless its traffic on that interface is filtered: that reply never
-/// leaves the machine, so only one from an address of another machine shows that the network carries multicast.
+/// Sends multicast DNS queries for `_hexlist._tcp.local` and for all service types on one interface, and collects the answers. Uses port
+/// 5353 as avahi-daemon does: answers to other ports would be unicast (RFC 6762 section 6.7), which firewalls that allow multicast DNS may
+/// drop. This machine's avahi-daemon answers too, so only an answer from another machine shows that the network carries multicast.
 enum MulticastQuery {
     enum Outcome: Equatable {
         /// - names: the instances of Hexlist in the answers.
@@ -22,10 +21,10 @@ enum MulticastQuery {
     }
 
     private static let port: UInt16 = 5_353
-    /// The milliseconds after each of three questions.
+    /// Milliseconds to wait after each of three queries.
     private static let milliseconds: Int32 = 400
 
-    /// Asks. Blocks, for 1.2 s unless both this machine and another one answer.
+    /// Sends the queries. Blocks for up to 1.2 s, shorter if both this machine and another one answer.
     /// - Parameters:
     ///   - index: the interface's index.
     ///   - own: the addresses of this machine.
@@ -43,7 +42,7 @@ enum MulticastQuery {
         target.sin_addr.s_addr = in_addr_t(0xE000_00FB).bigEndian  // 224.0.0.251
         interface.imr_multiaddr = target.sin_addr
         guard setsockopt(descriptor, Int32(IPPROTO_IP), IP_ADD_MEMBERSHIP, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
-            // Without this option the socket also gets what arrives on other interfaces.
+            // Otherwise the socket also receives from other interfaces.
             setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_ALL, &off, 4) == 0,
             setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, 4) == 0,
             setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_IF, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
@@ -52,8 +51,8 @@ enum MulticastQuery {
         else { return .failed(String(cString: strerror(errno))) }
         withUnsafePointer(to: &target) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                // At the group's address, so that avahi-daemon continues to get the unicast datagrams. Fails if avahi-daemon shares the port
-                // with nobody (`disallow-other-stacks`): the question is then sent from another port.
+                // Bound to the group address, so that avahi-daemon still receives unicast datagrams. Fails with `disallow-other-stacks`; the
+                // queries are sent from another port then.
                 _ = bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
@@ -98,7 +97,7 @@ enum MulticastQuery {
         return bytes
     }()
 
-    /// The sender of one datagram, which may be any host, and the instances of Hexlist in it; `nil` if it has no answers.
+    /// The sender of a datagram, possibly any host, and the Hexlist instances in it; `nil` if it has no answers.
     private static func answer(_ descriptor: Int32) -> (source: IPAddress, names: [String])? {
         var bytes = [UInt8](repeating: 0, count: 9_000)
         var sender = sockaddr_in()

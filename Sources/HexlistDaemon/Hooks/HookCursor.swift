@@ -1,25 +1,25 @@
 import HexlistModel
 
-/// The position of a hook in the event log, and its failures on the event after that.
+/// The position of a hook in the event log, and its failures for the next event.
 struct HookCursor: Equatable, Sendable {
-    /// The number of the last event that was handled.
+    /// Number of the last handled event.
     private(set) var number: Int64
     private(set) var failures = 0
 
-    /// The number of retries on one event.
+    /// Maximum number of retries for one event.
     static let retries = 5
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(16))
 
-    /// The consequence of a failure.
-    enum Verdict: Equatable, Sendable {
-        /// The event is tried again after a pause.
-        case again(after: Duration)
-        case givenUp
+    /// The decision after a failure.
+    enum RetryDecision: Equatable, Sendable {
+        /// Run the hook again for this event.
+        case retry(after: Duration)
+        case giveUp
     }
 
     init(number: Int64) { self.number = number }
 
-    /// Reads the form kept in the store, `<number> <failures>`.
+    /// Parses the form in the store, `<number> <failures>`.
     init?(text: String) {
         let parts = text.split(separator: " ").map { Int64($0) }
         guard parts.count == 2, let number = parts[0], let failures = parts[1], number >= 0,
@@ -31,19 +31,19 @@ struct HookCursor: Equatable, Sendable {
 
     var text: String { "\(number) \(failures)" }
 
-    /// Marks an event, and all before it, as handled.
+    /// Marks all events up to this one as handled.
     mutating func pass(_ event: Int64) {
         number = max(number, event)
         failures = 0
     }
 
-    /// Counts a failure on an event: it is tried again after 1, 2, 4, 8, 16 s, then the next event follows.
-    mutating func fail(_ event: Int64) -> Verdict {
+    /// Counts a failure for an event. Retries follow after 1, 2, 4, 8 and 16 s; then the event is skipped.
+    mutating func fail(_ event: Int64) -> RetryDecision {
         guard failures < Self.retries else {
             pass(event)
-            return .givenUp
+            return .giveUp
         }
         failures += 1
-        return .again(after: Self.backoff.pause(after: failures))
+        return .retry(after: Self.backoff.pause(after: failures))
     }
 }

@@ -1,4 +1,4 @@
-/// The environment of a hook: where the user's session and the daemon are, and nothing else of the daemon's own environment.
+/// The environment of a hook: variables of the user's session and the paths of the daemon, without the daemon's other variables.
 enum HookEnvironment {
     private static let passedOn = [
         "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_TIME", "TZ", "TMPDIR",
@@ -8,7 +8,7 @@ enum HookEnvironment {
 
     /// - Parameters:
     ///   - own: the daemon's environment.
-    ///   - socket: the path that the local API listens at now, so that `hexlist` in a hook finds the daemon that runs it.
+    ///   - socket: the current path of the API socket, so that `hexlist` in a hook finds this daemon.
     /// - Returns: entries `NAME=value`, sorted.
     static func make(from own: [String: String], socket: String, stateFolder: String) -> [String] {
         var environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]

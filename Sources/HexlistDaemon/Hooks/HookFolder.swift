@@ -5,9 +5,9 @@ import HexlistStore
     import Glibc
 #endif
 
-/// The folder of the user's hooks: executables, each named after the event for which it is run.
+/// The folder of the user's hooks: executables named after the event for which they run.
 ///
-/// Hooks run with this user's rights, so nobody else may be able to write the folder or a hook.
+/// Hooks run as this user, so no other user may be able to write to the folder or to a hook.
 struct HookFolder: Sendable {
     enum Fault: Equatable, CustomStringConvertible {
         case gone
@@ -23,14 +23,14 @@ struct HookFolder: Sendable {
 
     let path: String
 
-    /// The most entries that are looked at. There are not many events.
+    /// Maximum number of entries checked; there are fewer event types.
     private static let entries = 1_000
 
     func path(of name: String) -> String { "\(path)/\(name)" }
 
     var isThere: Bool { access(path, F_OK) == 0 }
 
-    /// The names of the entries, sorted, without hidden ones; `nil` if the folder cannot be read.
+    /// Sorted names of the entries without hidden ones; `nil` if the folder cannot be read.
     func names() -> [String]? {
         guard let folder = opendir(path) else { return nil }
         defer { closedir(folder) }
@@ -42,17 +42,16 @@ struct HookFolder: Sendable {
         return names.sorted()
     }
 
-    /// The reason why no hook is run; `nil` if hooks may run. Whoever can write to a folder above this one could replace it.
+    /// Why no hook may run; `nil` if hooks may. Includes the folders above, because a user who can write there could replace this one.
     func fault() -> Fault? { Self.fault(path, kind: S_IFDIR, "it is no folder") ?? Self.fault(above: path) }
 
-    /// The reason why a hook is not run; `nil` if it may run. A link counts as its target.
+    /// Why a hook may not run; `nil` if it may. Symbolic links are followed.
     func fault(of name: String) -> Fault? {
         if let fault = Self.fault(path(of: name), kind: S_IFREG, "it is no file") { return fault }
         return access(path(of: name), X_OK) == 0 ? nil : .refused("it is not executable")
     }
 
-    /// A fault of the folders above, both those in the path and those that links lead to. The sticky bit protects what belongs to this user
-    /// or root.
+    /// A problem of a folder above, along the path and along the targets of links. The sticky bit protects entries of this user and root.
     private static func fault(above path: String) -> Fault? {
         let resolved = realpath(path, nil).map { text in
             defer { free(text) }

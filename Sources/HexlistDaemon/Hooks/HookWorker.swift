@@ -6,63 +6,63 @@ import HexlistStore
 import HexlistSystem
 import Logging
 
-/// Runs one hook for each event of its type, in order, one at a time, as they come.
+/// Runs one hook for each event of its type, one at a time and in order.
 ///
-/// The hook's position in the event log is durable after each handled event. If the daemon dies in between, the hook runs once more for
-/// the same event.
+/// The position in the event log is saved after each event. After a crash the hook may run again for the same event.
 struct HookWorker: Sendable {
     let event: EventType
     let folder: HookFolder
-    let keeper: NodeSupervisor
+    let supervisor: NodeSupervisor
     let environment: @Sendable () -> [String]
     let faults: HookFaults
-    /// The milliseconds that one run may take, as configured now.
+    /// Time limit of a run in milliseconds, as currently configured.
     let timeLimit: @Sendable () -> Int64
-    /// The pause to make, given the one that is due before the hook is tried again. They differ only in tests.
+    /// Maps the back-off before a retry to the actual pause. Shortened in tests only.
     let pause: @Sendable (Duration) -> Duration
     let logger: Logger
 
-    /// The most events read at once.
+    /// Maximum number of events read at once.
     private static let batch = 100
-    /// The most bytes of a hook's output, standard output and error together. A hook that writes more finds it closed (SIGPIPE).
+    /// Maximum bytes of standard output and error together. A hook that writes more gets SIGPIPE.
     private static let outputBytes = 64 << 10
-    /// The most bytes of a failed hook's output that are logged.
+    /// Maximum bytes of a failed hook's output that are logged.
     private static let shownOutput = 500
 
-    private var store: HexStore { keeper.node.store }
+    private var store: HexStore { supervisor.node.store }
     private var key: String { Self.key(of: event) }
 
-    /// The key under which the store keeps the hook's cursor.
+    /// The key of the hook's cursor in the store.
     static func key(of event: EventType) -> String { "hook \(event.rawValue)" }
 
-    /// The state that is kept from one event to the next.
-    private struct Place {
+    /// State between events.
+    private struct Progress {
         var cursor: HookCursor?
-        /// The reason why the hook could not be run when it was last looked at.
+        /// Why the hook could not run at the last check.
         var fault: HookFolder.Fault?
     }
 
     /// Runs until the task is cancelled or the daemon stops.
     func run() async {
-        var place = Place()
-        var node: Node? = keeper.node
-        while let running = node, await follow(running, &place) { node = await keeper.successor(of: running) }
+        var progress = Progress()
+        var node: Node? = supervisor.node
+        while let running = node, await follow(running, &progress) { node = await supervisor.successor(of: running) }
     }
 
-    /// - Returns: whether to continue with the node that follows this one.
-    private func follow(_ node: Node, _ place: inout Place) async -> Bool {
-        // Begun before the first look, so that no change is missed in between.
+    /// Runs the hook for the events of one node.
+    /// - Returns: whether to continue with the next node.
+    private func follow(_ node: Node, _ progress: inout Progress) async -> Bool {
+        // Subscribed before the first read, so that no change is missed.
         var changes = node.changes().makeAsyncIterator()
         repeat {
             do {
-                if place.cursor == nil { place.cursor = try await begin() }
-                if var cursor = place.cursor {
-                    defer { place.cursor = cursor }
-                    try await catchUp(&cursor, &place.fault)
+                if progress.cursor == nil { progress.cursor = try await begin() }
+                if var cursor = progress.cursor {
+                    defer { progress.cursor = cursor }
+                    try await catchUp(&cursor, &progress.fault)
                 }
-            } catch is Ended {
+            } catch is WorkerStopped {
                 return false
-            } catch is Barred {  // looked at again after the next change
+            } catch is HookNotAllowed {  // checked again after the next change
             } catch {
                 logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
             }
@@ -70,10 +70,10 @@ struct HookWorker: Sendable {
         return !Task.isCancelled
     }
 
-    private struct Ended: Error {}
-    private struct Barred: Error {}
+    private struct WorkerStopped: Error {}
+    private struct HookNotAllowed: Error {}
 
-    /// Gives new hooks a position in the event log: they begin with the next event.
+    /// Sets the position of new hooks to the end of the event log.
     static func place(_ events: [EventType], in store: HexStore) async throws {
         let keys = events.map(key)
         let (last, new) = try await store.read { reader in
@@ -96,17 +96,17 @@ struct HookWorker: Sendable {
             }
             for event in events.items { try await deliver(event, &cursor, &fault) }
             hasMore = events.next != nil
-            // Other events do not concern it. The position is kept in memory only: passing them again costs one query.
+            // Skips events of other types. Not saved: skipping them again costs one query.
             if !hasMore { cursor.pass(last) }
         }
     }
 
-    /// The reason why the hook cannot be run now. A new reason is logged once.
+    /// Why the hook cannot run now; `nil` if it can. Logs a new reason once.
     private func examine(_ last: inout HookFolder.Fault?) async -> HookFolder.Fault? {
         let name = event.rawValue
         func look() -> HookFolder.Fault? { folder.fault() ?? folder.fault(of: name) }
         var fault = look()
-        // Editors replace a file by a new one, which appears a moment later.
+        // Some editors delete the file before the new one appears.
         if fault == .gone, last != .gone {
             try? await Task.sleep(for: pause(.seconds(1)))
             fault = look()
@@ -117,54 +117,54 @@ struct HookWorker: Sendable {
         return fault
     }
 
-    /// Runs the hook for one event until it succeeds or is given up. A hook that is gone misses the event; one that may not be run keeps
+    /// Runs the hook for one event until it succeeds or the retries are used up. A removed hook skips the event; one that may not run keeps
     /// its position.
     private func deliver(_ event: EventRow, _ cursor: inout HookCursor, _ fault: inout HookFolder.Fault?) async throws {
         let name = event.type.rawValue
         while true {
-            guard !Task.isCancelled else { throw Ended() }
+            guard !Task.isCancelled else { throw WorkerStopped() }
             switch await examine(&fault) {
             case nil: break
             case .gone:
-                guard !Task.isCancelled else { throw Ended() }
+                guard !Task.isCancelled else { throw WorkerStopped() }
                 cursor.pass(event.number)
                 return await save(cursor)
-            case .refused: throw Barred()
+            case .refused: throw HookNotAllowed()
             }
-            let shape = try await EventJSON.of([event], keeper.node)[0]
+            let shape = try await EventJSON.of([event], supervisor.node)[0]
             let outcome = await Program(folder.path(of: name)).run(
                 input: shape.lineBytes, environment: environment() + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
                 outputBytes: Self.outputBytes)
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
-                // Stopped with the daemon: the hook runs again when the daemon does.
-                if outcome.end == .stopped { throw Ended() }
+                // The daemon is stopping: the hook runs again after the next start.
+                if outcome.end == .stopped { throw WorkerStopped() }
                 cursor.pass(event.number)
                 faults.ran(name, nil)
                 await save(cursor)
                 logger.debug("hook ran", metadata: ["hook": "\(name)", "event.number": "\(event.number)"])
                 return
             }
-            let verdict = cursor.fail(event.number)
+            let decision = cursor.fail(event.number)
             faults.ran(name, "\(failure) (event \(event.number))")
             logger.warning(
                 "hook failed",
                 metadata: [
                     "hook": "\(name)", "event.number": "\(event.number)", "error": "\(failure)",
-                    "next": "\(verdict == .givenUp ? "the next event" : "again")",
+                    "next": "\(decision == .giveUp ? "the next event" : "again")",
                     "output": "\(String(decoding: outcome.output.prefix(Self.shownOutput), as: UTF8.self))",
                 ])
-            switch verdict {
-            case .again(let time):
+            switch decision {
+            case .retry(let time):
                 await save(cursor)
                 try? await Task.sleep(for: pause(time))
-            case .givenUp:
+            case .giveUp:
                 await giveUp(event, failure, cursor)
                 return
             }
         }
     }
 
-    /// The failure in the end of a run; `nil` if there is none, and if the daemon ended it.
+    /// Describes the failure of a run; `nil` if it succeeded or the daemon ended it.
     private static func failure(_ end: Program.End, milliseconds: Int64) -> String? {
         switch end {
         case .exited(0), .stopped: nil
@@ -175,7 +175,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// Saves the cursor. If the store cannot be written now, that is no reason to run the hook again now.
+    /// Saves the cursor. If that fails, the hook is not run again now.
     private func save(_ cursor: HookCursor) async {
         do {
             try await store.setMeta([key: cursor.text])
@@ -184,7 +184,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// Records in the event log that the hook was given up, unless the hook is the one for such events.
+    /// Records `hook.failed` in the event log, unless the hook is for that event.
     private func giveUp(_ event: EventRow, _ failure: String, _ cursor: HookCursor) async {
         guard self.event != .hookFailed else { return await save(cursor) }
         let data = HookFailure(hook: self.event.rawValue, number: event.number, error: failure).jsonText

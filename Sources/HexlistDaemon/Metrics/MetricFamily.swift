@@ -1,4 +1,4 @@
-/// One metric of Prometheus: all series with one name.
+/// One Prometheus metric: all series with one name.
 struct MetricFamily: Sendable {
     enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -6,7 +6,7 @@ struct MetricFamily: Sendable {
     let kind: Kind
     let help: String
 
-    /// Every metric there is, in the order in which they are written. What an instrument with another name measures is dropped.
+    /// All metrics in output order. Instruments with other names are dropped.
     static let all = [
         MetricFamily(name: "hexlist_build_info", kind: .gauge, help: "Always 1; the label is the version of hexlistd."),
         MetricFamily(name: "hexlist_peers", kind: .gauge, help: "Known peers and ghosts, by state."),

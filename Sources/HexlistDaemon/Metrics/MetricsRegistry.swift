@@ -1,10 +1,10 @@
 import CoreMetrics
 import Synchronization
 
-/// The metrics of this process: made through swift-metrics, read as text of Prometheus.
+/// The metrics of this process: recorded through swift-metrics, exported in the Prometheus text format.
 ///
-/// An instrument that is made again, as by the node after a change of identity, goes on where the first one was. The series are bounded:
-/// names are those of `MetricFamily`, and labels words of enumerations.
+/// An instrument that is created again continues its series. The number of series is bounded: names are those of `MetricFamily`, labels
+/// values of enums.
 final class MetricsRegistry: MetricsFactory {
     private struct Series {
         let labels: String
@@ -38,13 +38,13 @@ final class MetricsRegistry: MetricsFactory {
 
     func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler { NOOPMetricsHandler.instance }
 
-    // Series stay for as long as the process lives.
+    // Series live as long as the process.
     func destroyCounter(_ handler: any CounterHandler) {}
     func destroyMeter(_ handler: any MeterHandler) {}
     func destroyTimer(_ handler: any TimerHandler) {}
     func destroyRecorder(_ handler: any RecorderHandler) {}
 
-    /// All series in the text format of Prometheus, version 0.0.4.
+    /// All series in the Prometheus text format, version 0.0.4.
     func text() -> String {
         let all = series.withLock { $0 }
         var text = ""
@@ -57,7 +57,7 @@ final class MetricsRegistry: MetricsFactory {
     }
 }
 
-/// One series, or the series of one histogram. Any thread.
+/// One series, or the series of one histogram. Thread-safe.
 private protocol MetricHandler: AnyObject, Sendable {
     static var kind: MetricFamily.Kind { get }
     func write(name: String, labels: String, to text: inout String)
@@ -93,16 +93,16 @@ private final class GaugeSeries: MeterHandler, MetricHandler {
     }
 }
 
-/// Times, counted by how long they are.
+/// Durations, counted in buckets.
 private final class HistogramSeries: TimerHandler, MetricHandler {
     private struct State {
-        /// The times of each bucket alone; the last ones are longer than all bounds.
+        /// Counts by bucket, not cumulative. The last bucket is above all bounds.
         var counts = [Int64](repeating: 0, count: HistogramSeries.bounds.count + 1)
         var nanoseconds = 0.0
     }
 
     static let kind = MetricFamily.Kind.histogram
-    /// Seconds: from a commit on a fast disk to a receipt that took as long as receipts may.
+    /// Upper bounds in seconds: from a commit on a fast disk to the receipt timeout.
     static let bounds = [0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
     private let state = Mutex(State())
 
@@ -128,7 +128,7 @@ private final class HistogramSeries: TimerHandler, MetricHandler {
     }
 }
 
-/// Parts of the text format of Prometheus.
+/// Elements of the Prometheus text format.
 enum MetricsText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 

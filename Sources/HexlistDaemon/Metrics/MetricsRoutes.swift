@@ -20,11 +20,11 @@ struct MetricsRoutes: Sendable {
     }
 }
 
-/// The metrics of a daemon: what is measured as it happens, and what is looked up when somebody asks.
+/// The metrics of a daemon: those recorded continuously, and those computed for each request.
 final class Metrics: Sendable {
     let registry = MetricsRegistry()
     private let startedAt: Timestamp
-    /// The number of the newest event that is counted.
+    /// Number of the newest counted event.
     private let countedEvents = Mutex<Int64>(0)
 
     init(startedAt: Timestamp = .now) { self.startedAt = startedAt }

@@ -8,7 +8,7 @@ import HexlistTransfers
 struct RcloneServices: ContentServices {
     let rclone: Rclone
 
-    /// The remotes; one that cannot be used and says why, where rclone is missing or its configuration cannot be read.
+    /// All remotes. If rclone is missing or its configuration cannot be read, a single unusable service with the reason.
     func all() async throws -> [any ContentService] {
         do {
             return try await rclone.remotes().map { RemoteService(remote: $0) }
@@ -23,7 +23,7 @@ struct RcloneServices: ContentServices {
 /// A remote of rclone.
 struct RemoteService: ContentService {
     let remote: RcloneRemote
-    /// Whether it asks for what failed repeatedly a moment ago.
+    /// Whether to retry at once despite back-off.
     var force = false
 
     var view: ServiceView { remote.view }
@@ -44,7 +44,7 @@ struct RemoteService: ContentService {
     }
 }
 
-/// The service that stands for rclone where it cannot be used.
+/// Stands for rclone if it cannot be used, with the reason.
 struct UnusableRclone: ContentService {
     let obstacle: HexlistError
 

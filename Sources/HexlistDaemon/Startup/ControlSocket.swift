@@ -8,7 +8,7 @@ import Synchronization
     import Glibc
 #endif
 
-/// The place the local API listens at: in a folder of this user alone, and never taken from somebody who answers there.
+/// The path of the API socket, in a folder accessible to this user only. Never replaces a socket that a process answers on.
 final class ControlSocket: Sendable {
     private struct Identity: Equatable {
         var device: dev_t
@@ -16,19 +16,19 @@ final class ControlSocket: Sendable {
     }
 
     let path: String
-    /// Has the record of the socket's path, and room for another socket.
+    /// Records the path, and has room for a spare socket.
     private let state: StateFolder?
-    /// The file this process bound; `nil` before.
+    /// The socket file that this process bound; `nil` before.
     private let bound = Mutex<Identity?>(nil)
     private let currentPath: Mutex<String>
-    /// Held while the daemon runs, so that of two that start at once only one looks and binds.
+    /// Held while the daemon runs, so that two daemons do not bind at the same time.
     private let lock: LockFile
 
-    /// Makes the folder and looks who is there.
+    /// Creates the folder, and checks whether the path is free.
     /// - Parameters:
-    ///   - isNamed: whether the user chose the place; a folder that was there keeps its mode then.
-    ///   - state: the state folder, which records the path.
-    /// - Throws: `HexlistError`: `alreadyRunning` where somebody answers, `configuration` where the place cannot be a socket.
+    ///   - isNamed: whether the user chose the path; an existing folder keeps its mode then.
+    ///   - state: the state folder that records the path.
+    /// - Throws: `HexlistError`: `alreadyRunning` if a process answers, `configuration` if the path is unsuitable.
     init(path: String, isNamed: Bool, state: StateFolder? = nil) throws {
         self.path = path
         self.state = state
@@ -49,25 +49,25 @@ final class ControlSocket: Sendable {
         try Self.probe(path)
     }
 
-    /// Sets mode 0600 once it is bound. The process's mask kept others out before already.
+    /// Sets mode 0600 after binding. Until then the umask protects it.
     func protect() {
         chmod(path, 0o600)
         bound.withLock { $0 = Self.identity(path) }
     }
 
-    /// The path that the daemon listens at now: that of the spare socket once there is one.
+    /// The current path: that of the spare socket if there is one.
     var current: String { currentPath.withLock { $0 } }
 
     /// Whether this process has bound the socket.
     var isBound: Bool { bound.withLock { $0 != nil } }
 
-    /// Whether the socket that was bound is still at its path.
+    /// Whether the bound socket still exists at its path.
     private var isThere: Bool { bound.withLock { $0 != nil && $0 == Self.identity(path) } }
 
-    /// Removes the socket, unless another process has one there by now.
+    /// Removes the socket, unless another process has replaced it.
     func remove() { if isThere { unlink(path) } }
 
-    /// Waits until the socket is deleted, as with a runtime folder at a logout.
+    /// Waits until the socket is deleted, as happens to the runtime folder at logout.
     /// - Returns: false if the task is cancelled or the daemon stops.
     /// - Throws: `SystemError` if the folder cannot be watched.
     func isDeleted() async throws -> Bool {
@@ -77,7 +77,7 @@ final class ControlSocket: Sendable {
         return false
     }
 
-    /// Another place to listen at, in the state folder, which is recorded there.
+    /// Makes a spare socket in the state folder, and records it there.
     func spare() throws -> ControlSocket? {
         guard let state else { return nil }
         let spare = HexlistPaths.join(state.path, "control.sock")
@@ -96,7 +96,7 @@ final class ControlSocket: Sendable {
     private static func check(folder: String, isNamed: Bool) throws(HexlistError) {
         var status = stat()
         guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unfit(folder, "it is no folder") }
-        // Its owner, as well as whoever may write there, and no sticky bit forbids it, could put another socket in its place.
+        // The owner, and users who can write there without a sticky bit, could replace the socket.
         guard status.st_uid == geteuid() || status.st_uid == 0 else { throw unfit(folder, "it belongs to user \(status.st_uid)") }
         let isShared = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
         if status.st_uid == geteuid(), !isNamed, status.st_mode & 0o077 != 0 {
@@ -106,7 +106,7 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// A file nobody answers on is left over and may be replaced.
+    /// Checks an existing file. A socket that refuses connections is stale and may be replaced.
     private static func probe(_ path: String) throws(HexlistError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -119,7 +119,7 @@ final class ControlSocket: Sendable {
         defer { close(descriptor) }
         let connected = SystemSocket.withUnixAddress(path) { connect(descriptor, $0, $1) }
         if connected == 0 { throw taken("Another process listens on \(path) already.") }
-        // After anything but a plain refusal (a full queue, no permission) a process may be listening.
+        // After other errors (a full queue, no permission) a process may be listening.
         if errno != ECONNREFUSED { throw unknown(path, .last) }
     }
 

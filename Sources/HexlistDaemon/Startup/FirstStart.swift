@@ -1,9 +1,9 @@
 import HexlistNode
 import Logging
 
-/// The messages at the first start with a state folder: what others can see of this machine from now on, and how to change that.
+/// Messages at the first start: how other machines see this one, and how to change that.
 enum FirstStart {
-    static func tell(_ status: NodeStatus, usesMulticast: Bool, configuration: String, logger: Logger) {
+    static func log(_ status: NodeStatus, usesMulticast: Bool, configuration: String, logger: Logger) {
         let message: Logger.Message =
             switch (status.isAnnounced, usesMulticast) {
             case (true, true):

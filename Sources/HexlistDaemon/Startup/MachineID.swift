@@ -3,19 +3,18 @@ import HexlistModel
 import HexlistStore
 import HexlistSystem
 
-/// Detects whether the state folder was used on another machine before: a restored backup, or a copied disk, is a second machine with one
-/// identity as soon as the first one runs too.
+/// Detects that the state folder was copied from another machine, by a backup or a disk image, so that two machines may use one identity.
 ///
-/// The store keeps a keyed hash of the machine's id, as machine-id(5) asks, so that it travels with the identity.
+/// The store keeps a keyed hash of the machine id, as machine-id(5) requires.
 struct MachineID: Sendable {
     private static let key = "machine"
 
-    /// The mark of this machine; `nil` if it has no id of its own.
+    /// The hash for this machine; `nil` if it has no id of its own.
     let present: String?
 
     /// - Parameters:
-    ///   - path: the file with the machine's id.
-    ///   - environment: tells whether this is a container (`container=…`), whose id may change at any time.
+    ///   - path: the file with the machine id.
+    ///   - environment: detects containers (`container=…`), whose id may change at any time.
     init(path: String = "/etc/machine-id", environment: [String: String]) {
         let text = environment["container", default: ""].isEmpty ? try? SmallFile.read(path, limit: 256) : nil
         let digits = (text ?? "").utf8.prefix { $0 != UInt8(ascii: "\n") }
@@ -29,8 +28,8 @@ struct MachineID: Sendable {
         present = Hexadecimal.encode(code.prefix(16)).lowercased()
     }
 
-    /// Compares the mark. The first machine on which a store is used is its own; if the store cannot be written now, the next start keeps that.
-    /// - Returns: whether the store is another machine's.
+    /// Compares the hash with that in the store, and stores it on first use. If the store cannot be written now, the next start does that.
+    /// - Returns: whether the store belongs to another machine.
     func isForeign(_ store: HexStore) async throws -> Bool {
         guard let present else { return false }
         guard let kept = try await store.read({ try $0.meta(Self.key) }) else {
@@ -40,7 +39,7 @@ struct MachineID: Sendable {
         return kept != present
     }
 
-    /// Makes the store this machine's from now on.
+    /// Assigns the store to this machine.
     func keep(_ store: HexStore) async throws {
         try await store.setMeta([Self.key: present])
     }

@@ -6,22 +6,22 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// A store or an identity that is missing, made new on purpose while no daemon runs: `hexlistd --begin-anew`. A part that is there stays;
-/// files of a lost store, which the new one does not know, are moved aside.
+/// Recreates a missing store or identity while no daemon runs: `hexlistd --begin-anew`. Existing parts stay; files of a lost store, which
+/// the new one does not know, are moved aside.
 public struct MissingPartsRecreation: Sendable, Equatable {
     public var peer: PeerID
     public var hasNewStore: Bool
     public var hasNewIdentity: Bool
-    /// Where the kept files and the copies on offer went that were there; `nil` if there were none.
+    /// The folder to which kept files and offered copies were moved; `nil` if there were none.
     public var aside: String?
 
     /// - Throws: `HexlistError`: `badRequest` if nothing is missing, `storeUnusable` or `identity` for a part that cannot be used,
-    ///   `alreadyRunning` with a daemon that uses the folder, `stateFolder`, `storageFull`.
+    ///   `alreadyRunning` if a daemon uses the folder, `stateFolder`, `storageFull`.
     public static func run(in folder: String) throws -> MissingPartsRecreation {
         umask(0o077)
         let state = try StateFolder(path: folder)
-        defer { withExtendedLifetime(state) {} }  // the lock
-        // A link that leads nowhere is a missing store, in whose place the store itself refuses to make one.
+        defer { withExtendedLifetime(state) {} }  // keeps the lock
+        // A dangling link counts as a missing store; the store refuses to create a file in its place.
         let hasNewStore = access(state.storePath, F_OK) != 0
         let kept = try Identity.load(from: state.path)
         guard hasNewStore || kept == nil else {
@@ -35,10 +35,9 @@ public struct MissingPartsRecreation: Sendable, Equatable {
         return MissingPartsRecreation(peer: identity.peerID, hasNewStore: hasNewStore, hasNewIdentity: kept == nil, aside: aside)
     }
 
-    /// Opens the store, or makes it. Files are moved aside before that, so that no daemon finds them beside a new store; and back if none can be
-    /// made.
-    /// - Parameter acceptsAny: whether the store is to accept the identity that is made next. Written before that, so that a crash in between
-    ///   leaves nothing that does not fit; a new store has to stay unused.
+    /// Opens or creates the store. Files are moved aside before, so that no daemon finds them beside a new store, and back if creating fails.
+    /// - Parameter acceptsAny: whether the store accepts the identity created next. Written before, so that a crash in between leaves a
+    ///   consistent state. Not for a new store, which has to stay unused.
     private static func openStore(_ state: StateFolder, isNew: Bool, acceptsAny: Bool) throws -> String? {
         let present = SetAsideFolder.fileFolders.filter { isNew && StateFolderContents.exists("\(state.path)/\($0)") }
         let aside = present.isEmpty ? nil : try SetAsideFolder.make(StateFolder.beginAnewPrefix, in: state.path)
@@ -61,7 +60,7 @@ public struct MissingPartsRecreation: Sendable, Equatable {
         return aside
     }
 
-    /// The report for people.
+    /// The result for people.
     public var lines: [String] {
         [
             hasNewStore ? "The store is new and empty." : "The store is the one that was there.",

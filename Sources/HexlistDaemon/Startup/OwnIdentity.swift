@@ -2,19 +2,20 @@ import HexlistModel
 import HexlistStore
 import HexlistTransport
 
-/// The identity of this installation, made on the first start. The store remembers it: inbox, outbox and trust belong to one identity.
+/// The identity of this installation, created on the first start. The store records it, because inbox, outbox and trust belong to one identity.
 enum OwnIdentity {
-    /// The name under which the store remembers the identity: its UUID, or a word that is no UUID if any identity is accepted.
+    /// The key in the store of the identity's UUID, or of a word if any identity is accepted.
     private static let key = "identity"
 
-    /// The values of a store that was used and accepts any identity, as earlier versions wrote them.
+    /// The value of a used store that accepts any identity, as earlier versions wrote it.
     static let acceptingAny: [String: String?] = [key: "made"]
 
-    /// The values of a store that accepts this identity only.
+    /// The value of a store that accepts this identity only.
     static func values(for identity: Identity) -> [String: String?] { [key: identity.peerID.description] }
 
-    /// - Throws: `HexlistError` `identity` if it is missing beside a store that was used, or is not the one that the store was used with:
-    ///   to others it is another peer, so only the user can decide on that.
+    /// Opens or creates the identity.
+    /// - Throws: `HexlistError` `identity` if it is missing beside a used store, or is not the one recorded there: for other machines this
+    ///   would be another peer, so the user has to decide.
     static func open(folder: String, store: HexStore) async throws -> Identity {
         if let found = try Identity.load(from: folder) {
             try await check(found, folder: folder, store: store)
@@ -28,12 +29,11 @@ enum OwnIdentity {
                 hint: "Put back a copy of it, or restore a backup. `hexlistd --begin-anew` makes a new one, of another peer.")
         }
         let identity = try Identity.create(in: folder)
-        try? await store.setMeta(values(for: identity))  // otherwise the next start does that
+        try? await store.setMeta(values(for: identity))  // if this fails, the next start does it
         return identity
     }
 
-    /// Compares an identity with the one that the store remembers. A store that accepts any remembers this one from now on; if it cannot be
-    /// written now, the next start does that.
+    /// Compares an identity with the recorded one. A store that accepts any records this one; if that fails, the next start does it.
     private static func check(_ found: Identity, folder: String, store: HexStore) async throws {
         let kept = try await store.read { try $0.meta(key) }.flatMap { PeerID($0) }
         guard let kept else {

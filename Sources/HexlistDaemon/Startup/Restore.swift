@@ -6,23 +6,23 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// A backup put back while no daemon runs: `hexlistd --restore FILE`.
+/// Restores a backup while no daemon runs: `hexlistd --restore FILE`.
 ///
-/// The store and the identity are made and checked in a folder of their own inside the state folder. Only then what was there is moved
-/// aside, and they take its place by renames. What is killed before that has changed nothing; what is killed in between leaves everything in
-/// one of the folders, and restoring again does all of it.
+/// Store and identity are created and checked in a subfolder of the state folder. Then the existing ones are moved aside, and the new ones
+/// renamed into place. A crash before the renames changes nothing; after one in between, all files are in one of the folders, and
+/// restoring again completes the work.
 public struct Restore: Sendable, Equatable {
-    /// The name of the backup's file for the identity.
+    /// Name of the identity file in a backup.
     static let identityName = Identity.fileName
 
     public var peer: PeerID
-    /// Hexes in the inbox.
+    /// Number of hexes in the inbox.
     public var inbox: Int
-    /// Where the store, the identity and the files went that were there; `nil` if there were none.
+    /// The folder to which the existing store, identity and files were moved; `nil` if there were none.
     public var aside: String?
 
-    /// - Throws: `HexlistError`: `badRequest`, `storeUnusable` or `identity` for a file that is no backup or damaged, `alreadyRunning` with a
-    ///   daemon that uses the folder, `stateFolder`, `storageFull`.
+    /// - Throws: `HexlistError`: `badRequest`, `storeUnusable` or `identity` for an invalid or damaged backup, `alreadyRunning` if a daemon
+    ///   uses the folder, `stateFolder`, `storageFull`.
     public static func run(_ backup: String, into folder: String) throws -> Restore {
         umask(0o077)
         let state: StateFolder
@@ -44,7 +44,7 @@ public struct Restore: Sendable, Equatable {
         let identity = try Identity.restore(pem, in: making)
         let store = try HexStore(path: StateFolder.storePath(making))
         let inbox = try store.readSync { try $0.counts().inbox }
-        // The store is copied after the identity: a rotation in between leaves another one in it.
+        // A backup copies the store after the identity, which may have been rotated in between.
         try store.setMetaSync(OwnIdentity.values(for: identity))
         try store.close()
 
@@ -53,11 +53,11 @@ public struct Restore: Sendable, Equatable {
             try SetAsideFolder.move("\(making)/\(name)", to: "\(state.path)/\(name)")
         }
         SetAsideFolder.synchronize(state.path)
-        withExtendedLifetime(state) {}  // the lock
+        withExtendedLifetime(state) {}  // keeps the lock
         return Restore(peer: identity.peerID, inbox: Int(clamping: inbox), aside: aside)
     }
 
-    /// What it says to the person.
+    /// The result for people.
     public var lines: [String] {
         ["Restored: this machine is \(peer) now, with \(inbox) \(inbox == 1 ? "hex" : "hexes") in the inbox."]
             + (aside.map { ["What was here before is in \($0)."] } ?? [])
@@ -67,15 +67,15 @@ public struct Restore: Sendable, Equatable {
             ]
     }
 
-    /// The files of a state folder that a backup takes the place of.
+    /// Files of the state folder that are replaced.
     private static let names = ["", "-wal", "-shm", "-journal"].map { StateFolder.storeName + $0 } + [Identity.fileName]
 
-    /// What is moved aside, in this order. Without its identity a folder with an interrupted restore is refused (`StateFolderContents`), so that goes
-    /// first: no start finds the store without its log. The log belongs to its store and goes before it, so that no other store finds it.
+    /// Names of the files moved aside, in this order. The identity first: without it a folder with an interrupted restore is refused
+    /// (`StateFolderContents`), so no start uses the store without its WAL. The WAL before its store, so that no other store picks it up.
     static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + SetAsideFolder.fileFolders
 
     private static func moveAside(_ folder: String) throws -> String? {
-        // A link that leads nowhere is moved aside as well.
+        // Dangling links are moved aside as well.
         let present = namesMovedAside.filter { StateFolderContents.exists("\(folder)/\($0)") }
         guard !present.isEmpty else { return nil }
         let aside = try SetAsideFolder.make(StateFolder.asidePrefix, in: folder)

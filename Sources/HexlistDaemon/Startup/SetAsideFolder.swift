@@ -5,14 +5,14 @@ import HexlistModel
     import Glibc
 #endif
 
-/// A folder inside the state folder for parts of an earlier state that a new store or identity takes the place of. Nothing deletes it.
+/// A subfolder of the state folder for replaced parts of an earlier state. Hexlist never deletes it.
 enum SetAsideFolder {
-    /// The copies of offered files and the kept files. A daemon deletes those that its store does not know (`FilePool`), so they go with
-    /// the store they belong to.
+    /// The folders of offered copies and of kept files. They are moved with their store, because a daemon deletes files unknown to its store
+    /// (`FilePool`).
     static let fileFolders = ["offers", "files"]
 
-    /// Makes a new folder.
-    /// - Parameter prefix: the beginning of its name, before the time.
+    /// Creates a new folder.
+    /// - Parameter prefix: the beginning of its name; the time follows.
     static func make(_ prefix: String, in folder: String) throws -> String {
         let now = Timestamp(milliseconds: Int64(time(nil)) * 1_000).description
         let stamp = String(decoding: now.utf8.filter { ASCII.isDigit($0) || $0 == UInt8(ascii: "T") }.dropLast(3), as: UTF8.self)

@@ -6,13 +6,13 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// The folder of the store and the identity: created, accessible to this user only, and locked.
+/// The folder of store and identity, created with access for this user only, and locked while this value lives.
 struct StateFolder {
     let path: String
     private let lock: LockFile
 
     /// - Parameter socket: the path of the local API's socket, recorded in the lock file so that `hexlist` finds it in any environment.
-    /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that holds it.
+    /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that has the lock.
     init(path: String, socket: String? = nil) throws {
         try PrivateFolder.make(path)
         try Self.check(path)
@@ -39,13 +39,13 @@ struct StateFolder {
 
     static func storePath(_ folder: String) -> String { "\(folder)/\(storeName)" }
 
-    /// The folder in which a restore makes store and identity, and the beginnings of the names of folders with an earlier state.
+    /// Name of the subfolder in which a restore creates store and identity, and prefixes of folders with an earlier state.
     static let (restoringName, asidePrefix, beginAnewPrefix) = ("restoring", "before-restore-", "before-begin-anew-")
 
-    /// The backup that is being made and sent.
+    /// Path of the backup while it is made and sent.
     static func backupPath(_ folder: String) -> String { "\(folder)/hexlist.backup.new" }
 
-    /// Removes what is left of a backup, as by a daemon that was killed.
+    /// Removes a backup left over by a daemon that was killed.
     static func removeBackup(_ folder: String) {
         for leftover in [backupPath(folder), backupPath(folder) + "-journal"] { unlink(leftover) }
     }
@@ -73,8 +73,8 @@ struct StateFolder {
 }
 
 extension LockFile.Fault {
-    /// The error in the user's terms.
-    /// - Parameter held: makes the error if another process holds the lock.
+    /// The error as a `HexlistError` for people.
+    /// - Parameter held: returns the error if another process has the lock.
     func explained(at path: String, held: (LockFile.Holder) -> HexlistError) -> HexlistError {
         switch self {
         case .closed(let error):
@@ -94,9 +94,9 @@ extension LockFile.Holder {
     var words: String { pid.map { " (pid \($0))" } ?? "" }
 }
 
-/// Folders that only this user may look into.
+/// Folders that only this user can access.
 enum PrivateFolder {
-    /// Makes the folder and missing folders above it, with mode 0700.
+    /// Creates the folder, and missing ones above it, with mode 0700.
     static func make(_ path: String) throws(HexlistError) {
         guard mkdir(path, 0o700) != 0 else { return }
         switch errno {

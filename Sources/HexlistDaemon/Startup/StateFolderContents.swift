@@ -5,11 +5,11 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// The parts of a state folder, as a start finds them. Distinguishes a first start, which makes store and identity, from a state of which a part is
-/// missing: an empty store in the place of a lost one would look as if nothing had ever been there.
+/// Checks the state folder at a start. Distinguishes a first start, which creates store and identity, from a state with a missing part:
+/// an empty store in place of a lost one would hide the loss.
 ///
-/// The first start makes the store, then the identity, and everything else after these. So one that was interrupted leaves nothing, or
-/// a store that was never used and no identity; and a folder with anything else, but no store, had one.
+/// The first start creates the store, then the identity, then everything else. If it was interrupted, there is nothing, or an unused store
+/// without an identity. A folder with anything else but no store has lost its store.
 enum StateFolderContents {
     /// - Throws: `HexlistError` `storeUnusable`, `identity` or `stateFolder` that names the missing part.
     static func check(_ folder: String) throws {
@@ -31,7 +31,7 @@ enum StateFolderContents {
             hint: "Restore again (`hexlist restore FILE`). What was there before is in a folder \(StateFolder.asidePrefix)… beside it.")
     }
 
-    /// The name of something that only a daemon makes that has a store and an identity, or that a restore or a new beginning leaves.
+    /// The name of an entry that shows that the folder had a store and an identity: made by a running daemon, a restore or `--begin-anew`.
     private static func trace(in folder: String) -> String? {
         let names = names(in: folder)
         let aside = names.filter { $0.hasPrefix(StateFolder.asidePrefix) || $0.hasPrefix(StateFolder.beginAnewPrefix) }.min()
@@ -48,13 +48,13 @@ enum StateFolderContents {
         return names
     }
 
-    /// Whether there is a file, a folder, or a link, wherever that leads.
+    /// Whether there is a file, a folder or a link, even a dangling one.
     static func exists(_ path: String) -> Bool {
         var info = stat()
         return lstat(path, &info) == 0
     }
 
-    /// The target of a link; `nil` if the path is no link.
+    /// The target of a symbolic link; `nil` if the path is not one.
     static func target(ofLink path: String) -> String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink(path, &buffer, buffer.count)

@@ -3,16 +3,15 @@ import HexlistStore
 import Logging
 import UnixSignals
 
-/// Opens the store at a start. If the disk has no room to make it, or to bring it to this version, the start waits for room: systemd gives up a
-/// daemon that ends with an error five times.
+/// Opens the store at a start. Waits while the disk is too full to create or migrate it: systemd gives up on a daemon that fails five times.
 enum StoreOpening {
     /// Polling interval: free space raises no event.
     private static let pause = Duration.seconds(2)
 
     /// - Returns: `nil` after SIGTERM or SIGINT.
-    /// - Throws: the errors of `HexStore`, but `.storageFull`.
+    /// - Throws: the errors of `HexStore`, except `.storageFull`.
     static func open(_ path: String, metrics: StoreMetrics, logger: Logger) async throws -> HexStore? {
-        // Before the first attempt, so that no signal of the wait is missed.
+        // Before the first attempt, so that no signal is missed while waiting.
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         do {
             return try HexStore(path: path, metrics: metrics)

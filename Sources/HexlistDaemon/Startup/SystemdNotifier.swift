@@ -4,7 +4,7 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// Tells systemd how the daemon does (sd_notify(3)); nothing where systemd did not start it.
+/// Sends state changes to systemd (sd_notify(3)). Does nothing if systemd did not start this process.
 struct SystemdNotifier: Sendable {
     enum State: String, Sendable {
         case ready = "READY=1"
@@ -12,14 +12,13 @@ struct SystemdNotifier: Sendable {
         case alive = "WATCHDOG=1"
     }
 
-    /// A path, or a name in the abstract space behind `@`.
+    /// A path, or with a leading `@` an abstract socket name.
     let socketPath: String?
 
     init(environment: [String: String]) { socketPath = environment["NOTIFY_SOCKET"] }
 
-    /// A datagram that does not get through is nobody's loss but systemd's: it waits until its time is up. A sign of life is not worth
-    /// waiting for a place in its queue.
-    func tell(_ state: State) {
+    /// Sends a state. Lost datagrams are ignored: systemd times out then. Does not block if the queue of the socket is full.
+    func send(_ state: State) {
         guard let socketPath, socketPath.hasPrefix("/") || socketPath.hasPrefix("@") else { return }
         let descriptor = SystemSocket.open(AF_UNIX, .datagram)
         guard descriptor >= 0 else { return }

@@ -4,13 +4,12 @@ import NIOCore
     import Glibc
 #endif
 
-/// Reports to systemd that an event loop is running (sd_watchdog_enabled(3)). If the loop hangs, the reports end and systemd restarts the
-/// daemon.
+/// Notifies systemd that an event loop is running (sd_watchdog_enabled(3)). If the loop hangs, systemd restarts the daemon.
 struct Watchdog: Sendable {
     private let interval: TimeAmount
     private let notifier: SystemdNotifier
 
-    /// Fails if systemd does not ask this process for reports.
+    /// Fails if systemd expects no notifications from this process.
     init?(environment: [String: String], notifier: SystemdNotifier, pid: pid_t = getpid()) {
         guard let microseconds = environment["WATCHDOG_USEC"].flatMap(Int64.init), microseconds > 1,
             environment["WATCHDOG_PID"].map({ $0 == "\(pid)" }) ?? true
@@ -19,8 +18,8 @@ struct Watchdog: Sendable {
         self.notifier = notifier
     }
 
-    /// Reports at once, and then after each half of the interval that systemd expects, until the loop ends.
+    /// Notifies at once, then twice per interval of systemd, until the loop ends.
     func watch(_ loop: any EventLoop) {
-        loop.scheduleRepeatedTask(initialDelay: .zero, delay: interval) { [notifier] _ in notifier.tell(.alive) }
+        loop.scheduleRepeatedTask(initialDelay: .zero, delay: interval) { [notifier] _ in notifier.send(.alive) }
     }
 }

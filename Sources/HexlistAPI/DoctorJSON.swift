@@ -1,20 +1,20 @@
 public import HexlistJSON
 
-/// One step of `hexlist doctor`: its subject, its state, and advice.
+/// One check of `hexlist doctor`: its subject, its result, and advice.
 public struct DoctorStep: JSONShape, Sendable, Equatable {
-    /// A newer daemon may know more.
+    /// A newer daemon may have more states.
     public enum State: String, JSONWord, Sendable {
         case ok, warning, failed
     }
 
-    /// The subject of the step: `store`, `multicast`, `peer.tls`, …
+    /// The subject: `store`, `multicast`, `peer.tls`, …
     public var step: String
     public var state: State
-    /// The finding. May hold text of peers: clean it where it is shown.
+    /// The result for people. May contain text of peers: clean it before display.
     public var message: String
-    /// The advice, one thing a line.
+    /// The advice, one item per line.
     @LeftOutEmpty public var advice: [String]
-    /// An error's code, where the step could not be taken at all: `notFound`, `ambiguous`, `daemonUnreachable`.
+    /// The error code if the check could not be made: `notFound`, `ambiguous`, `daemonUnreachable`.
     public var code: String?
 
     public init(_ step: String, _ state: State, _ message: String, advice: [String] = [], code: String? = nil) {
@@ -26,7 +26,7 @@ public struct DoctorStep: JSONShape, Sendable, Equatable {
     }
 }
 
-/// All steps, in the order they were taken. `ok` is whether none failed; warnings do not fail.
+/// All checks in order. `ok` is whether none failed; warnings do not count as failures.
 public struct DoctorReport: JSONShape, Sendable, Equatable {
     public var steps: [DoctorStep]
 

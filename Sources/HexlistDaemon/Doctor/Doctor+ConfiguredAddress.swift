@@ -3,24 +3,25 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistNode
 
-// An address named under `peers:`, whatever peer is there.
+// Checks of an address configured under `peers:`.
 extension Doctor {
-    struct Place {
+    struct ConfiguredAddress {
         var address: StaticAddress
         var state: PeerDirectory.ConfiguredState
     }
 
-    /// - Parameter text: a configured address, with or without its port.
-    func configured(_ text: String) async -> Place? {
+    /// Finds a configured address.
+    /// - Parameter text: the address, with or without its port.
+    func configured(_ text: String) async -> ConfiguredAddress? {
         let wanted = Array(text.lowercased().utf8)
         let places = await api.node.diagnostics.facts().staticPeers.filter { address, _ in
             [address.description, address.host, "[\(address.host)]"].contains { Array($0.lowercased().utf8) == wanted }
         }
-        return places.first.map { Place(address: $0.address, state: $0.state) }
+        return places.first.map { ConfiguredAddress(address: $0.address, state: $0.state) }
     }
 
-    /// The steps as of a peer; TLS shows which one it is.
-    func steps(of place: Place) async -> [DoctorStep] {
+    /// The checks, as for a peer. TLS determines which peer it is.
+    func steps(of place: ConfiguredAddress) async -> [DoctorStep] {
         switch place.state {
         case .isOwn: return [Self.isOwn]
         case .answered(let id), .away(let id, _):
@@ -36,7 +37,7 @@ extension Doctor {
         guard let id = found.first else { return [Self.record(place, nil, [])] + rest }
         guard id != api.node.id else { return [Self.isOwn] + rest }
         let rows = await rows(of: id)
-        let met = await meeting(id, rows.first { $0.state != .ghost }?.trust.known ?? .stranger, reaches)
+        let met = await session(id, rows.first { $0.state != .ghost }?.trust.known ?? .stranger, reaches)
         return [Self.record(place, id, rows)] + rest + met
     }
 
@@ -45,7 +46,7 @@ extension Doctor {
     /// - Parameters:
     ///   - id: the peer that answers there now.
     ///   - rows: the rows of its UUID.
-    static func record(_ place: Place, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
+    static func record(_ place: ConfiguredAddress, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
         let name = "\(place.address), named under `peers:`,"
         if let row = rows.first(where: { $0.state != .ghost }), row.trust == .blocked {
             return record(row, others: rows.filter { $0 != row })

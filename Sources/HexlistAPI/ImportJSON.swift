@@ -2,19 +2,19 @@ public import HexlistJSON
 
 /// The result of `POST /v1/import`.
 public struct ImportResult: JSONShape, Sendable, Equatable {
-    /// Hexes added to My Hexlist, without those inside them.
+    /// Hexes added at the top level.
     public var added: Int
-    /// Hexes inside those that were added.
+    /// Hexes inside the added ones.
     @LeftOutEmpty public var addedInside: Int
-    /// Hexes that were there before.
+    /// Hexes that existed before.
     public var unchanged: Int
-    /// Hexes that were there before and got what is new, and the hexes and links they got.
+    /// Existing hexes that were extended, and the hexes and links added to them.
     @LeftOutEmpty public var extended: Int
     @LeftOutEmpty public var newHexes: Int
     @LeftOutEmpty public var newLinks: Int
-    /// Refused lines, in their order, with the codes of a stream that is sent.
+    /// Refused lines in order, with the codes of bulk sends.
     public var refused: [BulkRefusal]
-    /// Refused lines that are not in `refused`: there is room for `LocalAPI.importRefusals`.
+    /// Number of refused lines beyond the `LocalAPI.importRefusals` in `refused`.
     @LeftOutEmpty public var untold: Int
 
     public init(
@@ -32,9 +32,9 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     }
 }
 
-/// How far an import is.
+/// Progress of an import.
 public struct ImportProgress: JSONShape, Sendable, Equatable {
-    /// Hexes that are looked at or stored, and all of them.
+    /// Number of processed hexes, and of all.
     public var done: Int
     public var total: Int
 
