@@ -1,21 +1,21 @@
-// The extension's worker. A browser stops it whenever it likes: what has to last is in its storage, and everything begins again from that.
+// The service worker of the extension. The browser may stop it at any time, so its state is in storage.
 
 import { Host, HostError } from "./host.js";
 import { canBeSent, countLinks, hexOf, hexOfBookmarks, hexOfTabs, link, linksInText, parts } from "./hexes.js";
 
 const api = globalThis.browser ?? globalThis.chrome;
 
-/** Sends that are remembered, and tabs that are opened at once. */
-const most = { sends: 20, opened: 200, tabs: 20_000 };
-/** Milliseconds until a program that ended is run again, doubled each time up to the second; the first again after one that lasted as long as that. */
-const pauses = { first: 2_000, longest: 60_000 };
+/** Limits: remembered sends, tabs opened at once, and tabs of one window that are sent. */
+const limits = { sends: 20, opened: 200, tabs: 20_000 };
+/** Back-off before the host is started again, in milliseconds: doubled each time, and reset once it ran for `longest`. */
+const backoff = { first: 2_000, longest: 60_000 };
 
-let pause = pauses.first;
-/** When `begin` last ran the program. */
-let begun = 0;
+let pause = backoff.first;
+/** When `begin` last started the host. */
+let startedAt = 0;
 const host = new Host(onEvent, onEnd);
 
-// --- The program
+// --- The host
 
 function onEvent(name, value) {
   if (name === "unread") showUnread(value);
@@ -29,11 +29,11 @@ function onEvent(name, value) {
 
 function onEnd(error) {
   showUnread(0);
-  void api.storage.session.set({ fault: error.told });
-  if (error.code === "hostMissing") return; // the person has to do something first
-  if (Date.now() - begun > pauses.longest) pause = pauses.first;
+  void api.storage.session.set({ fault: error.json });
+  if (error.code === "hostMissing") return; // it has to be installed first
+  if (Date.now() - startedAt > backoff.longest) pause = backoff.first;
   setTimeout(() => void begin(), pause);
-  pause = Math.min(pause * 2, pauses.longest);
+  pause = Math.min(pause * 2, backoff.longest);
 }
 
 function showUnread(count) {
@@ -42,53 +42,54 @@ function showUnread(count) {
   void api.storage.session.set({ unread: count });
 }
 
-/** Connects, and takes up what was under way when the worker was stopped. */
+/** Connects to the host, and resumes sends that were interrupted when the worker was stopped. */
 async function begin() {
-  if (!host.isConnected) begun = Date.now();
+  if (!host.isConnected) startedAt = Date.now();
   try {
     const counts = await host.request("unread");
     await api.storage.session.set({ name: counts.name, fault: null });
     showUnread(counts.unread);
     await refreshSends();
   } catch (error) {
-    if (error instanceof HostError) await api.storage.session.set({ fault: error.told });
+    if (error instanceof HostError) await api.storage.session.set({ fault: error.json });
     else throw error;
   }
 }
 
 // --- Sends
 //
-// `sends` has a record of each: {id, at, what, links, to, of, done, rows, error}. Its hexes stand beside it until the daemon has them.
+// `sends` in storage has a record of each: {id, at, what, links, to, of, done, rows, error}. Its hexes are stored under `hexes:ID` until the
+// daemon has them.
 
-let turn = Promise.resolve();
+let lastChange = Promise.resolve();
 
-/** One change of the records at a time. */
+/** Changes the records. Changes run one after the other. */
 function change(body) {
-  const done = turn.then(async () => {
+  const done = lastChange.then(async () => {
     const { sends = [] } = await api.storage.local.get("sends");
     const result = body(sends);
-    for (const gone of sends.splice(most.sends)) await api.storage.local.remove(`hexes:${gone.id}`);
+    for (const gone of sends.splice(limits.sends)) await api.storage.local.remove(`hexes:${gone.id}`);
     await api.storage.local.set({ sends });
     return result;
   });
-  turn = done.catch(() => {});
+  lastChange = done.catch(() => {});
   return done;
 }
 
 async function send({ to, hex, what, leftOut }) {
   const hexes = parts(hex);
   const record = { id: crypto.randomUUID(), at: Date.now(), what, links: countLinks(hex), leftOut, to, of: hexes.length, done: 0, rows: [] };
-  if (record.links === 0) throw new HostError("badRequest", "There is no link in it that can be sent.", leftOutText(leftOut));
+  if (record.links === 0) throw new HostError("badRequest", "None of these links can be sent.", leftOutText(leftOut));
   await api.storage.local.set({ [`hexes:${record.id}`]: hexes });
   await change((sends) => sends.unshift(record));
   return await deliver(record.id);
 }
 
-const leftOutText = (count) => (count > 0 ? "Pages of the browser itself and files of this machine mean nothing on another one." : undefined);
+const leftOutText = (count) => (count > 0 ? "Browser pages and local files cannot be opened on another machine." : undefined);
 
 const delivering = new Set();
 
-/** Hands a send to the daemon. The same key names the same hex, so a worker that was stopped in between may do it again. */
+/** Passes a send to the daemon. Each hex has an idempotency key, so it can be repeated if the worker was stopped meanwhile. */
 async function deliver(id) {
   if (delivering.has(id)) return null;
   delivering.add(id);
@@ -111,7 +112,7 @@ async function deliver(id) {
         if (!(error instanceof HostError)) throw error;
         return await change((sends) => {
           const one = sends.find((one) => one.id === id);
-          if (one) one.error = error.told;
+          if (one) one.error = error.json;
           return one ?? null;
         });
       }
@@ -123,7 +124,7 @@ async function deliver(id) {
   }
 }
 
-/** Forgets what was sent, but for what is being handed over. The daemon goes on with what waits there. */
+/** Clears the list of sends, except those still being passed to the daemon. The daemon goes on delivering. */
 async function clear() {
   const gone = await change((sends) => {
     const kept = sends.filter((record) => delivering.has(record.id));
@@ -139,22 +140,22 @@ function rowsChanged(rows) {
   });
 }
 
-const waits = (row) => row.state === "queued" || row.state === "sending";
+const isPending = (row) => row.state === "queued" || row.state === "sending";
 
-/** Asks what became of rows that waited, and goes on with sends that were interrupted. */
+/** Updates the state of pending rows, and resumes interrupted sends. */
 async function refreshSends() {
   const { sends = [] } = await api.storage.local.get("sends");
-  const ids = sends.flatMap((record) => record.rows.filter(waits).map((row) => row.row)).slice(0, 1000);
-  // So many fit in an answer, whatever peers said of theirs.
+  const ids = sends.flatMap((record) => record.rows.filter(isPending).map((row) => row.row)).slice(0, 1000);
+  // 100 rows fit in one reply even with the longest messages.
   for (let from = 0; from < ids.length; from += 100) {
     await rowsChanged((await host.request("rows", { ids: ids.slice(from, from + 100) })).rows);
   }
   for (const record of sends) if (record.done < record.of && !record.error) await deliver(record.id);
 }
 
-// --- What came
+// --- Receiving
 
-/** A hex with all that is in it. */
+/** Loads all pages of a hex. */
 async function wholeHex(id) {
   let page = await host.request("hex", { hex: id });
   const { hex, items } = page;
@@ -165,7 +166,7 @@ async function wholeHex(id) {
   return { hex, items };
 }
 
-/** Opens the links that `hexlist open` would open, and no others: a group of tabs for the hex, and for each hex inside. */
+/** Opens the links that `hexlist open` would open, with a tab group for the hex and for each folder in it. */
 async function open({ hex: id, windowId }) {
   const { hex, items } = await wholeHex(id);
   const groups = [{ title: hex.subject, urls: [] }];
@@ -178,14 +179,14 @@ async function open({ hex: id, windowId }) {
   for (const group of groups) {
     const tabIds = [];
     for (const url of group.urls) {
-      if (result.opened + result.failed >= most.opened) break;
+      if (result.opened + result.failed >= limits.opened) break;
       try {
         const tab = await api.tabs.create({ url, active: false, windowId });
         tabIds.push(tab.id);
         first ??= tab.id;
         result.opened += 1;
       } catch {
-        result.failed += 1; // the browser itself does not open it
+        result.failed += 1; // the browser refuses this URL
       }
     }
     if (tabIds.length > 0) await makeGroup(tabIds, group.title, windowId);
@@ -203,11 +204,11 @@ async function makeGroup(tabIds, title, windowId) {
     const groupId = await api.tabs.group({ tabIds, createProperties: windowId === undefined ? undefined : { windowId } });
     await api.tabGroups?.update(groupId, { title: title.slice(0, 60) });
   } catch {
-    // Tabs without a group, or a group without a name, are open all the same.
+    // The tabs stay open without a group.
   }
 }
 
-/** Makes a folder of bookmarks of the links that may be opened, with folders in it for hexes inside. */
+/** Saves the links that may be opened as a bookmark folder, with the folders of the hex in it. */
 async function bookmark({ hex: id }) {
   const { hex, items } = await wholeHex(id);
   const folders = [await api.bookmarks.create({ title: hex.subject || "Hexlist" })];
@@ -224,34 +225,34 @@ async function bookmark({ hex: id }) {
   return { saved, leftOut, folder: hex.subject };
 }
 
-// --- What is open
+// --- Tabs and bookmarks
 
-async function hexOfWindow({ windowId, highlighted, keeps }) {
+async function hexOfWindow({ windowId, highlighted, keepsStructure }) {
   const tabs = await api.tabs.query(highlighted ? { windowId, highlighted: true } : { windowId });
-  if (tabs.length > most.tabs) throw new HostError("tooLarge", `${tabs.length} tabs are too many.`, "Highlight those you want to send.");
+  if (tabs.length > limits.tabs) throw new HostError("tooLarge", `${tabs.length} tabs are too many to send at once.`, "Select some of them.");
   const groups = new Map();
   try {
     for (const group of (await api.tabGroups?.query({ windowId })) ?? []) groups.set(group.id, group.title);
   } catch {
-    // Groups keep their tabs, without names.
+    // The groups are kept without names.
   }
-  return hexOfTabs(tabs, groups, keeps);
+  return hexOfTabs(tabs, groups, keepsStructure);
 }
 
-/** What the popup chose, as a hex. */
+/** Makes the hex that was chosen in the popup. */
 async function hexOfChoice(choice) {
   switch (choice.from) {
     case "draft":
       return { hex: choice.hex, leftOut: 0 };
     case "window":
     case "highlighted":
-      return await hexOfWindow({ windowId: choice.windowId, highlighted: choice.from === "highlighted", keeps: choice.keeps });
+      return await hexOfWindow({ windowId: choice.windowId, highlighted: choice.from === "highlighted", keepsStructure: choice.keepsStructure });
     case "bookmarks": {
       const [node] = await api.bookmarks.getSubTree(choice.folder);
       return hexOfBookmarks(node.url === undefined ? node : { title: node.title, children: [node] });
     }
     default:
-      throw new HostError("badRequest", "There is nothing to send.");
+      throw new HostError("badRequest", "Nothing to send.");
   }
 }
 
@@ -272,12 +273,12 @@ async function makeMenus() {
     try {
       api.contextMenus.create({ id, title, contexts }, () => void api.runtime.lastError);
     } catch {
-      // a context this browser does not have
+      // this browser does not have the context
     }
   }
 }
 
-/** The links in what is selected; run in the page, which is asked for nothing else. */
+/** The links in the selection. Runs in the page. */
 function selectedLinks() {
   const selection = getSelection();
   const found = [];
@@ -295,7 +296,7 @@ async function linksOfSelection(info, tab) {
     const [{ result }] = await api.scripting.executeScript({ target: { tabId: tab.id, frameIds: [info.frameId ?? 0] }, func: selectedLinks });
     found = result ?? [];
   } catch {
-    // The browser's own pages, and its shop, let nobody in: what is written in the text can be had.
+    // Scripts cannot run in browser pages and the extension store: use the links written in the text.
   }
   const seen = new Set();
   const links = [];
@@ -310,7 +311,7 @@ async function linksOfSelection(info, tab) {
 
 async function draftOf(info, tab) {
   const one = (what, url, title) =>
-    canBeSent(url) ? { what, hex: hexOf("", [link(url, title)]) } : { what, fault: "It means nothing on another machine, so it is not sent." };
+    canBeSent(url) ? { what, hex: hexOf("", [link(url, title)]) } : { what, fault: "This address only works on this machine, so it is not sent." };
   switch (info.menuItemId) {
     case "page":
       return one("This page", info.pageUrl, tab?.title);
@@ -320,7 +321,7 @@ async function draftOf(info, tab) {
       return one("This image", info.srcUrl);
     case "selection": {
       const links = await linksOfSelection(info, tab);
-      if (links.length === 0) return { what: "The selected links", fault: "There is no link in what is selected." };
+      if (links.length === 0) return { what: "The selected links", fault: "The selection has no links." };
       return { what: links.length === 1 ? "The selected link" : `${links.length} selected links`, hex: hexOf("", links) };
     }
     case "bookmark":
@@ -331,12 +332,12 @@ async function draftOf(info, tab) {
 }
 
 api.contextMenus.onClicked.addListener((info, tab) => {
-  // Both want the person's click, which is over after the first wait.
+  // Both need the user activation of the click, which is gone after the first await.
   const shown = api.action.openPopup ? api.action.openPopup() : Promise.reject(new Error("no popup"));
   const draft = draftOf(info, tab)
     .catch((error) => {
       console.error(error);
-      return { what: menus[info.menuItemId].title, fault: `It could not be read: ${error.message}` };
+      return { what: menus[info.menuItemId].title, fault: `Could not be read: ${error.message}` };
     })
     .then((draft) => api.storage.session.set({ draft: { ...draft, at: Date.now() } }));
   void Promise.allSettled([shown, draft]).then(([shown]) => {
@@ -346,16 +347,16 @@ api.contextMenus.onClicked.addListener((info, tab) => {
 
 // --- The popup
 
-/** What the popup may have of the program as it is. */
-const passed = new Set(["recipients", "inbox", "hex", "mark", "unread"]);
+/** Operations of the host that the popup may call directly. */
+const allowedOperations = new Set(["recipients", "inbox", "hex", "mark", "unread"]);
 
-async function answer(message) {
+async function handle(message) {
   switch (message.do) {
     case "begin":
       await begin();
       return null;
     case "host":
-      if (!passed.has(message.operation)) throw new HostError("badRequest", "There is no such operation.");
+      if (!allowedOperations.has(message.operation)) throw new HostError("badRequest", "Unknown operation.");
       return await host.request(message.operation, message.members);
     case "send": {
       const { hex, leftOut } = await hexOfChoice(message.choice);
@@ -372,17 +373,17 @@ async function answer(message) {
     case "bookmark":
       return await bookmark(message);
     default:
-      throw new HostError("badRequest", "There is no such request.");
+      throw new HostError("badRequest", "Unknown request.");
   }
 }
 
 api.runtime.onMessage.addListener((message, sender, respond) => {
   if (sender.id !== api.runtime.id || !sender.url?.startsWith(api.runtime.getURL(""))) return false;
-  answer(message).then(
+  handle(message).then(
     (value) => respond({ value }),
     (error) => {
       if (!(error instanceof HostError)) console.error(error);
-      respond({ error: error instanceof HostError ? error.told : { code: "internal", message: String(error?.message ?? error) } });
+      respond({ error: error instanceof HostError ? error.json : { code: "internal", message: String(error?.message ?? error) } });
     },
   );
   return true;

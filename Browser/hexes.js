@@ -1,38 +1,38 @@
-// Hexes made of what is open: values only, nothing of the browser is asked here.
+// Makes hexes of tabs, bookmarks and text. Pure functions: no calls to the browser.
 //
-// A hex is {description, links: [{url, title}], hexes: [hexes inside it]}, as the host takes it.
+// A hex is {description, links: [{url, title}], hexes: [its folders, which are hexes too]}, as `hexlist browser` takes it.
 
-/** Bounds of one hex (Docs/Protocol.md). */
-export const most = { links: 5000, hexes: 5000, levels: 8 };
-/** Bytes of one hex as JSON: a message to the host has 1 MiB, a frame to a peer too. */
-const bytes = 700_000;
-/** Bytes of a link that is sent, and characters of a title. */
+/** Limits of one hex (Docs/Protocol.md). */
+export const limits = { links: 5000, hexes: 5000, levels: 8 };
+/** Maximum bytes of one hex as JSON. Messages to the host and frames to peers are limited to 1 MiB. */
+const maximumBytes = 700_000;
+/** Maximum bytes of a URL, and characters of a title. Longer URLs are left out, longer titles cut. */
 const urlBytes = 32 << 10;
 const titleLength = 500;
 
-/** Addresses that mean something on this machine only, or run something. */
-const own = new Set([
+/** Schemes of URLs that only work in this browser or on this machine, or that run scripts. */
+const localSchemes = new Set([
   "about", "blob", "brave", "chrome", "chrome-extension", "chrome-search", "chrome-untrusted", "data", "devtools", "edge", "file",
   "filesystem", "jar", "javascript", "moz-extension", "opera", "resource", "vbscript", "view-source", "vivaldi", "wyciwyg",
 ]);
 const encoder = new TextEncoder();
 
-/** Pages of browsers and extensions that show another page: their addresses, with the address of that page in `address`. */
-const frames = [
-  /^(?:about:reader|chrome-distiller:[^?#]*|read:[^?#]*)\?(?:[^#]*&)?url=(?<address>[^&#]+)/i, // the reader views of Firefox, Chromium and Edge
+/** URLs of reader views, page sources and sleeping tabs. They contain the URL of the page: percent-encoded in `address`, plain in `plain`. */
+const wrappers = [
+  /^(?:about:reader|chrome-distiller:[^?#]*|read:[^?#]*)\?(?:[^#]*&)?url=(?<address>[^&#]+)/i, // reader views of Firefox, Chromium and Edge
   /^view-source:(?<plain>.+)/is,
-  /^(?:chrome|moz)-extension:[^#]*suspended\.html[?#](?:.*&)?ur[il]=(?<plain>.+)/is, // tabs that an extension put to sleep
+  /^(?:chrome|moz)-extension:[^#]*suspended\.html[?#](?:.*&)?ur[il]=(?<plain>.+)/is, // tabs put to sleep by an extension
 ];
 
-/** The address of the page that is shown: of a reader view, the source of a page and a sleeping tab, that of the page itself. */
+/** The URL of the page that is shown, without a reader view, source view or sleeping tab around it. */
 function shownAddress(url) {
-  for (const frame of frames) {
-    const { address, plain } = frame.exec(url ?? "")?.groups ?? {};
+  for (const wrapper of wrappers) {
+    const { address, plain } = wrapper.exec(url ?? "")?.groups ?? {};
     try {
       const shown = plain ?? (address && decodeURIComponent(address));
       if (/^(?:https?|ftp):\/\//i.test(shown ?? "")) return shown;
     } catch {
-      // An address that cannot be decoded is none.
+      // It cannot be decoded: keep the URL as it is.
     }
   }
   return url;
@@ -41,7 +41,7 @@ function shownAddress(url) {
 export function canBeSent(url) {
   const address = shownAddress(url);
   const scheme = /^([a-z][a-z0-9+.-]+):./i.exec(address ?? "")?.[1].toLowerCase();
-  return scheme !== undefined && !own.has(scheme) && encoder.encode(address).length <= urlBytes;
+  return scheme !== undefined && !localSchemes.has(scheme) && encoder.encode(address).length <= urlBytes;
 }
 
 export function link(address, title) {
@@ -54,15 +54,15 @@ export function hexOf(description, links = [], hexes = []) {
   return { description: (description ?? "").trim().slice(0, titleLength), links, hexes };
 }
 
-/** Links with those of the hexes inside. */
+/** The number of links in a hex and its folders. */
 export function countLinks(hex) {
   return hex.hexes.reduce((sum, inside) => sum + countLinks(inside), hex.links.length);
 }
 
 // --- Tabs
 
-/** Whether tabs have groups or trees that a hex can keep. */
-export function hasShape(tabs) {
+/** Whether tabs are grouped, or were opened from each other. */
+export function haveStructure(tabs) {
   const ids = new Set(tabs.map((tab) => tab.id));
   return tabs.some((tab) => isGrouped(tab) || ids.has(tab.openerTabId));
 }
@@ -70,14 +70,14 @@ export function hasShape(tabs) {
 const isGrouped = (tab) => (tab.groupId ?? -1) !== -1;
 
 /**
- * The hex of tabs. With `keeps`, each group and each tree (a tab with those opened from it) is a hex inside.
- * @param groups titles of groups by their id
- * @returns the hex, and how many tabs cannot be sent
+ * Makes a hex of tabs. With `keepsStructure`, each tab group and each tree (a tab with those opened from it) becomes a folder.
+ * @param groups titles of tab groups by id
+ * @returns the hex, and the number of tabs left out because they cannot be sent
  */
-export function hexOfTabs(tabs, groups = new Map(), keeps = true) {
+export function hexOfTabs(tabs, groups = new Map(), keepsStructure = true) {
   const sent = tabs.filter((tab) => canBeSent(tab.url));
   const leftOut = tabs.length - sent.length;
-  if (!keeps) return { hex: hexOf("", sent.map(linkOf)), leftOut };
+  if (!keepsStructure) return { hex: hexOf("", sent.map(linkOf)), leftOut };
   const hex = hexOf("");
   addForest(hex, sent.filter((tab) => !isGrouped(tab)), 1);
   for (const id of new Set(sent.filter(isGrouped).map((tab) => tab.groupId))) {
@@ -85,13 +85,13 @@ export function hexOfTabs(tabs, groups = new Map(), keeps = true) {
     addForest(group, sent.filter((tab) => tab.groupId === id), 2);
     hex.hexes.push(group);
   }
-  // A window that is one group or tree is that.
+  // If all tabs are in one group or tree, that is the hex.
   return { hex: hex.links.length === 0 && hex.hexes.length === 1 ? hex.hexes[0] : hex, leftOut };
 }
 
 const linkOf = (tab) => link(tab.url, tab.title);
 
-/** Adds tabs to a hex of this level: those that others were opened from as hexes inside. */
+/** Adds tabs to a hex at this level. A tab from which others were opened becomes a folder. */
 function addForest(hex, tabs, level) {
   const ids = new Set(tabs.map((tab) => tab.id));
   const opened = new Map();
@@ -104,18 +104,18 @@ function addForest(hex, tabs, level) {
   }
   const added = new Set();
   for (const tab of roots) addTree(hex, tab, opened, level, added);
-  // A ring of openers has no root.
+  // Tabs that opened each other in a cycle have no root.
   for (const tab of tabs) if (!added.has(tab.id)) addTree(hex, tab, opened, level, added);
 }
 
-/** Without recursion into a ring, and no deeper than hexes go: what is deeper is told in the last level. */
+/** Adds a tab and those opened from it. `added` breaks cycles; levels below `limits.levels` are flattened into the last one. */
 function addTree(hex, tab, opened, level, added) {
   if (added.has(tab.id)) return;
   added.add(tab.id);
   const inside = (opened.get(tab.id) ?? []).filter((child) => !added.has(child.id));
   if (inside.length === 0) {
     hex.links.push(linkOf(tab));
-  } else if (level < most.levels) {
+  } else if (level < limits.levels) {
     const tree = hexOf(tab.title || tab.url, [linkOf(tab)]);
     hex.hexes.push(tree);
     for (const child of inside) addTree(tree, child, opened, level + 1, added);
@@ -136,7 +136,7 @@ function addTree(hex, tab, opened, level, added) {
 
 // --- Bookmarks
 
-/** The hex of a folder of bookmarks, with folders as hexes inside. */
+/** Makes a hex of a bookmark folder. Folders below `limits.levels` are flattened. */
 export function hexOfBookmarks(folder) {
   let leftOut = 0;
   const hex = (node, level) => {
@@ -150,7 +150,7 @@ export function hexOfBookmarks(folder) {
         if (canBeSent(child.url)) result.links.push(link(child.url, child.title));
         else if (child.type !== "separator") leftOut += 1;
       } else if (child.children) {
-        if (level < most.levels) {
+        if (level < limits.levels) {
           const inside = hex(child, level + 1);
           if (countLinks(inside) > 0) result.hexes.push(inside);
         } else addBookmarks(result, child, level);
@@ -160,18 +160,18 @@ export function hexOfBookmarks(folder) {
   return { hex: hex(folder, 1), leftOut };
 }
 
-/** The folders of a tree of bookmarks, in order: {id, title, level, links}. */
+/** The bookmark folders with links, depth first: {id, title, level, links}. */
 export function foldersOf(roots) {
   const folders = [];
   const add = (node, level) => {
-    const place = folders.length;
+    const index = folders.length;
     if (node.title) folders.push({ id: node.id, title: node.title, level, links: 0 });
     let links = 0;
     for (const child of node.children ?? []) {
       if (child.url !== undefined) links += canBeSent(child.url) ? 1 : 0;
       else links += add(child, node.title ? level + 1 : level);
     }
-    if (node.title) folders[place].links = links;
+    if (node.title) folders[index].links = links;
     return links;
   };
   for (const root of roots) add(root, 0);
@@ -180,7 +180,7 @@ export function foldersOf(roots) {
 
 // --- Text
 
-/** The links that a text has in it. */
+/** The links in a text. */
 export function linksInText(text) {
   const found = (text ?? "").match(/\b(?:https?|ftp):\/\/[^\s<>"'`]+/gi) ?? [];
   return [...new Set(found.map(withoutPunctuation))].filter(canBeSent).map((url) => link(url));
@@ -188,7 +188,7 @@ export function linksInText(text) {
 
 const brackets = { ")": "(", "]": "[", "}": "{", "\u00bb": "\u00ab", "\u201d": "\u201c" };
 
-/** An address without the punctuation behind it, and without brackets at its end that were opened before it. */
+/** Removes punctuation at the end of a URL, and closing brackets that have no opening one in it. */
 function withoutPunctuation(url) {
   const open = {};
   for (const character of url) open[character] = (open[character] ?? 0) + 1;
@@ -202,9 +202,9 @@ function withoutPunctuation(url) {
   return url.slice(0, end);
 }
 
-// --- Too much for one hex
+// --- Splitting
 
-/** The hex, or several that each can be sent: `Reading (1 of 3)`. */
+/** Splits a hex that exceeds a limit into several, named `Reading (1 of 3)`. */
 export function parts(hex) {
   const pieces = divide(hex);
   if (pieces.length === 1) return pieces;
@@ -235,7 +235,7 @@ function divide(hex) {
 }
 
 const sum = (a, b) => ({ links: a.links + b.links, hexes: a.hexes + b.hexes, bytes: a.bytes + b.bytes });
-const fits = (size) => size.links <= most.links && size.hexes <= most.hexes && size.bytes <= bytes;
+const fits = (size) => size.links <= limits.links && size.hexes <= limits.hexes && size.bytes <= maximumBytes;
 const sizeOfLink = (item) => ({ links: 1, hexes: 0, bytes: encoder.encode(JSON.stringify(item)).length + 24 });
 
 function sizeOf(hex) {

@@ -1,8 +1,8 @@
-// The program that speaks with the daemon: `hexlist browser`, run by the browser (Docs/API.md, "Messages of the browser").
+// The connection to `hexlist browser`, the native messaging host that talks to the daemon (Docs/API.md, "Messages of the browser").
 
 const api = globalThis.browser ?? globalThis.chrome;
 
-/** An error as people read it: what happened, and what to try. */
+/** An error for people: a message and a hint. */
 export class HostError extends Error {
   constructor(code, message, hint) {
     super(message);
@@ -10,7 +10,7 @@ export class HostError extends Error {
     this.hint = hint;
   }
 
-  get told() {
+  get json() {
     return { code: this.code, message: this.message, hint: this.hint };
   }
 }
@@ -23,8 +23,8 @@ export class Host {
   #onEnd;
 
   /**
-   * @param onEvent called with the name of what happened and its value
-   * @param onEnd called with the error when the program ended or is not there
+   * @param onEvent called with the name and the value of an event
+   * @param onEnd called with a HostError when the host ended or cannot be started
    */
   constructor(onEvent, onEnd) {
     this.#onEvent = onEvent;
@@ -43,7 +43,7 @@ export class Host {
     port.onDisconnect.addListener((ended) => this.#ended(port, ended?.error?.message ?? api.runtime.lastError?.message ?? ""));
   }
 
-  /** @returns what the program answers; throws HostError. */
+  /** Sends a request. @returns the reply; throws HostError. */
   request(operation, members = {}) {
     this.connect();
     const id = ++this.#last;
@@ -53,7 +53,7 @@ export class Host {
         this.#port.postMessage({ id, operation, ...members });
       } catch (error) {
         this.#waiting.delete(id);
-        reject(new HostError("hostEnded", "Hexlist's program cannot be reached.", String(error.message ?? error)));
+        reject(new HostError("hostEnded", "Hexlist cannot be reached.", String(error.message ?? error)));
       }
     });
   }
@@ -72,8 +72,8 @@ export class Host {
     this.#port = null;
     const isMissing = /not found|forbidden|no such native/i.test(why);
     const error = isMissing
-      ? new HostError("hostMissing", "The browser does not find Hexlist.", "Run `hexlist browser --install` in a terminal, then try again.")
-      : new HostError("hostEnded", "Hexlist's program ended.", why);
+      ? new HostError("hostMissing", "The browser cannot find Hexlist.", "Run `hexlist browser --install` in a terminal, then try again.")
+      : new HostError("hostEnded", "The connection to Hexlist ended.", why);
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
     for (const { reject } of waiting) reject(error);

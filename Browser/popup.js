@@ -1,18 +1,18 @@
-// The popup: what is to be sent and to whom, and what came. Texts of peers are text, never markup.
+// The popup: sending, and the inbox. Text of peers only ever becomes text nodes.
 
-import { canBeSent, foldersOf, hasShape, hexOf, link } from "./hexes.js";
+import { canBeSent, foldersOf, haveStructure, hexOf, link } from "./hexes.js";
 
 const api = globalThis.browser ?? globalThis.chrome;
 const $ = (id) => document.getElementById(id);
-/** Links of a hex that are listed; the rest is counted. Tabs that are opened without a second question. */
-const most = { listed: 500, unasked: 20, opened: 200 };
-/** Recipients from which on they can be searched. */
+/** Limits: links of a hex that are listed, tabs opened without asking, and tabs opened at once. */
+const limits = { listed: 500, unasked: 20, opened: 200 };
+/** Number of recipients from which the search field is shown. */
 const manyRecipients = 7;
 
-/** @returns what the worker answers; throws {code, message, hint}. */
+/** Sends a message to the service worker. @returns its reply; throws {code, message, hint}. */
 async function ask(message) {
   const answer = await api.runtime.sendMessage(message);
-  if (!answer) throw { code: "internal", message: "The extension does not answer.", hint: "Close this window and try again." };
+  if (!answer) throw { code: "internal", message: "The extension is not answering.", hint: "Close this window and try again." };
   if (answer.error) throw answer.error;
   return answer.value;
 }
@@ -31,7 +31,7 @@ function element(name, { text, children = [], ...attributes } = {}) {
   return node;
 }
 
-/** Text of a peer or a page, in its own direction. */
+/** Text of a peer or a page, isolated so that its direction does not affect the text around it. */
 const isolated = (text, attributes = {}) => element("span", { ...attributes, children: [element("bdi", { text })] });
 
 const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
@@ -52,45 +52,45 @@ function showFault(fault) {
   $("fault-hint").textContent = fault.hint ?? "";
 }
 
-/** Runs what a button does, and says what went wrong. */
-async function attempt(body, where) {
+/** Runs an action, and shows its error in `output` or at the top. */
+async function attempt(body, output) {
   try {
     await body();
   } catch (error) {
-    if (error instanceof Error) console.error(error); // not an answer of the worker
-    if (where) where.textContent = [error.message, error.hint].filter(Boolean).join(" ");
+    if (error instanceof Error) console.error(error); // a bug, not an error of the worker
+    if (output) output.textContent = [error.message, error.hint].filter(Boolean).join(" ");
     else showFault(error);
   }
 }
 
-// --- Two halves
+// --- Tabs of the popup
 
-const halves = ["send", "inbox"];
+const tabNames = ["send", "inbox"];
 
-function select(half, focuses = false) {
-  for (const name of halves) {
+function select(selected, focuses = false) {
+  for (const name of tabNames) {
     const tab = $(`tab-${name}`);
-    tab.setAttribute("aria-selected", String(name === half));
-    tab.tabIndex = name === half ? 0 : -1;
-    $(name).hidden = name !== half;
+    tab.setAttribute("aria-selected", String(name === selected));
+    tab.tabIndex = name === selected ? 0 : -1;
+    $(name).hidden = name !== selected;
   }
-  if (focuses) $(`tab-${half}`).focus();
-  if (half === "inbox") void attempt(() => loadInbox());
+  if (focuses) $(`tab-${selected}`).focus();
+  if (selected === "inbox") void attempt(() => loadInbox());
 }
 
-for (const name of halves) {
+for (const name of tabNames) {
   $(`tab-${name}`).addEventListener("click", () => select(name));
   $(`tab-${name}`).addEventListener("keydown", (event) => {
     if (["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) {
       event.preventDefault();
-      select(halves[1 - halves.indexOf(name)], true);
+      select(tabNames[1 - tabNames.indexOf(name)], true);
     }
   });
 }
 
 // --- What to send
 
-/** The choices that there are: {id, title, detail, needs}. */
+/** What can be sent: {id, title, detail, isOff}. */
 let choices = [];
 let draft = null;
 let page = null;
@@ -110,13 +110,13 @@ function showChoices(selected) {
     const url = page?.url;
     choices.push({
       id: "page", title: "This page", isOff: !canBeSent(url),
-      detail: canBeSent(url) ? page.title || url : "A page of the browser itself: it is not sent",
+      detail: canBeSent(url) ? page.title || url : "Browser pages cannot be sent",
     });
     const highlighted = tabs.filter((tab) => tab.highlighted);
-    if (highlighted.length > 1) choices.push({ id: "highlighted", title: count(highlighted.length, "highlighted tab", "highlighted tabs") });
-    choices.push({ id: "window", title: tabs.length === 1 ? "The tab of this window" : `All ${tabs.length} tabs of this window` });
+    if (highlighted.length > 1) choices.push({ id: "highlighted", title: count(highlighted.length, "selected tab", "selected tabs") });
+    choices.push({ id: "window", title: tabs.length === 1 ? "The tab in this window" : `All ${tabs.length} tabs in this window` });
   }
-  choices.push({ id: "bookmarks", title: "A folder of bookmarks" });
+  choices.push({ id: "bookmarks", title: "A bookmark folder" });
   const wanted = choices.find((choice) => choice.id === selected && !choice.isOff) ?? choices.find((choice) => !choice.isOff);
   $("choices").replaceChildren(
     ...choices.map((choice) => {
@@ -137,7 +137,7 @@ const isWindow = new URLSearchParams(location.search).has("window");
 function choiceChanged() {
   const what = chosen();
   const isTabs = what === "window" || what === "highlighted";
-  $("keep-row").hidden = !isTabs || !hasShape(what === "window" ? tabs : tabs.filter((tab) => tab.highlighted));
+  $("keep-row").hidden = !isTabs || !haveStructure(what === "window" ? tabs : tabs.filter((tab) => tab.highlighted));
   $("folder-row").hidden = what !== "bookmarks" || $("folder").options.length === 0;
   showSubmit();
 }
@@ -148,14 +148,14 @@ $("choices").addEventListener("change", () => {
 });
 
 /**
- * Asks for permissions at their first use, and not again. Nothing may be waited for before it: it has to follow a click. The question may
- * close this window: what was chosen is there again afterwards.
+ * Requests permissions, which asks the user the first time. Has to be called before any await of a click handler. The question may close
+ * this window; `remember` restores the form afterwards.
  */
-const allowed = (...permissions) => api.permissions.request({ permissions });
+const requestPermissions = (...permissions) => api.permissions.request({ permissions });
 
 async function askForFolders() {
   void remember();
-  if (!(await allowed("bookmarks"))) throw { message: "Without the bookmarks they cannot be sent." };
+  if (!(await requestPermissions("bookmarks"))) throw { message: "Allow access to bookmarks to send them." };
   await showFolders();
 }
 
@@ -167,10 +167,10 @@ async function showFolders(selected) {
     ),
   );
   choiceChanged();
-  if (folders.length === 0) $("outcome").textContent = "There is no folder with bookmarks.";
+  if (folders.length === 0) $("outcome").textContent = "There are no bookmark folders with links.";
 }
 
-// --- To whom
+// --- Recipients
 
 let recipients = [];
 const to = new Set();
@@ -196,7 +196,7 @@ function showRecipients() {
   const focused = document.activeElement?.name === "to" ? document.activeElement.value : null;
   $("recipients").replaceChildren(
     ...listed.map((one) => {
-      const detail = one.members !== undefined ? count(one.members, "machine", "machines") : one.here ? "" : "away: it gets it when it is back";
+      const detail = one.members !== undefined ? count(one.members, "machine", "machines") : one.here ? "" : "away; delivered when it is back";
       const text = element("span", { class: "text", children: [isolated(one.label)] });
       if (detail) text.append(element("span", { class: "faint", text: detail }));
       const box = element("input", { type: "checkbox", name: "to", value: one.to, checked: to.has(one.to) });
@@ -222,7 +222,7 @@ function showSubmit() {
 
 // --- Sending
 
-/** Keeps what was chosen, for the next time and for a window that a question closed. */
+/** Stores the form, for the next time and for when a permission question closes this window. */
 function remember() {
   return Promise.all([
     api.storage.local.set({ to: [...to].slice(0, 100) }),
@@ -240,13 +240,13 @@ async function sendChosen() {
   const choice = draft && what === "draft" ? (draft.choice ?? { from: "draft", hex: draft.hex }) : choiceOf(what);
   void remember();
   if (choice.from === "window" || choice.from === "highlighted") {
-    if (!(await allowed("tabs", "tabGroups"))) throw { message: "Without the tabs' addresses they cannot be sent.", hint: "This page can be." };
+    if (!(await requestPermissions("tabs", "tabGroups"))) throw { message: "Allow access to tabs to send them.", hint: "This page can be sent without." };
   }
   if (choice.from === "bookmarks") {
-    if (!(await allowed("bookmarks"))) throw { message: "Without the bookmarks they cannot be sent." };
+    if (!(await requestPermissions("bookmarks"))) throw { message: "Allow access to bookmarks to send them." };
     if (!choice.folder) {
       await showFolders();
-      throw { message: $("folder").options.length > 0 ? "Choose the folder, then press Send." : "There is no folder with bookmarks." };
+      throw { message: $("folder").options.length > 0 ? "Choose a folder, then press Send." : "There are no bookmark folders with links." };
     }
   }
   $("submit").disabled = true;
@@ -272,25 +272,25 @@ function choiceOf(what) {
     case "bookmarks":
       return { from: "bookmarks", folder: $("folder").value };
     default:
-      return { from: what, windowId, keeps: $("keep").checked };
+      return { from: what, windowId, keepsStructure: $("keep").checked };
   }
 }
 
-/** One line: what became of a send. */
+/** The result of a send, in one line. */
 function outcome(record) {
   if (record.error) return `Not sent: ${record.error.message} ${record.error.hint ?? ""}`.trim();
   const states = Map.groupBy(record.rows, (row) => row.state);
-  const told = [...states].map(([state, rows]) => (record.rows.length === 1 ? wordOf(state) : `${rows.length} ${wordOf(state)}`)).join(", ");
-  const hexes = record.of > 1 ? ` in ${record.of} hexes, too many for one` : "";
-  return `${countLinks(record.links)}${hexes}: ${told}.${leftOut(record)}`;
+  const results = [...states].map(([state, rows]) => (record.rows.length === 1 ? wordOf(state) : `${rows.length} ${wordOf(state)}`)).join(", ");
+  const hexes = record.of > 1 ? ` in ${record.of} parts` : "";
+  return `${countLinks(record.links)}${hexes}: ${results}.${leftOut(record)}`;
 }
 
 const leftOut = (record) =>
-  record.leftOut > 0 ? ` ${count(record.leftOut, "page", "pages")} of the browser or of this machine left out.` : "";
+  record.leftOut > 0 ? ` ${count(record.leftOut, "browser page or local file", "browser pages or local files")} left out.` : "";
 
 const words = {
-  stored: ["stored", "good"], held: ["held", "good"], queued: ["queued", ""], sending: ["queued", ""], rejected: ["refused", "bad"],
-  failed: ["failed", "bad"], expired: ["given up", "bad"], cancelled: ["taken back", ""],
+  stored: ["delivered", "good"], held: ["waiting for approval", "good"], queued: ["waiting", ""], sending: ["waiting", ""], rejected: ["refused", "bad"],
+  failed: ["failed", "bad"], expired: ["expired", "bad"], cancelled: ["cancelled", ""],
 };
 
 const wordOf = (state) => words[state]?.[0] ?? state;
@@ -338,11 +338,11 @@ async function loadInbox() {
 
 function rowOf(hex) {
   const time = Date.parse(hex.receivedAt);
-  const inside = hex.hexes ? `, ${count(hex.hexes, "hex", "hexes")} inside` : "";
+  const folders = hex.hexes ? `, ${count(hex.hexes, "folder", "folders")}` : "";
   const text = element("span", { class: "text", children: [
-    isolated(hex.subject || "(nothing said)", { class: "title" }),
+    isolated(hex.subject || "Untitled", { class: "title" }),
     element("span", { class: "faint", children: [
-      element("bdi", { text: hex.from }), ` · ${countLinks(hex.links)}${inside} · ${ago(time)}`,
+      element("bdi", { text: hex.from }), ` · ${countLinks(hex.links)}${folders} · ${ago(time)}`,
     ] }),
   ] });
   const dot = element("span", { class: "dot", role: "img", "aria-label": hex.unread ? "unread" : "read" });
@@ -383,24 +383,24 @@ async function showHex(id) {
   shown = { ...hex, opens };
   $("list").hidden = true;
   $("detail").hidden = false;
-  $("subject").replaceChildren(isolated(hex.subject || "(nothing said)"));
+  $("subject").replaceChildren(isolated(hex.subject || "Untitled"));
   $("from").textContent = hex.from;
   $("when").textContent = ago(Date.parse(hex.receivedAt));
   $("when").dateTime = hex.receivedAt;
-  $("open").textContent = opens === 1 ? "Open it" : `Open all ${opens}`;
+  $("open").textContent = opens === 1 ? "Open" : `Open all ${opens}`;
   $("open").disabled = $("save").disabled = opens === 0;
   $("open").dataset.asked = "";
   showMark();
   $("done").textContent = "";
-  $("links").replaceChildren(...items.slice(0, most.listed).map(itemOf));
-  if (items.length > most.listed) $("links").append(element("li", { class: "faint", text: `and ${items.length - most.listed} more` }));
+  $("links").replaceChildren(...items.slice(0, limits.listed).map(itemOf));
+  if (items.length > limits.listed) $("links").append(element("li", { class: "faint", text: `and ${items.length - limits.listed} more` }));
   $("subject").focus();
 }
 
 function itemOf(item) {
   const indent = `${item.level * 14}px`;
   if (item.hex !== undefined) {
-    const row = element("li", { class: "inside", children: [isolated(item.hex || "(nothing said)")] });
+    const row = element("li", { class: "inside", children: [isolated(item.hex || "Untitled")] });
     row.style.paddingInlineStart = `${(item.level - 1) * 14}px`;
     return row;
   }
@@ -409,7 +409,7 @@ function itemOf(item) {
   if (item.opens === undefined) {
     row.append(
       element("div", { children: [isolated(item.title || item.url)] }),
-      element("div", { class: "faint", text: `Not opened: ${item.notOpened}` }),
+      element("div", { class: "faint", text: `Not clickable: ${item.notOpened}` }),
     );
     return row;
   }
@@ -450,10 +450,12 @@ $("back").addEventListener("click", () => {
 
 $("open").addEventListener("click", () =>
   void attempt(async () => {
-    if (shown.opens > most.unasked && $("open").dataset.asked !== "yes") {
+    if (shown.opens > limits.unasked && $("open").dataset.asked !== "yes") {
       $("open").dataset.asked = "yes";
-      const rest = shown.opens > most.opened ? ` The first ${most.opened} are opened.` : "";
-      $("done").textContent = `These are ${shown.opens} tabs.${rest} Press again to open them.`;
+      const number = shown.opens.toLocaleString("en");
+      $("done").textContent = shown.opens > limits.opened
+        ? `${number} links; at most ${limits.opened} open at once. Press again to open the first ${limits.opened}.`
+        : `${number} links. Press again to open them all.`;
       return;
     }
     $("done").textContent = "Opening…";
@@ -463,21 +465,21 @@ $("open").addEventListener("click", () =>
     const rest = of - opened - failed;
     $("done").textContent =
       `Opened ${count(opened, "tab", "tabs")}.` +
-      (failed > 0 ? ` The browser refuses ${failed}.` : "") + (rest > 0 ? ` ${rest} are left: save them as bookmarks.` : "");
+      (failed > 0 ? ` The browser refused ${failed}.` : "") + (rest > 0 ? ` ${rest} not opened: save them as bookmarks.` : "");
   }, $("done")),
 );
 
 $("save").addEventListener("click", () =>
   void attempt(async () => {
-    if (!(await allowed("bookmarks"))) throw { message: "Without the bookmarks nothing can be saved in them." };
+    if (!(await requestPermissions("bookmarks"))) throw { message: "Allow access to bookmarks to save them." };
     $("done").textContent = "Saving…";
     const { saved, leftOut } = await ask({ do: "bookmark", hex: shown.hex });
     $("done").textContent =
-      `Saved ${count(saved, "bookmark", "bookmarks")} in a new folder.` + (leftOut > 0 ? ` ${countLinks(leftOut)} left out that cannot be opened.` : "");
+      `Saved ${count(saved, "bookmark", "bookmarks")} in a new folder.` + (leftOut > 0 ? ` ${countLinks(leftOut)} left out: not clickable.` : "");
   }, $("done")),
 );
 
-// --- What changes meanwhile
+// --- Changes
 
 function showUnread(number) {
   $("unread").hidden = !number;
@@ -522,8 +524,8 @@ async function load() {
   showSends(sends);
   showUnread(session.unread);
   $("name").textContent = session.name ?? "";
-  // A draft or a form of long ago is not what the person is about now.
-  const isRecent = (kept) => kept && Date.now() - kept.at < 120_000;
+  // Drafts and forms are restored for two minutes.
+  const isRecent = (stored) => stored && Date.now() - stored.at < 120_000;
   draft = isRecent(session.draft) ? session.draft : null;
   if (isRecent(session.form)) $("note").value = session.form.note;
   showChoices(draft ? "draft" : isRecent(session.form) ? session.form.what : undefined);

@@ -223,7 +223,7 @@ class Popup:
         if note is not None:
             self.js(f"{{ const note = {self.find('#note')}; note.value = {json.dumps(note)}; }} true")
 
-    def send(self, what=None, to=(), note=None, expects="stored"):
+    def send(self, what=None, to=(), note=None, expects="delivered"):
         self.choose(what, to, note)
         self.click("#submit")
         return self.shows("#outcome", expects)
