@@ -4,19 +4,18 @@
     import Darwin
 #endif
 
-/// The paths of the daemon's files, by the XDG Base Directory Specification and the `HEXLIST_…` variables.
+/// The paths of the daemon's files, from the XDG Base Directory Specification and the `HEXLIST_…` variables.
 public struct HexlistPaths: Sendable, Equatable {
-    /// `hexlist.sqlite`, `identity.pem` and the lock, mode 0700.
+    /// The folder of `hexlist.sqlite`, `identity.pem` and the lock file, with mode 0700.
     public var stateFolder: String
     /// Whether the state folder was named by the user.
     public var stateFolderIsNamed: Bool
     public var configurationFile: String
     /// Whether the configuration file was named by the user, and must be there.
     public var configurationIsNamed: Bool
-    /// The socket that a daemon started in this environment listens on. One that runs already has recorded its own in the state folder,
-    /// in the file `lockName`.
+    /// The socket of a daemon started in this environment. A running daemon records its own in the lock file (`lockName`).
     public var socket: String
-    /// Whether the socket's place was named by the user.
+    /// Whether the socket path was named by the user.
     public var socketIsNamed: Bool
     /// The user's runtime folder (`XDG_RUNTIME_DIR`); `nil` if it is missing or belongs to another user, as after `su`.
     public var runtimeFolder: String?
@@ -29,8 +28,8 @@ public struct HexlistPaths: Sendable, Equatable {
 
     /// - Parameters:
     ///   - environment: the variables of the process.
-    ///   - stateFolder, configurationFile, socket: from the command line; they go before the environment.
-    ///   - isOwnFolder: whether a path is a folder of this user.
+    ///   - stateFolder, configurationFile, socket: from the command line; they take precedence over the environment.
+    ///   - isOwnFolder: returns whether a path is a folder of this user.
     public init(
         environment: [String: String], stateFolder: String? = nil, configurationFile: String? = nil, socket: String? = nil,
         isOwnFolder: (String) -> Bool = HexlistPaths.isOwnFolder
@@ -38,7 +37,7 @@ public struct HexlistPaths: Sendable, Equatable {
         func variable(_ name: String) -> String? {
             environment[name].flatMap { $0.isEmpty ? nil : $0 }
         }
-        /// XDG: a relative path is to be ignored.
+        /// The XDG specification ignores relative paths.
         func base(_ name: String, _ fallback: String) -> String {
             if let path = variable(name), path.hasPrefix("/") { return path }
             return HexlistPaths.join(variable("HOME") ?? HexlistPaths.homeFolder(), fallback)
@@ -64,15 +63,15 @@ public struct HexlistPaths: Sendable, Equatable {
         }
     }
 
-    /// Hooks lie beside the configuration file in use.
+    /// The folder of hooks, beside the configuration file in use.
     public var hookFolder: String { HexlistPaths.join(HexlistPaths.folder(of: configurationFile), "hooks") }
 
-    /// The folder of fetched files that may go: with a state folder of its own, each daemon has its own.
+    /// The cache of fetched files. Each state folder has its own.
     public var cacheFolder: String {
         HexlistPaths.join(stateFolderIsNamed ? stateFolder : cacheHome, stateFolderIsNamed ? "cache" : "hexlist")
     }
 
-    /// The name of the file in the state folder that a running daemon holds locked; it contains its process id and its socket.
+    /// The file in the state folder that a running daemon keeps locked. It contains the process id and the socket path.
     public static let lockName = "hexlistd.lock"
 
     /// Whether a path is a folder of the user this process runs as.
@@ -86,7 +85,7 @@ public struct HexlistPaths: Sendable, Equatable {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// The path from the root; a relative one begins in this process's folder.
+    /// The absolute path; relative paths are resolved against the working directory.
     public static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
         defer { free(folder) }
@@ -95,14 +94,14 @@ public struct HexlistPaths: Sendable, Equatable {
 
     public static func join(_ folder: String, _ name: String) -> String { folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)" }
 
-    /// The folder `path` lies in; `.` for a bare name.
+    /// The folder that contains `path`; `.` for a bare name.
     public static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Returns the home folder of the user database, for a process without `HOME`.
-    private static func homeFolder() -> String {
+    /// The home folder from the user database, for processes without `HOME`.
+    public static func homeFolder() -> String {
         guard let entry = getpwuid(getuid()), let home = entry.pointee.pw_dir else { return "/" }
         return String(cString: home)
     }

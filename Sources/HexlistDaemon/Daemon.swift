@@ -144,7 +144,10 @@ public struct Daemon: Sendable {
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
             let faults = HookFaults()
             let api = APIContext(
-                supervisor: supervisor, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes,
+                supervisor: supervisor, stateFolder: folder,
+                downloadFolder: DownloadFolder.path(
+                    environment: options.environment, configurationHome: options.paths.configurationHome),
+                startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
                 eventLoop: otherLoop, logger: logger)
             let hooks = Hooks(

@@ -1,4 +1,4 @@
-"""Common code of the page's tests: machines of a lab with browsers."""
+"""Shared by the tests of the page: machines of a lab, and browsers on them."""
 import json, os, shutil, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -36,7 +36,7 @@ def api(host, method, path, body=None):
 
 
 def until(holds, seconds=60):
-    """Waits for the first true value of `holds()`; returns the last one after the timeout."""
+    """Waits until `holds()` is true. Returns its last value after the timeout."""
     deadline = time.monotonic() + seconds
     while not (value := holds()) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -44,7 +44,7 @@ def until(holds, seconds=60):
 
 
 def need_lab(name):
-    """Exits with 77 if this machine cannot run a lab."""
+    """Exits with 77 if no lab can be made."""
     reason = subprocess.run([LAB, "check"], capture_output=True, text=True)
     if reason.returncode:
         skip(reason.stdout + reason.stderr)
@@ -52,7 +52,7 @@ def need_lab(name):
 
 
 def inside(host, program, *words):
-    """Runs one of our programs on a machine, because the page is on that machine's loopback. Returns its status."""
+    """Runs a test program on a machine, because the page is on its loopback interface. Returns the exit status."""
     own = [sys.executable, os.path.realpath(program), "--inside", *words]
     variables = [f"{name}={os.environ[name]}" for name in ("PATH", "HEXLIST_LAB", "HEXLIST_LAB_DIR", "HEXLIST_BIN") if name in os.environ]
     return subprocess.run([LAB, "exec", host, "env", *variables, *own]).returncode
@@ -70,8 +70,7 @@ BROWSERS = ["chromium"] + (["firefox"] if FIREFOX else [])
 
 
 def launched(play, browser_name, names=(), scheme="light"):
-    """A browser that resolves `names` to 127.0.0.1. `scheme` is the colour scheme for Firefox, for which playwright cannot set it per
-    page."""
+    """A browser that resolves `names` to 127.0.0.1. `scheme` is for Firefox only, because playwright cannot set it per page there."""
     if browser_name == "chromium":
         rules = ",".join(f"MAP {name} 127.0.0.1" for name in names)
         return chromium(play, *([f"--host-resolver-rules={rules}"] if rules else []))
@@ -80,8 +79,7 @@ def launched(play, browser_name, names=(), scheme="light"):
 
 
 def opened(browser, wait=".row", host="ada", **options):
-    """A page showing the inbox. `page.faults` has console errors, uncaught exceptions and rejections; `page.streams` each opened event
-    stream."""
+    """A page with the inbox. `page.faults` has its console errors, exceptions and unhandled rejections; `page.streams` each event stream it opened."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
     context.set_default_timeout(120_000)  # parallel to other tests
     context.add_init_script("addEventListener('unhandledrejection', (event) => console.error(`not caught: ${event.reason}`))")

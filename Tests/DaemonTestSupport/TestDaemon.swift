@@ -56,7 +56,7 @@ public struct TestDaemon: Sendable {
             let hookFaults = HookFaults()
             let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))
             let api = APIContext(
-                supervisor: supervisor, stateFolder: folder.path, startedAt: .now,
+                supervisor: supervisor, stateFolder: folder.path, downloadFolder: "\(folder.path)/downloads", startedAt: .now,
                 openSchemes: Settings.Open().schemes, configuration: inForce,
                 hooks: hookFaults, metrics: metrics, eventLoop: group.next(), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)

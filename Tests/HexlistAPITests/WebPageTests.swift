@@ -1,6 +1,7 @@
 import DaemonTestSupport
 import HexlistModel
 import HexlistPage
+import HexlistSystem
 import NIOCore
 import NIOPosix
 import TestSupport
@@ -10,7 +11,7 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistJSON
 
-/// The page's HTTP listener: its replies and its refusals.
+/// The replies and refusals of the page's listener.
 @Suite("The page's listener", .timeLimit(.minutes(5))) struct WebPageTests {
     private struct Reply {
         var status = 0
@@ -89,11 +90,11 @@ import Testing
                             + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"))
                 for header in [
                     "referrer-policy: no-referrer", "x-content-type-options: nosniff", "cross-origin-resource-policy: same-origin",
-                    "cache-control: no-store", "content-type: \(file.type)",
+                    "cache-control: no-store", "content-type: \(file.mediaType)",
                 ] { #expect(reply.head.contains(header)) }
                 #expect(!reply.head.contains("access-control"))
             }
-            // The page's assumptions: no markup made from text, no resource of another origin.
+            // The files make no markup of text, and load nothing from other origins.
             for file in PageFile.all {
                 let text = String(decoding: file.bytes, as: UTF8.self)
                 for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "style=", "onclick=\""] {
@@ -147,12 +148,13 @@ import Testing
             for route in router.routes {
                 let path = "\(route.path)".replacing(/\{[a-z]+\}/, with: "1")
                 let reply = try await ask(port, "\(route.method.rawValue) \(path)", [token])
-                if !reply.body.contains("The page does not do this.") { allowed.insert("\(route.method.rawValue) \(route.path)") }
+                if !reply.body.contains("The page cannot do this.") { allowed.insert("\(route.method.rawValue) \(route.path)") }
             }
             for word in [
-                "config", "identity", "roster", "doctor", "backup", "offers", "transfers", "shares", "services", "cache", "status",
+                "config", "identity", "roster", "doctor", "backup", "offers", "DELETE /v1/transfers", "shares", "services", "cache",
+                "status",
                 "export", "import", "metrics", "healthz", "events", "links", "POST /v1/web", "outbox/retry", "outbox/cancel",
-                "DELETE /v1/hexes ", "PATCH /v1/hexes ", "hexes/delete", "DELETE /v1/groups",
+                "DELETE /v1/hexes ", "hexes/delete", "DELETE /v1/groups",
             ] { #expect(!allowed.contains { ($0 + " ").contains(word) }, "\(word)") }
             for one in ["GET /v1/hexes", "POST /v1/sends", "POST /v1/uploads", "GET /v1/web"] { #expect(allowed.contains(one)) }
             #expect(try await ask(port, "GET //v1/roster", [token]).status == 403)
@@ -161,14 +163,52 @@ import Testing
             #expect(try await ask(port, "POST /v1/sends?to=x", [token] + stream, body: "{}\n").status == 403)
             #expect(try await ask(port, "GET /v1/peers", [token, "Accept: text/event-stream"]).status == 403)
             let fetching = try await ask(port, "PATCH /v1/peers/x", [token], body: #"{"fetchLimit":1000}"#)
-            #expect(fetching.status == 403 && fetching.body.contains("fetches no files"))
+            #expect(fetching.status == 403 && fetching.body.contains("automatic downloads"))
             #expect(try await ask(port, "PATCH /v1/peers/x", [token], body: #"{"notify":false}"#).status == 404)
+            // Files go into the download folder only.
+            for body in [
+                #"{"hex":1,"to":"/tmp"}"#, #"{"hex":1,"keep":true}"#, #"{"hex":1,"cache":true}"#, #"{"hex":1,"umask":0}"#,
+                #"{"service":"shares","path":"a"}"#, "{}",
+            ] { #expect(try await ask(port, "POST /v1/transfers", [token], body: body).status == 403, "\(body)") }
+            #expect(try await ask(port, "POST /v1/transfers", [token], body: #"{"hex":1,"links":[1]}"#).status == 404)
             let overview = try await ask(port, "GET /v1/web", [token]).body
             #expect(!overview.contains("/") && overview.hasPrefix(#"{"version":"#))
         }
     }
 
-    @Test("an uploaded file is offered to its recipients only") func uploads() async throws {
+    @Test("a page survives a restart of its listener, and only with its own keys") func restart() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let api = daemons[0].api
+            let (port, token, session, secret) = try await begin(daemons[0])
+            let file = SavedPagesFile(stateFolder: api.stateFolder)
+            let saved = try #require(file.read())
+            #expect(saved.port == port && saved.proof == session.proof && saved.pages.count == 1)
+            let text = try SmallFile.read(file.path, limit: 64 << 10)
+            for key in [session.token, session.reload, secret] { #expect(!text.contains(key)) }
+            // Another daemon with this state, at another port: as after a restart.
+            try file.write(SavedPages(port: try await freePort(), proof: saved.proof, pages: saved.pages))
+            let restored = PageListener()
+            async let _: Void = restored.run(api)  // cancelled and awaited at the end of this scope
+            let again = try await restored.invite().port
+            #expect(again == file.read()?.port && again != port)
+            #expect(try await ask(again, "GET /v1/web", [token]).status == 200)
+            let stream = try await ask(again, "GET /v1/web", [token, "Accept: text/event-stream"], endsEarly: true)
+            #expect(stream.head.contains("hexlist-proof: \(session.proof)"))
+            #expect(try await ask(again, "GET /v1/web", ["Authorization: Bearer \(saved.pages[0].token)"]).status == 403)
+            #expect(try await ask(again, "POST /session", body: #"{"secret":"\#(session.reload)"}"#).status == 200)
+            #expect(try await ask(again, "POST /session", body: #"{"secret":"\#(secret)"}"#).status == 403)
+        }
+    }
+
+    /// A port that is free now.
+    private func freePort() async throws -> Int {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(channel.localAddress?.port)
+        try await channel.close()
+        return port
+    }
+
+    @Test("a file is handed over, for those it is for and no others") func uploads() async throws {
         try await TestDaemon.with("ada", "bob") { daemons in
             try await daemons[0].awaitPeers(1)
             let (port, token, _, _) = try await begin(daemons[0])

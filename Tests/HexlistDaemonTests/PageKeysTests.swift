@@ -61,45 +61,45 @@ import Testing
 
     @Test("secrets, pages and streams are bounded: the oldest is dropped") func bounds() {
         let keys = Keys(now: start)
-        for number in 0...PageKeys.secretsAtMost { keys.add("\(number)", start) }
+        for number in 0...PageKeys.maximumSecrets { keys.add("\(number)", start) }
         #expect(!keys.exchange("0", token: "", reload: "", now: start))
         #expect(keys.exchange("1", token: "", reload: "", now: start))
-        for number in 0...PageKeys.pagesAtMost {
+        for number in 0...PageKeys.maximumPages {
             keys.add("s", start)
             #expect(keys.exchange("s", token: "t\(number)", reload: "r\(number)", now: start + .milliseconds(number)))
         }
         #expect(!keys.admit("t0", now: start) && keys.admit("t1", now: start + .seconds(1)))
-        let streams = (0...PageKeys.streamsAtMost).map { _ in keys.streamBegan("t1") }
+        let streams = (0...PageKeys.maximumStreams).map { _ in keys.streamBegan("t1") }
         #expect(!keys.isOpen(stream: streams[0]) && streams.dropFirst().allSatisfy { keys.isOpen(stream: $0) })
     }
 
     @Test("the listener ends 15 minutes after the last page, but never while a page follows events") func end() async {
         let time = Time(start)
         let loop = NIOAsyncTestingEventLoop()
-        let desk = PageServer(loop: loop, now: { time.now })
+        let server = PageServer(loop: loop, now: { time.now })
         func pass(_ seconds: Int64) async {
             time.pass(seconds)
             await loop.advanceTime(by: .seconds(seconds))
         }
-        desk.opened(port: 1)
+        server.opened(port: 1)
         await pass(899)
-        let invitation = desk.invite()
+        let invitation = server.invite()
         #expect(invitation?.url.hasPrefix("http://127.0.0.1:1/#") == true)
-        guard let session = desk.exchange(String(invitation?.url.suffix(64) ?? "")) else {
+        guard let session = server.exchange(String(invitation?.url.suffix(64) ?? "")) else {
             Issue.record("the secret is not taken")
             return
         }
-        let stream = desk.streamBegan(session.token)
+        let stream = server.streamBegan(session.token)
         await pass(7_200)
-        #expect(desk.invite() != nil)
-        desk.streamEnded(stream)
+        #expect(server.invite() != nil)
+        server.streamEnded(stream)
         await pass(899)
-        #expect(desk.admits(session.token))
+        #expect(server.admits(session.token))
         await pass(899)
-        #expect(desk.invite() != nil)
+        #expect(server.invite() != nil)
         await pass(900)
-        #expect(desk.invite() == nil)
-        for await _ in desk.ended {}
+        #expect(server.invite() == nil)
+        for await _ in server.ended {}
         await loop.shutdownGracefully()
     }
 

@@ -15,6 +15,8 @@ struct APIContext: Sendable {
     let supervisor: NodeSupervisor
     /// The state folder.
     let stateFolder: String
+    /// The folder for files saved from the page.
+    let downloadFolder: String
     let startedAt: ContinuousClock.Instant
     /// Schemes of links that may be opened.
     let openSchemes: [String]

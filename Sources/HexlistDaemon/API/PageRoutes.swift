@@ -38,19 +38,29 @@ struct PageRoutes: Sendable {
 
 /// The events of a page in one stream, because browsers open few connections per origin.
 private struct PageSource: StreamSource {
+    /// Maximum number of open transfers sent.
+    private static let maximumTransfers = 100
+    private static let openStages: Set<TransferStage> = [.waiting, .running, .paused]
+
     private var overview: WatchSource<PageOverview>
     private var peers: WatchSource<Page<PeerView>>
     private var pairings: WatchSource<PairingOverview>
+    private var transfers: WatchSource<Page<TransferView>>
 
     init(api: APIContext, overview look: @escaping @Sendable () async throws -> PageOverview) {
         let supervisor = api.supervisor
         overview = WatchSource(event: "overview", look: look)
         peers = WatchSource(event: "peers") { Page(items: try await supervisor.node.peers.all()) }
         pairings = WatchSource(event: "pairings") { await supervisor.node.pairing.overview() }
+        transfers = WatchSource(event: "transfers") {
+            Page(items: try await supervisor.node.transfers.page(Self.openStages, before: nil, limit: Self.maximumTransfers).rows)
+        }
     }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
-        let messages = try await overview.next().messages + peers.next().messages + pairings.next().messages
+        let messages =
+            try await overview.next().messages + peers.next().messages + pairings.next().messages
+            + transfers.next().messages
         return (messages, false)
     }
 }

@@ -6,10 +6,10 @@ import NIOCore
     import Glibc
 #endif
 
-/// The user at the other end of a TCP connection within this machine, according to the kernel.
+/// The user at the other end of a loopback TCP connection (sock_diag).
 enum LoopbackPeer {
     /// - Returns: `nil` if no process of this machine has the other end.
-    /// - Throws: `SystemError` if the kernel cannot be asked.
+    /// - Throws: `SystemError` if the look-up fails.
     static func user(of channel: any Channel) throws(SystemError) -> uid_t? {
         guard let own = end(channel.localAddress), let other = end(channel.remoteAddress) else { return nil }
         return try TCPConnection(local: other, remote: own).user()

@@ -5,18 +5,23 @@ import HexlistModel
 import HexlistPage
 import Hummingbird
 
-/// What is answered at the page's address: its files, the exchange of a secret for a token, and with that token the operations the page
-/// needs. Everything else is refused, whatever asks.
-struct PageGate: Sendable {
-    let desk: PageServer
-    /// The local API without its check for web pages: it is this one that decides.
-    let api: RouterResponder<BasicRequestContext>
+#if canImport(Glibc)
+    import Glibc
+#endif
 
-    /// What a page may do: what it does, and no more. Nothing that names paths of this machine, nothing of its identity, roster and
-    /// configuration; of files only that it hands over some itself.
+/// Handles requests to the page's listener: its files, the exchange of a secret for a token, and with a token the operations the page
+/// needs. Refuses everything else.
+struct PageGate: Sendable {
+    let server: PageServer
+    /// The local API without `ForeignRequest`; this type makes the checks instead.
+    let api: RouterResponder<BasicRequestContext>
+    /// The destination of all files the page fetches.
+    let downloadFolder: String
+
+    /// The operations the page may use. None of them accepts paths of this machine, or concerns its identity, roster or configuration.
     static let operations = PathMethods([
         ("/v1/web", .get),
-        ("/v1/hexes", .get), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
+        ("/v1/hexes", .get), ("/v1/hexes", .patch), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
         ("/v1/hexes/accept", .post), ("/v1/search", .get),
         ("/v1/mine", .post), ("/v1/mine/save", .post), ("/v1/mine/{id}", .patch), ("/v1/mine/{id}/move", .post),
         ("/v1/peers", .get), ("/v1/peers/{peer}", .patch), ("/v1/peers/{peer}/trust", .post),
@@ -29,6 +34,8 @@ struct PageGate: Sendable {
         ("/v1/autostart", .delete),
         ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
         ("/v1/outbox/{id}/cancel", .post),
+        ("/v1/transfers", .get), ("/v1/transfers", .post), ("/v1/transfers/summary", .get), ("/v1/transfers/{id}", .get),
+        ("/v1/transfers/{id}/cancel", .post), ("/v1/transfers/{id}/retry", .post),
     ])
 
     static let headers: HTTPFields = {
@@ -62,43 +69,45 @@ struct PageGate: Sendable {
         let path = request.uri.path
         if let file = PageFile.all.first(where: { $0.path == path }) { return try Self.response(file, request) }
         if path == "/session" { return try await session(request) }
-        let token = try admitted(request)
+        let token = try validToken(request)
         guard Self.operations.allowed(at: path).contains(request.method) else {
-            throw HexlistError(.forbidden, "The page does not do this.", hint: "`hexlist` does: `hexlist --help`.")
+            throw HexlistError(.forbidden, "The page cannot do this.", hint: "Use `hexlist`: `hexlist --help`.")
         }
         guard !LocalAPI.isStream(request.headers[.contentType]) else {
-            throw HexlistError(.forbidden, "The page sends one hex at a time.")
+            throw HexlistError(.forbidden, "The page can only send one hex at a time.")
         }
         var request = request
         if request.method == .patch { try await checkChange(&request) }
+        if request.method == .post, path == "/v1/transfers" { try await setDestination(&request) }
         guard EventStreamReply.isWanted(request) else { return try await api.respond(to: request, context: context) }
-        guard path == "/v1/web" else { throw HexlistError(.forbidden, "The page has one stream of events, that of /v1/web.") }
+        guard path == "/v1/web" else { throw HexlistError(.forbidden, "The page has only the event stream /v1/web.") }
         return try await stream(request, context, token)
     }
 
-    // MARK: Where a request comes from
+    // MARK: Origin
 
-    /// - Throws: `forbidden` unless the request is for this very address, and no other site had it made.
+    /// Checks Host, Origin and Sec-Fetch-Site.
+    /// - Throws: `forbidden` for another host name, and for requests made by other sites.
     private func checkSource(_ request: Request) throws(HexlistError) {
-        let host = desk.host
-        // A name that was rebound to 127.0.0.1 is another `Host`.
+        let host = server.host
+        // Protects against DNS rebinding.
         guard request.head.authority == host else {
-            throw HexlistError(.forbidden, "The page is at http://\(host)/ and nowhere else.", hint: "`hexlist web` opens it.")
+            throw HexlistError(.forbidden, "The page is only at http://\(host)/.", hint: "Open it with `hexlist web`.")
         }
         for origin in request.headers[values: .origin] where origin != "http://\(host)" {
-            throw HexlistError(.forbidden, "Other pages are not answered.")
+            throw HexlistError(.forbidden, "Requests of other sites are refused.")
         }
         let isDocument = request.uri.path == "/"
         for site in Self.values("sec-fetch-site", request) {
             switch site {
             case "same-origin": break
             case "none" where !request.uri.path.hasPrefix("/v1/") && request.uri.path != "/session": break
-            // The file `hexlist web` makes redirects to the page.
+            // The file made by `hexlist web` redirects to the page.
             case "cross-site"
             where isDocument && request.method == .get && Self.values("sec-fetch-mode", request) == ["navigate"]
                 && Self.values("sec-fetch-dest", request) == ["document"]:
                 break
-            default: throw HexlistError(.forbidden, "Other pages are not answered.")
+            default: throw HexlistError(.forbidden, "Requests of other sites are refused.")
             }
         }
     }
@@ -107,14 +116,26 @@ struct PageGate: Sendable {
         HTTPField.Name(name).map { request.headers[values: $0] } ?? []
     }
 
-    /// Reads the body of a change.
-    /// - Throws: `forbidden` for one of a peer that has its files fetched by themselves.
+    /// Checks the body of a change.
+    /// - Throws: `forbidden` if it enables automatic downloads from a peer.
     private func checkChange(_ request: inout Request) async throws {
         let body = try await APIInput.body(request)
         request.body = RequestBody(buffer: ByteBuffer(bytes: body))
         guard (try? PeerChange(jsonBytes: body))?.fetchLimit == nil else {
-            throw HexlistError(.forbidden, "The page fetches no files.", hint: "`hexlist peer set` has a peer's fetched.")
+            throw HexlistError(.forbidden, "The page cannot enable automatic downloads.", hint: "Use `hexlist peer set --fetch`.")
         }
+    }
+
+    /// Sets the destination of a fetch to the download folder, which is created if needed.
+    /// - Throws: `forbidden` if the request names a destination or a service.
+    private func setDestination(_ request: inout Request) async throws {
+        let wanted: TransferRequest = try await APIInput.requiredShape(request)
+        guard let hex = wanted.hex, wanted == TransferRequest(hex: hex, links: wanted.links, force: wanted.force) else {
+            throw HexlistError(.forbidden, "The page can only fetch files of a hex into the download folder.")
+        }
+        if mkdir(downloadFolder, 0o755) != 0, errno != EEXIST { throw HexlistError(.badRequest, "\(downloadFolder) cannot be created.") }
+        let fetch = TransferRequest(hex: hex, links: wanted.links, to: downloadFolder, force: wanted.force)
+        request.body = RequestBody(buffer: ByteBuffer(bytes: fetch.jsonBytes))
     }
 
     // MARK: Keys
@@ -122,18 +143,19 @@ struct PageGate: Sendable {
     private func session(_ request: Request) async throws -> Response {
         guard request.method == .post else { throw HexlistError(.methodNotAllowed, "/session takes POST.") }
         let wanted: PageSecret = try await APIInput.requiredShape(request)
-        guard let session = desk.exchange(wanted.secret) else {
-            throw HexlistError(.forbidden, "This address was used already, or is too old.", hint: "`hexlist web` opens the page anew.")
+        guard let session = server.exchange(wanted.secret) else {
+            throw HexlistError(.forbidden, "This address was already used, or has expired.", hint: "Run `hexlist web` to open a new page.")
         }
         return APIReply.json(session)
     }
 
     /// The token of the request.
-    /// - Throws: `forbidden` where there is none, or no page has it.
-    private func admitted(_ request: Request) throws(HexlistError) -> String {
+    /// - Throws: `forbidden` if there is none, or no page has it.
+    private func validToken(_ request: Request) throws(HexlistError) -> String {
         let marked = request.headers[values: .authorization]
-        guard marked.count == 1, marked[0].hasPrefix("Bearer "), case let token = String(marked[0].dropFirst(7)), desk.admits(token) else {
-            throw HexlistError(.forbidden, "This page is over.", hint: "`hexlist web` opens it anew.")
+        guard marked.count == 1, marked[0].hasPrefix("Bearer "), case let token = String(marked[0].dropFirst(7)), server.admits(token)
+        else {
+            throw HexlistError(.forbidden, "This page has expired.", hint: "Run `hexlist web` to open a new one.")
         }
         return token
     }
@@ -145,36 +167,36 @@ struct PageGate: Sendable {
             throw HexlistError(.methodNotAllowed, "\(file.path) takes GET.")
         }
         let bytes = request.method == .head ? [] : file.bytes
-        return Response(status: .ok, headers: [.contentType: file.type], body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        return Response(status: .ok, headers: [.contentType: file.mediaType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
-    /// The event stream of a page, counted while it is open. One too many ends the oldest, at its next message or comment.
+    /// The event stream of a page, counted while it is open. Above the limit the oldest one ends, at its next message or comment.
     private func stream(_ request: Request, _ context: BasicRequestContext, _ token: String) async throws -> Response {
         let response = try await api.respond(to: request, context: context)
         guard response.status == .ok else { return response }
         var headers = response.headers
-        if let name = HTTPField.Name("hexlist-proof") { headers[name] = desk.proof }
+        if let name = HTTPField.Name("hexlist-proof") { headers[name] = server.proof }
         let body = response.body
         return Response(
             status: .ok, headers: headers,
-            body: ResponseBody { [desk] writer in
-                let number = desk.streamBegan(token)
-                defer { desk.streamEnded(number) }
-                let counted = CountedWriter(writer: writer) { desk.isOpen(stream: number) }
+            body: ResponseBody { [server] writer in
+                let number = server.streamBegan(token)
+                defer { server.streamEnded(number) }
+                let counted = CountedWriter(writer: writer) { server.isOpen(stream: number) }
                 try await body.write(counted)
             })
     }
 }
 
-/// Writes as long as the stream is one of those that are open.
+/// Writes while the stream is open.
 private struct CountedWriter: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
     let isOpen: @Sendable () -> Bool
 
-    private struct Superseded: Error {}
+    private struct StreamReplaced: Error {}
 
     mutating func write(_ buffer: ByteBuffer) async throws {
-        guard isOpen() else { throw Superseded() }
+        guard isOpen() else { throw StreamReplaced() }
         try await writer.write(buffer)
     }
 

@@ -1,30 +1,30 @@
-/// Who may use the page: the secrets that were given out, the pages that have a token, and their event streams. Time and random values
-/// come in.
+import Crypto
+
+/// Secrets, page tokens and event streams. A value without side effects: time and random values are passed in.
 struct PageKeys {
     typealias Instant = ContinuousClock.Instant
 
-    /// How long a secret of `hexlist web` is good: a browser has opened its page by then.
+    /// Lifetime of a secret of `hexlist web`.
     static let secretTime: Duration = .seconds(30)
-    /// How long after a page was last heard of its reload secret is good.
+    /// Lifetime of a reload secret after the last request of its page.
     static let reloadTime: Duration = .seconds(60)
-    /// How long after the last page was heard of the listener ends.
+    /// Time from the last request to the end of the listener.
     static let idleTime: Duration = .seconds(15 * 60)
-    /// The most secrets, of which the oldest ends when there is another; and the most pages, likewise: the one
-    /// that was not heard of for longest, and has no event stream.
-    static let secretsAtMost = 8
-    static let pagesAtMost = 16
-    /// The most event streams. A browser opens six connections to one address, and a page needs one for its requests.
-    static let streamsAtMost = 4
+    /// Maximum number of secrets, and of pages. A new secret replaces the oldest; a new page the one idle for longest without an event stream.
+    static let maximumSecrets = 8
+    static let maximumPages = 16
+    /// Maximum number of event streams. Browsers open six connections per origin, and a page needs one for its requests.
+    static let maximumStreams = 4
 
     private struct Page {
-        let token: String
-        /// `nil` once it was used.
-        var reload: String?
+        /// Hashes of the token and of the reload secret, which is `nil` after its use.
+        var keys: SavedPages.Page
         var heardAt: Instant
     }
 
     private struct Stream {
         let number: Int
+        /// The hash of the page's token.
         let token: String
     }
 
@@ -32,31 +32,38 @@ struct PageKeys {
     private var pages: [Page] = []
     private var streams: [Stream] = []
     private var lastStream = 0
-    /// When somebody last asked for a secret, or a page was heard of.
+    /// When a secret was last requested or a page made a request.
     private var usedAt: Instant
 
-    init(now: Instant) { usedAt = now }
+    /// - Parameter saved: the pages from before a restart of the daemon.
+    init(now: Instant, restoring saved: [SavedPages.Page] = []) {
+        usedAt = now
+        pages = saved.map { Page(keys: $0, heardAt: now) }
+    }
 
-    /// Adds a secret that is good once.
-    /// - Returns: when it ends.
+    /// The pages to restore after a restart.
+    var saved: [SavedPages.Page] { pages.map(\.keys) }
+
+    /// Adds a secret, valid once.
+    /// - Returns: when it expires.
     mutating func add(secret: String, now: Instant) -> Instant {
         usedAt = now
         secrets.removeAll { $0.until <= now }
-        if secrets.count >= Self.secretsAtMost { secrets.removeFirst() }
+        if secrets.count >= Self.maximumSecrets { secrets.removeFirst() }
         secrets.append((secret, now + Self.secretTime))
         return now + Self.secretTime
     }
 
-    /// Makes a page of a secret, which is used up by that: one of `hexlist web`, or the reload secret of a page that was here lately.
-    /// - Returns: whether it was one.
+    /// Exchanges a secret, of `hexlist web` or of a reload, for a page with this token. The secret is used up.
+    /// - Returns: whether the secret was valid.
     mutating func exchange(_ secret: String, token: String, reload: String, now: Instant) -> Bool {
         guard take(secret, now) else { return false }
         usedAt = now
-        if pages.count >= Self.pagesAtMost {
-            let silent = pages.indices.filter { index in !streams.contains { $0.token == pages[index].token } }
+        if pages.count >= Self.maximumPages {
+            let silent = pages.indices.filter { index in !streams.contains { $0.token == pages[index].keys.token } }
             if let oldest = silent.min(by: { pages[$0].heardAt < pages[$1].heardAt }) { pages.remove(at: oldest) }
         }
-        pages.append(Page(token: token, reload: reload, heardAt: now))
+        pages.append(Page(keys: SavedPages.Page(token: Self.hash(token), reload: Self.hash(reload)), heardAt: now))
         return true
     }
 
@@ -66,27 +73,29 @@ struct PageKeys {
             secrets.remove(at: index)
             return true
         }
-        guard let index = pages.firstIndex(where: { $0.reload.map { Self.isSame($0, secret) } ?? false }) else { return false }
-        let isHere = streams.contains { Self.isSame($0.token, pages[index].token) }
-        guard isHere || now - pages[index].heardAt <= Self.reloadTime else { return false }
-        pages[index].reload = nil
+        let hash = Self.hash(secret)
+        guard let index = pages.firstIndex(where: { $0.keys.reload == hash }) else { return false }
+        let hasStream = streams.contains { $0.token == pages[index].keys.token }
+        guard hasStream || now - pages[index].heardAt <= Self.reloadTime else { return false }
+        pages[index].keys.reload = nil
         return true
     }
 
-    /// Whether a request comes from a page. Notes that the page is there.
+    /// Whether a token is valid. Records the time of the request.
     mutating func admit(_ token: String, now: Instant) -> Bool {
-        guard let index = pages.firstIndex(where: { Self.isSame($0.token, token) }) else { return false }
+        let hash = Self.hash(token)
+        guard let index = pages.firstIndex(where: { $0.keys.token == hash }) else { return false }
         pages[index].heardAt = now
         usedAt = now
         return true
     }
 
-    /// Notes an event stream of a page. One too many ends the oldest; its page begins another when it is looked at.
+    /// Records an event stream of a page. Above the limit the oldest one ends; its page reconnects when it becomes visible.
     /// - Returns: the number of the stream.
     mutating func streamBegan(_ token: String) -> Int {
-        if streams.count >= Self.streamsAtMost { streams.removeFirst() }
+        if streams.count >= Self.maximumStreams { streams.removeFirst() }
         lastStream += 1
-        streams.append(Stream(number: lastStream, token: token))
+        streams.append(Stream(number: lastStream, token: Self.hash(token)))
         return lastStream
     }
 
@@ -96,13 +105,17 @@ struct PageKeys {
         guard let index = streams.firstIndex(where: { $0.number == number }) else { return }
         let token = streams.remove(at: index).token
         usedAt = now
-        if let page = pages.firstIndex(where: { Self.isSame($0.token, token) }) { pages[page].heardAt = now }
+        if let page = pages.firstIndex(where: { $0.keys.token == token }) { pages[page].heardAt = now }
     }
 
-    /// When the listener ends; `nil` while a page listens to events.
+    /// When the listener ends; `nil` while there is an event stream.
     var end: Instant? { streams.isEmpty ? usedAt + Self.idleTime : nil }
 
-    /// Takes as long for any text of one length: nobody finds a secret by trying beginnings of it.
+    private static func hash(_ key: String) -> String {
+        SHA256.hash(data: Array(key.utf8)).map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+    }
+
+    /// Compares in constant time for texts of equal length.
     private static func isSame(_ one: String, _ other: String) -> Bool {
         let (one, other) = (Array(one.utf8), Array(other.utf8))
         guard one.count == other.count else { return false }

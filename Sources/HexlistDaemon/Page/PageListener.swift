@@ -1,60 +1,65 @@
 import HexlistAPI
 import HexlistModel
+import HexlistSystem
 import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The page's listener on 127.0.0.1. There is none until `POST /v1/web` asks for it, and none 15 minutes after the last page.
+/// The listener of the page on 127.0.0.1. Started by `POST /v1/web`, and ended 15 minutes after the last request of a page.
 actor PageListener {
     private enum State {
         case closed
-        /// The callers of `invite()` wait for the listener, or for why there is none.
+        /// Starting; callers of `invite()` wait.
         case opening([CheckedContinuation<PageServer, any Error>])
         case open(PageServer)
         case stopped
     }
 
-    /// Connections at a time; the next ones wait. Browsers open six.
+    /// Maximum number of connections; further ones wait. Browsers open six.
     private static let connections = 32
 
     private var state = State.closed
-    private let wishes: AsyncStream<Void>
-    private let wish: AsyncStream<Void>.Continuation
+    private let startRequests: AsyncStream<Void>
+    private let requestStart: AsyncStream<Void>.Continuation
 
-    init() { (wishes, wish) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+    init() { (startRequests, requestStart) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
 
-    /// A secret for one opening of the page, on a listener that is begun where there is none.
+    /// Makes an address that opens the page once. Starts the listener if needed.
     func invite() async throws -> PageInvitation {
         while true {
-            let desk = try await desk()
-            if let invitation = desk.invite() { return invitation }
-            // The listener is ending just now.
-            if case .open(let current) = state, current === desk { state = .closed }
+            let page = try await openPage()
+            if let invitation = page.invite() { return invitation }
+            // The listener is just ending.
+            if case .open(let current) = state, current === page { state = .closed }
         }
     }
 
-    private func desk() async throws -> PageServer {
+    private func openPage() async throws -> PageServer {
         switch state {
-        case .open(let desk): return desk
+        case .open(let page): return page
         case .stopped: throw HexlistError(.gone, "hexlistd is stopping.")
         case .closed:
             state = .opening([])
-            wish.yield()
+            requestStart.yield()
         case .opening: break
         }
-        return try await withCheckedThrowingContinuation { told in
-            guard case .opening(let others) = state else { return told.resume(throwing: HexlistError(.gone, "hexlistd is stopping.")) }
-            state = .opening(others + [told])
+        return try await withCheckedThrowingContinuation { continuation in
+            guard case .opening(let others) = state else {
+                return continuation.resume(throwing: HexlistError(.gone, "hexlistd is stopping."))
+            }
+            state = .opening(others + [continuation])
         }
     }
 
-    /// Listens whenever it is wished for, until the daemon stops.
+    /// Starts listeners as requested, until the daemon stops.
     func run(_ api: APIContext) async {
-        for await _ in wishes.cancelOnGracefulShutdown() {
+        let file = SavedPagesFile(stateFolder: api.stateFolder)
+        await restore(file, api)
+        for await _ in startRequests.cancelOnGracefulShutdown() {
             do {
-                try await serve(api)
+                try await serve(api, file)
             } catch {
                 api.logger.warning("the page cannot be served", metadata: ["error": "\(error)"])
                 become(.closed, .failure(HexlistError(.internal, "The page cannot be served: \(error).")))
@@ -63,44 +68,68 @@ actor PageListener {
         become(.stopped, .failure(HexlistError(.gone, "hexlistd is stopping.")))
     }
 
-    private func serve(_ api: APIContext) async throws {
-        let desk = PageServer(loop: api.eventLoop)
+    /// Serves the pages that were open when the daemon stopped, at the same port. They expire if it is taken.
+    private func restore(_ file: SavedPagesFile, _ api: APIContext) async {
+        guard case .closed = state, let saved = file.read() else { return }
+        state = .opening([])
+        do {
+            try await serve(api, file, restoring: saved)
+        } catch {
+            file.remove()
+            api.logger.notice("open pages could not be restored", metadata: ["error": "\(error)"])
+            // Callers of `invite()` that came meanwhile get a listener at another port.
+            if case .opening(let waiting) = state, !waiting.isEmpty { requestStart.yield() } else { state = .closed }
+        }
+    }
+
+    private func serve(_ api: APIContext, _ file: SavedPagesFile, restoring saved: SavedPages? = nil) async throws {
+        let save = { @Sendable (pages: SavedPages) in
+            do throws(SystemError) {
+                try file.write(pages)
+            } catch {
+                api.logger.notice("open pages will not survive a restart", metadata: ["error": "\(error)"])
+            }
+        }
+        let page = PageServer(loop: api.eventLoop, restoring: saved, save: save)
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
-        let gate = PageGate(desk: desk, api: LocalServer.router(api, admit: { _ in }).buildResponder())
+        let router = LocalServer.router(api, admit: { _ in }).buildResponder()
+        let gate = PageGate(server: page, api: router, downloadFolder: api.downloadFolder)
         let http = LocalServer.channel(settings: Settings.API(), logger: logger) { try await gate.respond(to: $0, context: $1) }
         let server = Server(
             childChannelSetup: OwnUserChannel(http: http, staysOnLoop: false) { channel in
                 channel.eventLoop.makeCompletedFuture { try LoopbackPeer.user(of: channel) }
             },
             configuration: ServerConfiguration(
-                address: .hostname("127.0.0.1", port: 0),
+                address: .hostname("127.0.0.1", port: saved?.port ?? 0),
                 availableConnectionsDelegate: MaximumAvailableConnections(Self.connections, logger: logger)),
             onServerRunning: { channel in
-                desk.opened(port: channel.localAddress?.port ?? 0)
-                await self.become(.open(desk), .success(desk))
+                page.opened(port: channel.localAddress?.port ?? 0)
+                await self.become(.open(page), .success(page))
             }, eventLoopGroup: api.eventLoop, logger: logger)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await server.run() }
             group.addTask {
-                for await _ in desk.ended {}
+                for await _ in page.ended {}
+                // Not after a cancellation, which is a stop of the daemon.
+                if !Task.isCancelled { file.remove() }
                 try await server.shutdownGracefully()
             }
             try await group.next()
             group.cancelAll()
             try await group.waitForAll()
         }
-        if case .open(let current) = state, current === desk { state = .closed }
+        if case .open(let current) = state, current === page { state = .closed }
     }
 
-    /// Changes the state, and tells those who waited.
+    /// Changes the state, and resumes waiting callers.
     private func become(_ new: State, _ result: Result<PageServer, any Error>) {
-        if case .opening(let waiting) = state { for told in waiting { told.resume(with: result) } }
+        if case .opening(let waiting) = state { for continuation in waiting { continuation.resume(with: result) } }
         state = new
     }
 }
 
-/// The listener as a part of the daemon.
+/// Runs the listener as a service of the daemon.
 struct PageService: ServiceLifecycle.Service {
     let api: APIContext
 

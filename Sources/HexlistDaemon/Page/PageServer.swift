@@ -3,7 +3,7 @@ import HexlistModel
 import NIOCore
 import Synchronization
 
-/// One listener of the page while it is there: its port, its keys, and the timer that ends it.
+/// The state of a listener of the page: its port, its keys, and the timer that ends it.
 final class PageServer: Sendable {
     private struct State {
         var keys: PageKeys
@@ -15,27 +15,36 @@ final class PageServer: Sendable {
     private let state: Mutex<State>
     private let now: @Sendable () -> PageKeys.Instant
     private let loop: any EventLoop
-    /// Known to pages with a token, and to nobody who takes the port when the listener ended.
-    let proof = PageServer.random()
-    /// Finishes when no page was there for a while.
+    private let save: @Sendable (SavedPages) -> Void
+    /// Proves to pages that this is still the same listener: other programs that take the port do not know it.
+    let proof: String
+    /// Finishes when the listener has been idle for long enough.
     let ended: AsyncStream<Void>
     private let end: AsyncStream<Void>.Continuation
 
-    /// - Parameter now: the time; the loop's own only says when to look.
-    init(loop: any EventLoop, now: @escaping @Sendable () -> PageKeys.Instant = { .now }) {
+    /// - Parameters:
+    ///   - saved: the pages from before a restart of the daemon.
+    ///   - save: called when pages have changed.
+    ///   - now: the clock. The timer of the loop only decides when to check it.
+    init(
+        loop: any EventLoop, restoring saved: SavedPages? = nil, save: @escaping @Sendable (SavedPages) -> Void = { _ in },
+        now: @escaping @Sendable () -> PageKeys.Instant = { .now }
+    ) {
         self.loop = loop
+        self.save = save
         self.now = now
-        state = Mutex(State(keys: PageKeys(now: now())))
+        proof = saved?.proof ?? Self.random()
+        state = Mutex(State(keys: PageKeys(now: now(), restoring: saved?.pages ?? [])))
         (ended, end) = AsyncStream.makeStream(of: Void.self)
     }
 
     func opened(port: Int) {
         state.withLock { $0.port = port }
-        watch()
+        scheduleEnd()
     }
 
     var port: Int { state.withLock { $0.port } }
-    /// The address that `Host` names, and with `http://` before it `Origin`.
+    /// The value of `Host`, and after `http://` of `Origin`.
     var host: String { "127.0.0.1:\(port)" }
 
     /// A new secret of 256 bits; `nil` once the listener is ending.
@@ -49,11 +58,16 @@ final class PageServer: Sendable {
         }
     }
 
-    /// - Returns: `nil` for a text that is no secret, or no longer.
+    /// - Returns: `nil` for an invalid or expired secret.
     func exchange(_ secret: String) -> PageSession? {
         let session = PageSession(token: Self.random(), reload: Self.random(), proof: proof)
-        let isGood = state.withLock { $0.keys.exchange(secret, token: session.token, reload: session.reload, now: now()) }
-        return isGood ? session : nil
+        let changed = state.withLock { state -> SavedPages? in
+            guard state.keys.exchange(secret, token: session.token, reload: session.reload, now: now()) else { return nil }
+            return SavedPages(port: state.port, proof: proof, pages: state.keys.saved)
+        }
+        guard let changed else { return nil }
+        save(changed)
+        return session
     }
 
     func admits(_ token: String) -> Bool { state.withLock { $0.keys.admit(token, now: now()) } }
@@ -64,27 +78,27 @@ final class PageServer: Sendable {
 
     func streamEnded(_ number: Int) {
         state.withLock { $0.keys.streamEnded(number, now: now()) }
-        watch()
+        scheduleEnd()
     }
 
-    /// Looks when the listener ends, and comes back then, at most once at a time.
-    private func watch() {
+    /// Schedules the timer for the end of the listener, unless it is scheduled.
+    private func scheduleEnd() {
         let delay: Duration? = state.withLock { state in
             guard !state.isTimed, !state.isOver, let end = state.keys.end else { return nil }
             state.isTimed = true
             return end - now()
         }
         guard let delay else { return }
-        loop.scheduleTask(in: TimeAmount(max(delay, .zero))) { [weak self] in self?.timeIsUp() }
+        loop.scheduleTask(in: TimeAmount(max(delay, .zero))) { [weak self] in self?.checkEnd() }
     }
 
-    private func timeIsUp() {
+    private func checkEnd() {
         let isOver = state.withLock { state in
             state.isTimed = false
             if let end = state.keys.end, end <= now() { state.isOver = true }
             return state.isOver
         }
-        if isOver { end.finish() } else { watch() }
+        if isOver { end.finish() } else { scheduleEnd() }
     }
 
     /// - Parameter digits: a multiple of 16, each of 4 random bits.

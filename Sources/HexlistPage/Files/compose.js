@@ -1,16 +1,15 @@
-// A new hex: links that are pasted or dropped, and files, to one or several peers; a hex that is sent on; one of My Hexlist that is changed.
+// The compose dialog: a new hex to send or save, one to forward, and one of My Hexlist to edit.
 import { call, callLines, faultOf, part, query } from './api.js';
-import { h, icon, mark, clean, peerText, label, count, toast, button, buttons, dialog } from './dom.js';
+import { h, icon, mark, clean, peerText, label, count, bytesText, toast, button, buttons, dialog, confirmed } from './dom.js';
 import { app } from './main.js';
 import { subject, sizes } from './hexes.js';
-import { rowText } from './outbox.js';
+import { rowSentence } from './outbox.js';
 
 const colors = [['', 'None'], ['#3366cc', 'Blue'], ['#1f9d8b', 'Teal'], ['#6b9a2f', 'Green'], ['#d9a21b', 'Amber'], ['#d2603a', 'Orange'], ['#b5487f', 'Rose'], ['#7a5bc7', 'Violet']];
-/** The most bytes of a file that is handed over, as of `POST /v1/uploads`. */
+/** Maximum bytes of an uploaded file; the limit of `POST /v1/uploads`. */
 const largestFile = 4 * 2 ** 30;
-const bytes = new Intl.NumberFormat(undefined, { notation: 'compact', style: 'unit', unit: 'byte', unitDisplay: 'short', maximumFractionDigits: 1 });
 
-/** Links in what was dropped or pasted: each {url, linkDescription}. */
+/** The links {url, linkDescription} in dropped or pasted data. */
 export function linksIn(data) {
   const links = [];
   const add = (url, text) => {
@@ -18,7 +17,7 @@ export function linksIn(data) {
     const name = clean(text);
     links.push(name && name !== url ? { url, linkDescription: name.slice(0, 500) } : { url });
   };
-  // A document that is never shown: nothing in it is loaded or run.
+  // A parsed document that is never shown loads and runs nothing.
   const page = data.getData('text/html');
   if (page) for (const anchor of new DOMParser().parseFromString(page, 'text/html').querySelectorAll('a[href]')) add(anchor.getAttribute('href'), anchor.textContent);
   const pairs = data.getData('text/x-moz-url').split('\n');
@@ -29,13 +28,13 @@ export function linksIn(data) {
 }
 
 const lines = (text) => text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
-/** The link of a line `URL text`; one without a scheme that looks like an address is taken for https. */
+/** The link of a line `URL text`. A host without a scheme gets https. */
 function linkOf(line) {
   const [, first, rest] = /^(\S+)\s*(.*)$/.exec(line);
   const url = /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : /^[^\s/]+\.[^\s/]{2,}(\/|$)/.test(first) ? `https://${first}` : null;
   return url && { url, ...(rest && { linkDescription: rest }) };
 }
-/** The links of a line: an address with `//` after the first begins a link of its own, as in `hexlist send`. */
+/** The links of a line. Each further `scheme://` starts another link, as in `hexlist send`. */
 function linksOfLine(line) {
   const links = [];
   for (const word of line.split(/\s+/)) {
@@ -47,7 +46,10 @@ function linksOfLine(line) {
 }
 const lineOf = (link) => [link.url, clean(link.linkDescription)].filter(Boolean).join(' ').trim();
 
-/** The links that lines stand for, of a hex that had some: what stays what it was says which it is. `null` for a line without an address. */
+/**
+ * The links of edited lines, as `PATCH /v1/mine/{id}` takes them: unchanged links refer to the old ones by `from`, counted from 1, so that
+ * they keep unknown members. `null` for a line without a link.
+ */
 function linksOf(text, old = []) {
   const known = new Map(), take = (key) => known.get(key)?.shift();
   for (const [at, link] of old.entries()) for (const key of [`= ${lineOf(link)}`, `@ ${link.url}`]) known.set(key, [...known.get(key) ?? [], at]);
@@ -63,50 +65,59 @@ function linksOf(text, old = []) {
   });
 }
 
-/** The files in what was dropped or pasted, and the number of folders, which a page cannot hand over. */
+/** The files in dropped or pasted data, and the number of folders, which a page cannot read. */
 export function filesIn(data) {
   const items = [...data.items].filter((item) => item.kind === 'file');
   const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory);
   return { files: files.map((item) => item.getAsFile()).filter(Boolean), folders: items.length - files.length };
 }
 
+/** The open dialog, if any. */
 let current = null;
 
+/** The draft of a new hex, which survives a reload: {title, text, color, to, isOpen}. Files cannot be kept. */
+const draft = {
+  read: () => JSON.parse(sessionStorage.getItem('draft') ?? 'null'),
+  write: (value) => sessionStorage.setItem('draft', JSON.stringify(value)),
+  remove: () => sessionStorage.removeItem('draft'),
+};
+/** Opens the draft again that was open before a reload. */
+export const restoreDraft = () => { if (draft.read()?.isOpen) compose(); };
+
 /**
- * @param to a peer that is chosen
- * @param hex one that is sent on
- * @param into the id of one of My Hexlist, or null, to make one there
- * @param edit one of My Hexlist that is changed
- * @param draft files of this machine that `hexlist web --send` named
+ * @param to a preselected peer
+ * @param hex a hex to forward
+ * @param into the folder in My Hexlist for a new hex; null for the top level
+ * @param edit a hex of My Hexlist to edit
+ * @param local files of this machine that `hexlist web --send` named: a draft of the daemon
  */
-export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}) {
+export function compose({ to, hex, into, edit, local, links = [], dropped } = {}) {
   if (current) { current.add(links, dropped); return; }
-  const isSent = into === undefined && !edit, isWritten = !hex;
+  const isSent = into === undefined && !edit, isWritten = !hex, isDraft = isSent && isWritten && !local, kept = isDraft ? draft.read() : null;
   const chosen = new Map(), files = new Map(), abort = new AbortController();
-  const text = h('textarea', { rows: edit ? 10 : 5, spellcheck: 'false', wrap: edit && 'off', placeholder: 'https://example.org  What it is\n\nOne link a line. Paste them, or drop links, bookmarks and files here.', 'aria-label': 'Links, one a line' });
-  const title = h('input', { maxlength: 2000, placeholder: 'What they are about', 'aria-label': 'What they are about', dir: 'auto', value: edit && clean(edit.description) });
+  const text = h('textarea', { rows: edit ? 10 : 5, spellcheck: 'false', wrap: edit && 'off', placeholder: 'https://example.org  Its name\n\nOne link per line. Paste or drop links, bookmarks and files.', 'aria-label': 'Links, one per line' });
+  const title = h('input', { maxlength: 2000, placeholder: 'Optional', 'aria-label': 'Title', dir: 'auto', value: edit ? clean(edit.description) : kept?.title });
   const found = h('p.faint', { role: 'status' }), people = h('div.chips'), fault = h('p.doubt', { role: 'alert' });
-  const send = button(edit ? 'Save' : isSent ? 'Send' : 'Keep', () => go(), '.strong');
-  let color = edit?.color ?? '';
-  const picks = [...colors, ...(colors.some(([value]) => value === color) ? [] : [[color, 'As it is']])].map(([value, name]) => {
+  const send = button(edit ? 'Save' : isSent ? 'Send' : 'Save', () => go(), '.strong');
+  let color = edit?.color ?? kept?.color ?? '';
+  const picks = [...colors, ...(colors.some(([value]) => value === color) ? [] : [[color, 'Current']])].map(([value, name]) => {
     const pick = h('button.swatch', { role: 'radio', 'aria-checked': String(value === color), 'aria-label': name, title: name,
-      onclick: () => { color = value; picks.forEach((one) => one.setAttribute('aria-checked', String(one === pick))); } }, mark(value));
+      onclick: () => { color = value; keepDraft(); picks.forEach((one) => one.setAttribute('aria-checked', String(one === pick))); } }, mark(value));
     return pick;
   });
 
   const chooser = h('input', { type: 'file', multiple: true, hidden: true, onchange: () => { addFiles([...chooser.files]); chooser.value = ''; } });
   const list = h('div.chips');
   const drawFiles = () => {
-    list.replaceChildren(...(draft?.names ?? []).map((name) => h('span.chip', peerText(name))), ...[...files.keys()].map((file) => h('button.chip', { title: 'Leave it out', 'aria-label': `Leave out ${clean(file.name)}`,
-      onclick: () => { files.delete(file); drawFiles(); } }, peerText(file.name), h('span.faint', bytes.format(file.size)), icon('close'))),
+    list.replaceChildren(...(local?.names ?? []).map((name) => h('span.chip', peerText(name))), ...[...files.keys()].map((file) => h('button.chip', { title: 'Remove', 'aria-label': `Remove ${clean(file.name)}`,
+      onclick: () => { files.delete(file); drawFiles(); } }, peerText(file.name), h('span.faint', bytesText(file.size)), icon('close'))),
     button('Add files…', () => chooser.click(), '.link'), chooser);
     changed();
   };
   const addFiles = (more, folders = 0) => {
-    const command = '`hexlist send --to NAME FILE` offers it, where it lies.';
-    fault.textContent = !isSent || hex ? 'Files go to peers: New hex takes them.' : folders ? `A page cannot read a folder: ${command}` : '';
+    fault.textContent = !isSent || hex ? 'Files can only be sent: use New hex.' : folders ? 'Folders cannot be sent from this page. Drop the files in them instead.' : '';
     if (!isSent || hex) return;
-    for (const file of more) if (file.size > largestFile) fault.textContent = `${clean(file.name)} has more than 4 GiB: ${command}`; else files.set(file, null);
+    for (const file of more) if (file.size > largestFile) fault.textContent = `${clean(file.name)} is larger than 4 GB, the limit of this page.`; else files.set(file, null);
     drawFiles();
   };
   const add = (more, dropped) => {
@@ -116,9 +127,16 @@ export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}
   };
   const changed = () => {
     const all = isWritten ? linksOf(text.value, edit?.links) : [], good = all.filter(Boolean).length, bad = all.length - good;
-    found.textContent = all.length ? count(good, 'link') + (bad ? ` · ${count(bad, 'line')} without an address` : '') : '';
-    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good && !files.size && !draft));
+    found.textContent = all.length ? count(good, 'link') + (bad ? ` · ${count(bad, 'line')} without a link` : '') : '';
+    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good && !files.size && !local));
     if (isSent) send.textContent = chosen.size > 1 ? `Send to ${chosen.size}` : 'Send';
+    keepDraft();
+  };
+  let isDone = false;
+  const hasDraft = () => isDraft && !isDone && Boolean(text.value.trim() || title.value.trim());
+  const keepDraft = (isOpen = true) => {
+    if (hasDraft()) draft.write({ title: title.value, text: text.value, color, to: [...chosen], isOpen });
+    else if (isDraft) draft.remove();
   };
   const drawPeople = () => {
     const targets = [
@@ -130,10 +148,10 @@ export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}
     people.replaceChildren(...targets.map((one) => h('button.chip.person', { 'aria-pressed': String(chosen.has(one.id)),
       onclick: (event) => { chosen.has(one.id) ? chosen.delete(one.id) : chosen.set(one.id, one.text); event.currentTarget.setAttribute('aria-pressed', String(chosen.has(one.id))); changed(); } },
     one.dot && h(`span.dot.${one.dot.state}.${one.dot.trust}`), peerText(one.text), one.note && h('span.faint', one.note))));
-    if (!targets.length) people.replaceChildren(h('p', 'There is nobody to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
+    if (!targets.length) people.replaceChildren(h('p', 'No one to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
   };
 
-  /** Hands over the files that were not yet, for whom they are, and returns the links to them. */
+  /** Uploads the files that are not uploaded yet for these recipients. Returns the links to all files. */
   async function uploaded() {
     const to = [...chosen.keys()], key = to.join();
     for (const [file, given] of files) {
@@ -144,12 +162,11 @@ export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}
     }
     return [...files.values()].map(({ link }) => link);
   }
-  /** The files of the draft, offered to the chosen peers where they lie: the hex with their links. */
+  /** Offers the local files to the recipients. Returns a hex with the links to them. */
   async function offered() {
-    if (!draft) return { links: [] };
+    if (!local) return { links: [] };
     found.textContent = 'Reading the files…';
-    const { offer } = await callLines(`/v1/drafts/${part(draft.id)}/offer`, { to: [...chosen.keys()] }, { signal: abort.signal });
-    return offer.hex;
+    return (await callLines(`/v1/drafts/${part(local.id)}/offer`, { to: [...chosen.keys()] }, { signal: abort.signal })).offer.hex;
   }
   async function go() {
     if (send.disabled) return;
@@ -161,14 +178,15 @@ export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}
         await call('PATCH', `/v1/mine/${edit.id}`, { links, color, ...(description !== clean(edit.description) && { description }) });
       } else if (!isSent) {
         await call('POST', `/v1/mine${query({ in: into })}`, { description, color: color || undefined, links });
-        toast('Kept in My Hexlist.');
+        toast('Saved to My Hexlist.');
       } else {
         const more = await offered();
         const body = isWritten ? { ...more, description: description || more.description, color: color || undefined, links: [...links, ...more.links ?? [], ...await uploaded()] } : undefined;
-        told((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items);
+        showResult((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items, files.size > 0 || Boolean(local));
       }
+      isDone = true;
       current?.element.close();
-      if (!isSent) app.view?.renew();
+      if (!isSent) app.view?.refresh();
     } catch (error) {
       changed();
       const reason = faultOf(error);
@@ -183,23 +201,36 @@ export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}
     add(links, links.length ? undefined : filesIn(event.dataTransfer));
   };
   text.addEventListener('input', changed);
+  title.addEventListener('input', () => keepDraft());
   text.addEventListener('paste', (event) => {
     const pasted = filesIn(event.clipboardData), links = event.clipboardData.types.includes('text/html') ? linksIn(event.clipboardData) : [];
     if (links.length) { event.preventDefault(); add(links); } else if (pasted.files.length) { event.preventDefault(); add([], pasted); }
   });
-  const element = dialog(hex ? 'Send on' : edit ? 'Edit' : isSent ? 'New hex' : 'New in My Hexlist', () => [
+  const element = dialog(hex ? 'Forward' : edit ? 'Edit' : isSent ? 'New hex' : 'New in My Hexlist', () => [
     hex && h('div.card', mark(hex.color), h('b', { dir: 'auto' }, subject(hex)), h('span.faint', ` ${sizes(hex)}`)),
     isSent && h('div', h('h3', 'To'), people),
-    ...(isWritten ? [h('label', h('h3', 'About'), title), h('label', h('h3', 'Links'), text), found, isSent && list,
+    ...(isWritten ? [h('label', h('h3', 'Title'), title), h('label', h('h3', 'Links'), text), found, isSent && list,
       h('div.swatches', { role: 'radiogroup', 'aria-label': 'Colour' }, picks)] : []),
     fault, buttons(send),
   ].filter(Boolean), '.compose');
-  element.addEventListener('close', () => { abort.abort(); current = null; });
+  element.addEventListener('close', () => {
+    abort.abort();
+    current = null;
+    keepDraft(false);
+    if (hasDraft()) toast('Kept as a draft.', { action: 'Discard', onaction: draft.remove });
+  });
+  element.addEventListener('cancel', (event) => {
+    if (!files.size) return;
+    event.preventDefault(); // Escape
+    confirmed('Close without sending?', 'The chosen files have to be added again later.', 'Close').then((yes) => { if (yes) element.close(); });
+  });
   element.addEventListener('keydown', (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) go(); });
   element.addEventListener('dragover', (event) => event.preventDefault());
   element.addEventListener('drop', drop);
   current = { element, add, drawPeople };
+  for (const [id, name] of kept?.to ?? []) chosen.set(id, name);
   if (to) chosen.set(to.uuid, label(to));
+  if (kept) text.value = kept.text;
   drawPeople();
   drawFiles();
   add([...(edit?.links ?? []), ...links], dropped);
@@ -209,9 +240,13 @@ export function compose({ to, hex, into, edit, draft, links = [], dropped } = {}
 /** Called when peers or groups change. */
 export const peersChanged = () => { if (current && !current.element.contains(document.activeElement?.closest('.chip'))) current.drawPeople(); };
 
-function told(items) {
-  const there = items.filter((row) => row.state === 'stored'), waiting = items.length - there.length;
-  if (!waiting) return toast(items.length === 1 ? `${label(items[0])} has it.` : `All ${items.length} have it.`);
+/** Shows the result of a send. Peers that received a hex with files still have to download the files from here. */
+function showResult(items, hasFiles) {
+  const received = items.filter((row) => row.state === 'stored'), waiting = items.length - received.length;
+  if (!waiting) {
+    const whom = items.length === 1 ? label(items[0]) : `${items.length} machines`;
+    return toast(hasFiles ? `Offered to ${whom}. Keep this machine on until the files are downloaded there.` : `Delivered to ${whom}.`, { time: hasFiles ? 9000 : 5000 });
+  }
   const first = items.find((row) => row.state !== 'stored');
-  toast(`${there.length ? `${there.length} of ${items.length} have it. ` : ''}${label(first)}: ${rowText(first)}`, { action: 'Outbox', onaction: () => app.go('outbox'), time: 9000 });
+  toast(`${received.length ? `Delivered to ${received.length} of ${items.length}. ` : ''}${rowSentence(first)}`, { action: 'Outbox', onaction: () => app.go('outbox'), time: 9000 });
 }

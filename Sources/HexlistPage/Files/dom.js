@@ -1,7 +1,7 @@
-// Elements and texts. Text of peers is only ever a text node, cleaned of what reorders or hides.
+// Elements and texts. Text of peers only ever becomes a text node, after `clean` has removed characters that reorder or hide text.
 import { call, faultOf } from './api.js';
 
-/** h('a.name', {href, onclick}, child…): an element. Members are attributes, and may be left out; `on…` a listener; `true` an empty attribute. */
+/** h('a.name', {href, onclick}, child…): creates an element. Members are attributes (`true`: an empty one; null: none) or, as `on…`, listeners. */
 export function h(tag, ...children) {
   const attributes = children[0]?.constructor === Object ? children.shift() : {};
   const [name, ...classes] = tag.split('.');
@@ -17,7 +17,7 @@ export function h(tag, ...children) {
   return element;
 }
 
-/** Gives an element these children, unless it has the same already: a button under a mouse that is down stays the button that is clicked. */
+/** Replaces the children unless they are equal: a click needs the same element at mouse-down and mouse-up. */
 export function setChildren(element, ...children) {
   const made = element.cloneNode(false);
   made.append(...children);
@@ -30,6 +30,8 @@ const paths = {
   inbox: 'M4 13h4l1.5 3h5L16 13h4M4 13l3-8h10l3 8v6H4z',
   held: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9.5 12l2 2 3.5-4',
   mine: 'M6 4h12v17l-6-4.5L6 21z',
+  folder: 'M3.5 6.5h6l2 2.5h9v10h-17z',
+  more: 'M6 12h.01M12 12h.01M18 12h.01',
   outbox: 'M12 15V4M7.5 8.5 12 4l4.5 4.5M4 14v6h16v-6',
   peers: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20c.6-4 3-6 6.5-6s5.9 2 6.5 6M15.5 4.3a3.5 3.5 0 0 1 0 6.4M18 14.3c2 .8 3.1 2.7 3.5 5.7',
   plus: 'M12 5v14M5 12h14', search: 'M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13zM15.3 15.3 20 20',
@@ -60,16 +62,16 @@ export function setMark(svg, color) {
 }
 const isColor = (text) => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text ?? '') || (/^[a-z]{3,20}$/i.test(text ?? '') && CSS.supports('color', text));
 
-// Joiners and variation selectors are what scripts and emoji need.
+// Invisible characters, except joiners and variation selectors, which scripts and emoji need.
 const hidden = /(?![\u200c\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{DI}]/gu;
-/** Text of a peer on one line: what a screen would obey or not show is shown as such. */
+/** Text of a peer on one line, with control and invisible characters shown as U+FFFD. */
 export const clean = (text) => String(text ?? '').replace(/[\s\u2028\u2029]+/g, ' ').trim().replace(hidden, '\ufffd');
-/** The same with its lines. */
+/** Like `clean`, but keeps line breaks. */
 export const cleanLines = (text) => String(text ?? '').split(/\r\n|[\n\r\u2028\u2029]/).map(clean).join('\n').trim();
-/** Text of a peer within a sentence: it cannot turn what is around it. */
+/** Text of a peer within a sentence, isolated so that its direction does not affect the text around it. */
 export const peerText = (text) => h('bdi', clean(text));
 
-/** Who a peer, or that of a row, is: its alias, or its name with the first digits of its UUID, for anyone can take any name. */
+/** The label of a peer or of a row's peer: its alias, or its name with 8 digits of its UUID, because names are not unique. */
 export function label({ uuid, peer, name, alias, trust }) {
   uuid ??= peer;
   if (alias) return clean(alias) + (trust === 'blocked' ? ' (blocked)' : '');
@@ -78,12 +80,19 @@ export function label({ uuid, peer, name, alias, trust }) {
 
 export const peerName = (peer) => peerText(label(peer));
 
-/** A row of a list: a sign, and two lines, of which the first part takes the room. */
+/** A list row: an icon and two lines. The first part of each line is cut off if it is too long. */
 export const twoLines = (sign, ...lines) => h('div.row', sign, h('div.lines', lines.map((line) => h('div.line', line))));
-/** The head of a pane. */
+/** The header of a detail pane. */
 export const head = (sign, title, under, ...more) => h('div.head', sign, h('div', h('h2', { dir: 'auto' }, title), h('p.faint', under), more));
 
 export const count = (number, one, many = one + 's') => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
+
+const units = [['GB', 1e9], ['MB', 1e6], ['kB', 1e3], ['B', 1]];
+/** A number of bytes for people: `3 MB`, `1.5 GB`. */
+export function bytesText(bytes) {
+  const [unit, size] = units.find(([, size]) => bytes >= size) ?? units.at(-1), number = bytes / size;
+  return `${number.toLocaleString(undefined, { maximumFractionDigits: number < 10 && size > 1e3 ? 1 : 0 })} ${unit}`;
+}
 
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const year = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
@@ -91,7 +100,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const week = new Intl.DateTimeFormat(undefined, { weekday: 'short' });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 let [today, todayIs] = [0, 0];
-/** A time as short as it can be. */
+/** A time of day for today, a weekday within a week, else a date. */
 export function when(text) {
   const time = new Date(text), now = Date.now();
   if (now - todayIs > 30000) [today, todayIs] = [new Date(now).setHours(0, 0, 0, 0), now];
@@ -101,7 +110,7 @@ export function when(text) {
 }
 export const wholeTime = (text) => whole.format(new Date(text));
 
-/** A message at the edge, with at most one thing to do about it. */
+/** Shows a short message with at most one action. Returns a function that removes it. */
 export function toast(text, { action, onaction, time = 5000 } = {}) {
   const end = () => { clearTimeout(timer); note.remove(); };
   const note = h('div.toast', h('span', text),
@@ -113,7 +122,7 @@ export function toast(text, { action, onaction, time = 5000 } = {}) {
   return end;
 }
 
-/** A question that has the focus until it is answered. `build(close)` returns its children. */
+/** Opens a modal dialog. `build(close)` returns its children. */
 export function dialog(title, build, kind = '') {
   const element = h(`dialog.dialog${kind}`, { 'aria-label': title });
   const close = () => element.close();
@@ -126,7 +135,7 @@ export function dialog(title, build, kind = '') {
   return element;
 }
 
-/** Yes or no, in words of what is done. */
+/** Asks for confirmation; resolves to true if `yes` was pressed. */
 export function confirmed(title, text, yes) {
   return new Promise((resolve) => {
     let answer = false;
@@ -139,23 +148,23 @@ export function confirmed(title, text, yes) {
 export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { onclick, ...attributes }, text);
 export const buttons = (...children) => h('div.buttons', children);
 export const field = (name, ...content) => h('div.field', h('span', name), content);
-/** Buttons of which one is pressed. `choices` are pairs of a value and its text. */
-export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Which' },
+/** A segmented control. `choices` are pairs of a value and its label. */
+export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Filter' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
 
-/** Tells a fault of a request, if there is one. */
+/** Shows the error of a request; does nothing for null. */
 export function showFault(fault) {
   if (fault) toast([fault.message, fault.hint].filter(Boolean).join(' '), { time: 9000 });
 }
 
 let bugShown;
-/** Tells an error that these scripts do not expect; of several the last. The browser's console has each. */
+/** Shows an unexpected error of these scripts, replacing the one before. The console logs each. */
 export function showBug(error) {
   bugShown?.();
-  bugShown = toast(`Something on this page failed: ${clean(error?.message ?? error)}`, { action: 'Reload', onaction: () => location.reload(), time: 20000 });
+  bugShown = toast(`This page ran into an error: ${clean(error?.message ?? error)}`, { action: 'Reload', onaction: () => location.reload(), time: 20000 });
 }
 
-/** One request that the person asked for: tells a fault, or `done`. Returns the reply (true where that is empty), or null after a fault. */
+/** Sends a request for an action of the user, and shows its error or `done`. Returns the reply (true if it is empty), or null after an error. */
 export async function ask(method, path, body, done) {
   try {
     const reply = await call(method, path, body);

@@ -1,53 +1,64 @@
-// Inbox and held tray: a list of hexes, and the one that is read.
+// Inbox and Requests: lists of hexes, and the detail pane of one.
 import { call, faultOf, query, part } from './api.js';
 import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault } from './dom.js';
 import { View, searchField } from './list.js';
+import { isFile, fileItem, saveAllBar } from './files.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
 import { trustDialog, fingerprint } from './peers.js';
 
-/** Hexes whose deletion can still be undone: how it is done, and how undone. */
-const leaving = new Map();
-export const isLeaving = (hex) => leaving.has(hex.id);
-addEventListener('pagehide', () => { for (const { end } of [...leaving.values()]) end(true); });
+/** Deletions that can still be undone, by hex id: `commit` deletes now, `undo` keeps the hex. */
+const deletions = new Map();
+export const isBeingDeleted = (hex) => deletions.has(hex.id);
+addEventListener('pagehide', () => { for (const { commit } of [...deletions.values()]) commit(true); });
 
-/** Deletes a hex ten seconds later: until then nothing is lost. `back` puts it where it was. */
-export function leave(hex, back) {
-  const timer = setTimeout(() => end(), 10000);
-  const close = () => { clearTimeout(timer); drop(); return leaving.delete(hex.id); };
-  const end = (isLast) => {
-    if (close()) call('DELETE', `/v1/hexes/${hex.id}`, undefined, { keepalive: isLast }).then(() => app.view?.renew(), (error) => { back(); toast(`Not deleted: ${faultOf(error)?.message ?? ''}`); });
+/** Deletes hexes after ten seconds, in which it can be undone. `restore` puts their rows back. */
+export function deleteLater(hexes, restore) {
+  const timer = setTimeout(() => commit(), 10000);
+  const close = () => { clearTimeout(timer); closeToast(); return hexes.filter(({ id }) => deletions.delete(id)).length > 0; };
+  const commit = async (isClosing) => {
+    if (!close()) return;
+    try {
+      await Promise.all(hexes.map(({ id }) => call('DELETE', `/v1/hexes/${id}`, undefined, { keepalive: isClosing })));
+    } catch (error) {
+      restore();
+      toast(`Not deleted: ${faultOf(error)?.message ?? ''}`);
+    }
+    app.view?.refresh();
   };
-  const undo = () => { if (close()) back(); };
-  leaving.set(hex.id, { end, undo });
-  const drop = toast(`Deleted “${subject(hex).slice(0, 40)}”.`, { action: 'Undo', onaction: undo, time: 10000 });
+  const undo = () => { if (close()) restore(); };
+  for (const { id } of hexes) deletions.set(id, { commit, undo });
+  const what = hexes.length === 1 ? `“${subject(hexes[0]).slice(0, 40)}”` : count(hexes.length, 'hex', 'hexes');
+  const closeToast = toast(`Deleted ${what}.`, { action: 'Undo', onaction: undo, time: 10000 });
 }
-export const undo = () => [...leaving.values()].at(-1)?.undo();
+export const undo = () => [...deletions.values()].at(-1)?.undo();
 
 const sender = (hex) => hex.peerUUID
   ? { uuid: hex.peerUUID, name: hex.peerName, alias: hex.peerAlias, trust: hex.trust }
   : { uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias };
-export const subject = (hex) => clean(hex.subject ?? hex.description) || 'Without a description';
-/** The description as a title, where it is short enough for one. */
+export const subject = (hex) => clean(hex.subject ?? hex.description) || 'Untitled';
+/** The description if it is short enough for a title, else the subject. */
 export const title = (hex) => { const text = clean(hex.description); return text && text.length <= 200 ? text : subject(hex); };
-export const sizes = (hex) => [count(hex.linkCount ?? hex.links?.length ?? 0, 'link'),
-  hex.hexesInside && `${count(hex.hexesInside, 'hex', 'hexes')} inside`].filter(Boolean).join(' · ');
+export function sizes(hex) {
+  const files = hex.links?.filter(isFile).length ?? 0, links = (hex.linkCount ?? hex.links?.length ?? 0) - files;
+  const folders = hex.hexesInside ?? hex.children?.length ?? 0;
+  return [links > 0 || !(files + folders) ? count(links, 'link') : null, files ? count(files, 'file') : null, folders ? count(folders, 'folder') : null].filter(Boolean).join(' · ');
+}
 
-/** The subject of a hex, or what was found in it. */
-export function found({ match, ...hex }) {
+/** The subject of a hex or, in search results, the text around the match, marked. */
+export function matchText({ match, ...hex }) {
   if (!match || match.in === 'sender') return [subject(hex)];
   return [clean(match.before) + (/\s$/.test(match.before) ? ' ' : ''), h('mark', clean(match.found)), (/^\s/.test(match.after) ? ' ' : '') + clean(match.after)];
 }
 
-/** A page of a place or of what a search finds in it, without what is being deleted. */
+/** Loads a page of a location, or of search results in it, without hexes that are being deleted. */
 export async function hexPage(typed, members, signal) {
   const text = searchText(typed);
   const page = await call('GET', text ? `/v1/search${query({ text, ...members })}` : `/v1/hexes${query(members)}`, undefined, { signal });
-  return { ...page, items: page.items.filter((hex) => !isLeaving(hex)) };
+  return { ...page, items: page.items.filter((hex) => !isBeingDeleted(hex)) };
 }
-export const nothingFound = () => [h('h2', 'Nothing found'), h('p', 'Words may be anywhere in a hex; ', h('code', 'host:example.org'), ' finds links to a host.')];
+export const nothingFound = () => [h('h2', 'Nothing found'), h('p', 'Try fewer words, or ', h('code', 'host:example.org'), ' for links to one site.')];
 
-/** A row of a list of hexes. */
 function hexRow() {
   const sign = mark('', 'row-mark'), from = h('bdi.from'), time = h('time.faint'), text = h('span.subject', { dir: 'auto' }), links = h('span.faint');
   return {
@@ -57,7 +68,7 @@ function hexRow() {
       setMark(sign, hex.color);
       from.textContent = label(sender(hex));
       time.textContent = when(hex.receivedAt);
-      text.replaceChildren(...found(hex));
+      text.replaceChildren(...matchText(hex));
       links.textContent = hex.linkCount + (hex.linksInside ?? 0) || '';
       links.title = sizes(hex);
       this.element.setAttribute('aria-label', `${hex.unread ? 'Unread. ' : ''}${from.textContent}: ${subject(hex)}, ${sizes(hex)}, ${wholeTime(hex.receivedAt)}`);
@@ -66,39 +77,48 @@ function hexRow() {
 }
 
 export class HexView extends View {
-  /** @param nothing the children that stand where there is none of the place */
-  constructor(place, title, nothing) {
-    super({ title, sign: 'hex', reads: 'The hex', list: { height: 64, row: hexRow, key: (hex) => hex.id } });
-    Object.assign(this, { place, nothing, unread: false, from: null });
+  /**
+   * @param location the location in the API: `inbox` or `held`
+   * @param nothing returns the children of the empty state
+   */
+  constructor(location, title, nothing) {
+    super({ title, sign: 'hex', reads: 'The hex', actions: () => this.markedActions(), list: { height: 64, row: hexRow, key: (hex) => hex.id } });
+    Object.assign(this, { location, nothing, unread: false, from: null });
     this.filters.before(searchField(this));
   }
 
   total() {
     const { overview } = app;
     if (!overview || this.from || this.input.value.trim()) return 0;
-    return this.place === 'held' ? overview.held : this.unread ? overview.unread : overview.inbox;
+    return this.location === 'held' ? overview.held : this.unread ? overview.unread : overview.inbox;
   }
 
-  /** Reads the list anew: with other filters, another search. */
+  /** Loads the list with the current filters and search. */
   async reload() {
     this.drawFilters();
     const load = (after, limit, signal) => hexPage(this.input.value,
-      { location: this.place, unread: this.unread || null, from: this.from?.uuid, limit, after }, signal);
+      { location: this.location, unread: this.unread || null, from: this.from?.uuid, limit, after }, signal);
     await this.fetchList(load, this.total());
   }
 
-  async renew() {
+  async refresh() {
     this.drawFilters();
-    await this.renewList();
+    await this.refreshList();
   }
 
   drawFilters() {
     const parts = [];
-    if (this.place === 'inbox') {
+    if (this.location === 'inbox') {
       parts.push(choice([[false, 'All'], [true, `Unread${app.overview?.unread ? ` ${app.overview.unread.toLocaleString('en')}` : ''}`]],
         this.unread, (unread) => { this.unread = unread; this.reload(); }));
     }
-    if (this.from) parts.push(h('button.chip', { onclick: () => { this.from = null; this.reload(); } }, 'From ', peerName(this.from), icon('close')));
+    if (this.location === 'inbox') {
+      const senders = (app.peers ?? []).filter((peer) => peer.uuid && peer.state !== 'ghost' && (peer.trust === 'trusted' || peer.unread || peer.uuid === this.from?.uuid))
+        .sort((one, other) => label(one).localeCompare(label(other)));
+      parts.push(h('select.sender', { 'aria-label': 'Sender', onchange: (event) => { this.from = senders.find((peer) => peer.uuid === event.target.value) ?? null; this.reload(); } },
+        h('option', { value: '' }, 'All senders'), senders.map((peer) => h('option', { value: peer.uuid, selected: peer.uuid === this.from?.uuid }, label(peer)))));
+      if (app.overview?.unread && !this.input.value.trim()) parts.push(button('Mark all read', () => this.markAllRead(), '.link'));
+    }
     const focused = this.filters.contains(document.activeElement) && [...this.filters.querySelectorAll('button')].indexOf(document.activeElement);
     setChildren(this.filters, ...parts);
     if (focused !== false) this.filters.querySelectorAll('button')[focused]?.focus();
@@ -110,19 +130,19 @@ export class HexView extends View {
     return this.nothing();
   }
 
-  rest() { super.rest(); this.hex = this.current = null; }
+  showNothing() { super.showNothing(); this.hex = this.current = null; }
 
   async show(hex, isOpened) {
     clearTimeout(this.soon);
     this.current = hex.id;
-    // Who goes through the list with the arrows fetches only where he stays.
+    // While the arrow keys move quickly through the list, nothing is fetched.
     if (!isOpened) await new Promise((resolve) => { this.soon = setTimeout(resolve, 90); });
     let whole;
     try {
       whole = await call('GET', `/v1/hexes/${hex.id}`);
     } catch (error) {
       const fault = faultOf(error);
-      if (fault?.status === 404) { this.list.remove(hex.id); this.look(); } else showFault(fault);
+      if (fault?.status === 404) { this.list.remove(hex.id); this.drawEmpty(); } else showFault(fault);
       return;
     }
     if (this.current !== hex.id) return;
@@ -134,26 +154,27 @@ export class HexView extends View {
 
   detail(hex) {
     const who = sender(hex), links = openable(hex);
-    const actions = this.place === 'held' ? [
+    const actions = this.location === 'held' ? [
       button('Accept', () => this.accept(), '.strong'),
-      hex.trust !== 'trusted' && button('Trust the sender…', () => trustDialog({ ...who, uuid: hex.peerUUID })),
+      hex.trust !== 'trusted' && button('Trust sender…', () => trustDialog({ ...who, uuid: hex.peerUUID })),
       button('Block', () => this.block(who)),
       button('Delete', () => this.remove()),
     ] : [
       links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
-      button('Save', () => this.save(), '', { title: 'Into My Hexlist (s)' }),
-      button('Send on…', () => compose({ hex })),
+      button('Add to My Hexlist', () => this.save(), '', { title: 'Save to My Hexlist (s)' }),
+      button('Forward…', () => compose({ hex })),
       button('Mark unread', () => this.setUnread(true)),
       button('Delete', () => this.remove()),
     ];
     const note = hex.trust === 'stranger' ? h('span.tag.doubt', 'stranger') : hex.trust === 'blocked' ? h('span.tag.bad', 'blocked') : null;
-    const claim = hex.peerUUID && hex.senderUUID !== hex.peerUUID && h('p.faint', 'It says it was made by ', peerName({ uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias }), '.');
-    const peer = this.place === 'held' && (app.peers ?? []).find((one) => one.uuid === hex.peerUUID && one.fingerprint);
+    const claim = hex.peerUUID && hex.senderUUID !== hex.peerUUID && h('p.faint', 'Originally by ', peerName({ uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias }), ' (not checked).');
+    const peer = this.location === 'held' && (app.peers ?? []).find((one) => one.uuid === hex.peerUUID && one.fingerprint);
     return [
       head(mark(hex.color, 'big'), title(hex), [peerName(who), ' ', note, ' · ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))], claim),
       buttons(actions),
       peer && field('Fingerprint', fingerprint(peer.fingerprint)),
-      ...hexBody(this.place === 'held' ? closed(hex) : hex),
+      this.location === 'inbox' && saveAllBar(hex),
+      ...hexBody(this.location === 'held' ? withoutOpening(hex) : hex, { canSaveFiles: this.location === 'inbox' }),
     ];
   }
 
@@ -168,55 +189,83 @@ export class HexView extends View {
     this.list.replace({ id: hex.id, unread: !unread });
   }
 
+  async markAllRead() {
+    const which = this.from ? { from: this.from.uuid } : { all: true };
+    if (await ask('PATCH', '/v1/hexes', { ...which, unread: false }, 'Marked as read.')) this.refresh();
+  }
+
   openLinks() {
     const id = this.list.selected;
-    if (this.place === 'held') return toast('Accept it first: what is held comes from somebody who is not trusted.');
+    if (this.location === 'held') return toast('Accept it first: its sender is not trusted.');
     if (this.hex?.id === id) openAll(openable(this.hex));
     else if (id) this.select(this.list.item(), true);
   }
 
-  // The selected hex may not be open yet.
+  /** Saves the selected hex, which may not be loaded yet. */
   async save() {
     const hex = this.list.item();
-    if (!hex || this.place === 'held') return;
+    if (!hex || this.location === 'held') return;
     if (await ask('POST', '/v1/mine/save', { ids: [hex.id] })) {
-      toast('Saved to My Hexlist.', { action: 'Look', onaction: () => app.go('mine') });
+      toast('Saved to My Hexlist.', { action: 'Show', onaction: () => app.go('mine') });
     }
   }
 
   remove() {
     const hex = this.list.item();
-    if (!hex || isLeaving(hex)) return;
+    if (!hex || isBeingDeleted(hex)) return;
     const putBack = this.list.remove(hex.id);
-    this.look();
-    leave(hex, () => { putBack(); this.look(); this.list.select(hex, false); });
+    this.drawEmpty();
+    deleteLater([hex], () => { putBack(); this.drawEmpty(); this.list.select(hex, false); });
+  }
+
+  /** The buttons for several marked hexes. */
+  markedActions() {
+    const change = (path, body, done) => async () => {
+      const ids = this.list.markedItems.map(({ id }) => id);
+      if (await ask(path === '/v1/hexes' ? 'PATCH' : 'POST', path, { ids, ...body }, done)) { this.list.unmark(); this.reload(); }
+    };
+    return [
+      ...(this.location === 'held' ? [button('Accept', change('/v1/hexes/accept', {}, 'Accepted. They are in your inbox now.'))]
+        : [button('Mark read', change('/v1/hexes', { unread: false })), button('Mark unread', change('/v1/hexes', { unread: true })),
+          button('Add to My Hexlist', change('/v1/mine/save', {}, 'Saved to My Hexlist.'))]),
+      button('Delete', () => this.removeMarked()),
+    ];
+  }
+
+  removeMarked() {
+    const hexes = this.list.markedItems;
+    this.list.unmark();
+    this.list.select(null);
+    const putBack = hexes.map(({ id }) => this.list.remove(id)).reverse();
+    this.drawEmpty();
+    deleteLater(hexes, () => { for (const back of putBack) back(); this.drawEmpty(); });
   }
 
   async accept() {
     const { hex } = this;
     if (hex && await ask('POST', '/v1/hexes/accept', { ids: [hex.id] })) {
       this.list.remove(hex.id);
-      this.look();
-      toast('Accepted: it is in the inbox.', { action: 'Look', onaction: () => app.go('inbox') });
+      this.drawEmpty();
+      toast('Accepted. It is in your inbox now.', { action: 'Show', onaction: () => app.go('inbox') });
     }
   }
 
   async block(who) {
-    if (!await confirmed('Block this sender?', `What ${label(who)} sends is refused from now on, also from here. You can unblock it under Peers.`, 'Block')) return;
+    if (!await confirmed('Block this sender?', `Nothing more is accepted from ${label(who)}, and nothing can be sent to it. You can unblock it under Peers.`, 'Block')) return;
     ask('POST', `/v1/peers/${part(who.uuid)}/block`, undefined, `${label(who)} is blocked.`);
   }
 }
 
-/** The words that are searched for: the last one as it begins, while it is typed. */
+/** The search text as the API takes it: the last word, which may be incomplete, becomes a prefix. */
 const searchText = (typed) => {
   const text = typed.trim();
   return /[\p{L}\p{N}]$/u.test(text) && !/["“]|\S:\S*$/.test(text) ? `${text}*` : text;
 };
 
-/** A hex whose links can be read and not clicked: of somebody who is not trusted. */
-const closed = (hex) => ({ ...hex, links: hex.links?.map((link) => ({ ...link, opens: undefined, service: link.opens ?? link.service })), children: hex.children?.map(closed) });
+/** The hex of an untrusted sender with links that can be read but not clicked. */
+const withoutOpening = (hex) => ({ ...hex, links: hex.links?.map((link) => ({ ...link, opens: undefined, service: link.opens ?? link.service })), children: hex.children?.map(withoutOpening) });
 
-// The links of a hex, and the hexes inside it.
+/** The links of a hex and of its folders that may be opened. */
 export function openable(hex) {
   return [...(hex.links ?? []), ...(hex.children ?? []).flatMap(openable)].filter((link) => link.opens);
 }
@@ -224,40 +273,48 @@ export function openable(hex) {
 export async function openAll(links) {
   if (links.length > 10 && !await confirmed('Open them all?', `${links.length} tabs will open.`, `Open ${links.length}`)) return;
   for (const link of links) h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer' }).click();
-  if (links.length > 1) toast('If only one opened: let this page open several, by the sign in the address bar.', { time: 8000 });
+  if (links.length > 1) toast('Only one tab opened? Allow pop-ups for this page (icon in the address bar).', { time: 8000 });
 }
 
+/** Links shown before *Show all* is pressed. */
 const shownAtOnce = 200;
-function linkList(links, id) {
-  const list = h('ul.links');
-  const add = (from, to) => list.append(...links.slice(from, to).map((link) => linkItem(link, id)));
+
+/**
+ * The description, links and folders of a hex.
+ * @param options `canSaveFiles`: whether files have *Save*; `tools(hex, index, link)`: returns controls of a link
+ * @param extra unknown members of the hex, which have the sizes of files
+ */
+export function hexBody(hex, options = {}, extra = hex.extra) {
+  const lines = cleanLines(hex.description);
+  const folders = (hex.children ?? []).map((child, index) => h('details.inside', { open: hex.children.length <= 3 },
+    h('summary', { dir: 'auto' }, icon('folder'), subject(child), h('span.faint', ` ${sizes(child)}`)), h('div', hexBody(child, options, extra?.children?.[index] ?? {}))));
+  return [
+    lines && lines !== title(hex) && h('p.description', { dir: 'auto' }, lines),
+    hex.links?.length ? linkList(hex, options, extra) : null,
+    ...folders,
+    !hex.links?.length && !folders.length && h('p.faint', 'No links.'),
+  ].filter(Boolean);
+}
+
+function linkList(hex, options, extra) {
+  const { links } = hex, list = h('ul.links');
+  const add = (from, to) => list.append(...links.slice(from, to).map((link, index) => linkItem(hex, from + index, options, extra)));
   add(0, shownAtOnce);
   if (links.length <= shownAtOnce) return list;
   const more = button(`Show all ${links.length.toLocaleString('en')}`, () => { more.remove(); add(shownAtOnce, links.length); });
   return h('div', list, more);
 }
 
-function linkItem(link, id) {
+function linkItem(hex, index, options, extra) {
+  const link = hex.links[index];
+  if (isFile(link)) return fileItem(hex, index, link, extra?.links?.[index]?.size, options.canSaveFiles);
   const text = clean(link.linkDescription), url = clean(link.url);
   const name = text || url.replace(/^https?:\/\//, '').slice(0, 300);
-  const before = link.before && `here before, ${when(link.before.receivedAt)}`;
+  const before = link.before && `already received ${when(link.before.receivedAt)}`;
   const under = [link.opens && text ? h('span', clean(link.opens)) : null, link.service !== 'Unknown' && h('span', clean(link.service)),
-    before && h('span', before), link.url.startsWith('hexlist:') ? h('span', 'a file: ', h('code', `hexlist fetch ${id}`), ' gets it')
-      : link.notOpened && h('span.doubt', `not opened: ${clean(link.notOpened)}`)].filter(Boolean);
+    before && h('span', before), link.notOpened && h('span.doubt', `not clickable: ${clean(link.notOpened)}`)].filter(Boolean);
   const title = link.opens
     ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true' }, name)
     : h('span', { dir: 'auto' }, name);
-  return h('li', title, under.length > 0 && h('div.under', under));
-}
-
-export function hexBody(hex, id = hex.id) {
-  const lines = cleanLines(hex.description);
-  const children = (hex.children ?? []).map((child) => h('details.inside', { open: (hex.children.length <= 3) },
-    h('summary', { dir: 'auto' }, mark(child.color), subject(child), h('span.faint', ` ${sizes(child)}`)), h('div', hexBody(child, id))));
-  return [
-    lines && lines !== title(hex) && h('p.description', { dir: 'auto' }, lines),
-    hex.links?.length ? linkList(hex.links, id) : null,
-    ...children,
-    !hex.links?.length && !children.length && h('p.faint', 'There are no links in it.'),
-  ].filter(Boolean);
+  return h('li', h('div.link-text', title, under.length > 0 && h('div.under', under)), options.tools && h('div.tools', options.tools(hex, index, link)));
 }

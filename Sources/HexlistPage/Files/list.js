@@ -1,20 +1,24 @@
-// A list of any length: only the rows that are seen are elements. Pages are fetched as they are needed, in order. And a place: a list, and
-// beside it what is open of it.
+// `List`: a virtual list of any length, which has elements for visible rows only and fetches pages in order as needed.
+// `View`: a section of the page, with a list and a detail pane.
 import { faultOf } from './api.js';
-import { h, icon, setChildren, showFault } from './dom.js';
+import { h, icon, button, setChildren, showFault } from './dom.js';
 import { app } from './main.js';
 
 class List {
   /**
-   * @param name for screen readers
-   * @param row makes {element, update(item)}; an element is used for one item after the other
-   * @param key the id of an item
-   * @param isTree whether the rows say their level
+   * @param name label for screen readers
+   * @param row creates {element, update(item)}; elements are reused for other items
+   * @param key returns the id of an item
+   * @param onmark called when marks change; without it only one item can be chosen
+   * @param isTree whether rows are tree items, with an aria-level
    */
-  constructor({ name, height, row, key, onselect, isTree }) {
-    Object.assign(this, { height, row, key, onselect, isTree });
+  constructor({ name, height, row, key, onselect, onmark, isTree }) {
+    Object.assign(this, { height, row, key, onselect, onmark, isTree });
+    /** Keys of the items that are marked for an action on several. */
+    this.marked = new Set();
+    this.isMarking = false;
     this.space = h('div.space', { role: 'presentation' });
-    this.element = h('div.list', { role: isTree ? 'tree' : 'listbox', tabindex: 0, 'aria-label': name, hidden: true }, this.space);
+    this.element = h('div.list', { role: isTree ? 'tree' : 'listbox', tabindex: 0, 'aria-label': name, 'aria-multiselectable': Boolean(onmark), hidden: true }, this.space);
     this.rows = new Map();
     this.free = [];
     this.items = [];
@@ -28,8 +32,8 @@ class List {
   static made = 0;
 
   /**
-   * Shows another list. `load(after, limit, signal)` resolves to a page; `total`, where it is known, sizes the scroll bar.
-   * Returns false if another list was asked for meanwhile.
+   * Shows another list. `load(after, limit, signal)` resolves to a page; `total`, if known, sizes the scroll bar.
+   * Returns false if `show` was called again meanwhile.
    */
   async show(load, total = 0) {
     const round = ++this.round;
@@ -49,22 +53,23 @@ class List {
 
   take(load, { items, next }, total) {
     Object.assign(this, { load, items, next, total, loading: null });
+    this.unmark();
     this.element.scrollTop = 0;
     this.redraw();
   }
 
-  /** Shows no items, for a list that could not be read. `load` reads it with the next change. */
+  /** Shows no items, after a load that failed. `load` is tried again at the next change. */
   clear(load) { this.take(load, { items: [], next: null }, 0); }
 
   /**
-   * Looks at the newest again: what is new, changed or gone among them, without moving what is looked at.
-   * Returns false if there is no list yet, or another one meanwhile.
+   * Reloads the first page and merges it, keeping the scroll position.
+   * Returns false if nothing was loaded before, or `show` was called meanwhile.
    */
-  async renew(total = 0) {
+  async refresh(total = 0) {
     const { load, round } = this;
     if (!load) return false;
     const { items, next } = await load(undefined, 100, this.abort.signal);
-    // A list that was on its way when this began counts as the same round.
+    // `load` differs if a `show` that had begun before has finished meanwhile.
     if (round !== this.round || load !== this.load) return false;
     const before = this.items.length;
     const last = items.length && this.items.findLastIndex((item) => this.key(item) === this.key(items.at(-1)));
@@ -86,7 +91,7 @@ class List {
     if (index >= 0) { this.items[index] = { ...this.items[index], ...item }; this.redraw(); }
   }
 
-  /** Takes an item out, and returns how to put it back. The one behind it is selected. */
+  /** Removes an item and selects the next one. Returns a function that puts it back. */
   remove(id) {
     const index = this.index(id);
     if (index < 0) return () => {};
@@ -100,7 +105,7 @@ class List {
   redraw() {
     this.space.style.height = `${this.length * this.height}px`;
     this.element.hidden = !this.items.length;
-    // Each row stays the element it is: a button of the mouse that is down would come up on another one, and that is no click.
+    // Rows keep their elements: a click needs the same element at mouse-down and mouse-up.
     for (const index of [...this.rows.keys()]) if (index < this.items.length) this.place(index); else this.drop(index);
     this.draw();
   }
@@ -126,7 +131,7 @@ class List {
     row.element.style.transform = `translateY(${index * this.height}px)`;
     row.element.setAttribute('aria-posinset', index + 1);
     row.element.setAttribute('aria-setsize', this.length || -1);
-    row.element.setAttribute('aria-selected', this.key(item) === this.selected);
+    row.element.setAttribute('aria-selected', this.marked.size ? this.marked.has(this.key(item)) : this.key(item) === this.selected);
     row.update(item);
     this.rows.set(index, row);
     if (row.element.parentNode !== this.space) this.space.append(row.element);
@@ -137,9 +142,30 @@ class List {
     const row = this.row();
     row.element.setAttribute('role', this.isTree ? 'treeitem' : 'option');
     row.element.style.height = `${this.height}px`;
-    row.element.addEventListener('click', () => this.select(this.items[row.index], true));
+    row.element.addEventListener('click', (event) => this.clicked(row.index, event));
     return row;
   }
+
+  /** Opens an item; marks it with Ctrl or while several are chosen, and with Shift all from the selected one to it. */
+  clicked(index, event) {
+    const item = this.items[index], from = this.index(this.selected);
+    if (this.onmark && event.shiftKey && from >= 0) this.mark(this.items.slice(Math.min(from, index), Math.max(from, index) + 1), true);
+    else if (this.onmark && (this.isMarking || event.ctrlKey || event.metaKey)) this.mark([item], !this.marked.has(this.key(item)));
+    else { this.unmark(); this.select(item, true); }
+  }
+  mark(items, isMarked) {
+    for (const item of items) if (isMarked) this.marked.add(this.key(item)); else this.marked.delete(this.key(item));
+    this.redraw();
+    this.onmark();
+  }
+  unmark() {
+    if (!this.marked.size && !this.isMarking) return;
+    this.marked.clear();
+    this.isMarking = false;
+    this.redraw();
+    this.onmark?.();
+  }
+  get markedItems() { return this.items.filter((item) => this.marked.has(this.key(item))); }
 
   drop(index) {
     const row = this.rows.get(index);
@@ -192,7 +218,9 @@ class List {
   keydown(event) {
     const page = Math.max(1, Math.floor(this.element.clientHeight / this.height) - 1);
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
-    if (by) this.move(by);
+    if (this.onmark && event.key === 'a' && (event.ctrlKey || event.metaKey)) this.mark(this.items, true);
+    else if (event.key === 'Escape' && this.marked.size) { this.unmark(); event.stopPropagation(); }
+    else if (by) this.move(by);
     else if (event.key === 'Enter' && this.item()) this.onselect(this.item(), true);
     else return;
     event.preventDefault();
@@ -201,37 +229,54 @@ class List {
 
 export class View {
   /**
-   * @param title its name
-   * @param list what `List` takes besides
-   * @param reads the name of the pane
-   * @param sign the icon of the empty pane
+   * @param list further parameters of `List`
+   * @param reads label of the detail pane for screen readers
+   * @param sign icon of the empty pane
+   * @param actions returns the buttons for several marked items; without it only one item can be chosen
    */
-  constructor({ title, list, reads, sign, tools = [] }) {
+  constructor({ title, list, reads, sign, tools = [], actions }) {
     Object.assign(this, { title, sign });
-    this.list = new List({ name: title, onselect: (item, isOpened) => this.select(item, isOpened), ...list });
+    this.list = new List({ name: title, onselect: (item, isOpened) => this.select(item, isOpened), onmark: actions && (() => this.drawMarked(actions)), ...list });
     this.filters = h('div.filters');
-    this.none = h('div.empty', { hidden: true });
+    this.markedBar = h('div.filters.marked', { hidden: true });
+    this.emptyState = h('div.empty', { hidden: true });
     this.element = h('section.column', { 'aria-label': title },
-      h('header.top', h('h2.title', title), tools, this.filters), this.list.element, this.none);
+      h('header.top', h('h2.title', title), actions && button('Select', () => { if (this.list.isMarking) this.list.unmark(); else { this.list.isMarking = true; this.list.onmark(); } }, '.link'), tools, this.filters, this.markedBar), this.list.element, this.emptyState);
     this.pane = h('section.pane', { 'aria-label': reads, tabindex: -1 });
-    this.rest();
+    this.showNothing();
   }
 
-  /** The pane without anything open. */
-  rest() { this.pane.replaceChildren(h('div.rest', icon(this.sign, 'huge'))); }
+  /** Shows the actions for the marked items, instead of the filters. */
+  drawMarked(actions) {
+    const { size } = this.list.marked, isShown = size > 0 || this.list.isMarking;
+    this.filters.hidden = isShown;
+    this.markedBar.hidden = !isShown;
+    this.markedBar.replaceChildren(h('span.faint', { role: 'status' }, `${size} selected`), ...(size ? actions() : []), button('Cancel', () => this.list.unmark(), '.link'));
+  }
+
+  /** Shows the empty pane. */
+  showNothing() { this.pane.replaceChildren(h('div.rest', icon(this.sign, 'huge'))); }
 
   select(item, isOpened) {
-    if (!item) { app.close(); return this.rest(); }
-    if (isOpened) document.body.classList.add('reading'); // on a narrow screen it takes the place of the list
+    if (!item) { app.close(); return this.showNothing(); }
+    if (isOpened) document.body.classList.add('reading'); // on a narrow screen the pane replaces the list
+    app.setAddress(this.list.key(item), !isOpened);
     this.show(item, isOpened);
     if (isOpened && !this.list.isWide()) this.pane.focus();
+  }
+
+  /** Opens the item with a key from the address, if it is in the list. */
+  openKey(key) {
+    const item = this.list.items.find((one) => String(this.list.key(one)) === key);
+    if (item) this.list.select(item, true);
+    else app.close();
   }
 
   fill(...children) {
     this.pane.replaceChildren(h('button.quiet.back', { onclick: () => app.close() }, icon('back'), 'Back'), ...children.flat().filter(Boolean));
   }
 
-  /** Shows what `load` finds, if that is not out of date by then; a fault in its place. With `isSame`, a fault leaves the rows that there are. */
+  /** Loads the list; on failure shows the error instead of it or, with `isSame`, as a toast above the current rows. */
   async fetchList(load, total, isSame = false) {
     try {
       if (!await this.list.show(load, total)) return;
@@ -243,26 +288,26 @@ export class View {
       this.fault = fault;
       this.list.clear(load);
     }
-    this.look();
+    this.drawEmpty();
   }
 
-  /** Reads the newest rows again. A fault leaves those that there are. */
-  async renewList() {
+  /** Refreshes the newest rows. On failure keeps the current ones. */
+  async refreshList() {
     try {
-      if (!await this.list.renew(this.total())) return;
+      if (!await this.list.refresh(this.total())) return;
       this.fault = null;
     } catch (error) {
       const fault = faultOf(error);
-      if (fault?.status) showFault(fault); // without an answer the notice of `main.js` says so
+      if (fault?.status) showFault(fault); // without a reply, the notice of `main.js` says so
       return;
     }
-    this.look();
+    this.drawEmpty();
   }
 
-  /** Draws what stands where there are no rows: the fault of a list that could not be read, or the children that `empty()` returns. */
-  look() {
-    this.none.hidden = !this.list.load || this.list.items.length > 0;
-    if (!this.none.hidden) setChildren(this.none, ...(this.fault ? [h('p', this.fault.message)] : this.empty()));
+  /** If there are no rows, shows the error of the list or the children that `empty()` returns. */
+  drawEmpty() {
+    this.emptyState.hidden = !this.list.load || this.list.items.length > 0;
+    if (!this.emptyState.hidden) setChildren(this.emptyState, ...(this.fault ? [h('p', this.fault.message)] : this.empty()));
   }
 }
 

@@ -1,30 +1,45 @@
-// The page as a whole: places, keys, what comes by events.
-import { begun, call, follow, part } from './api.js';
+// The page as a whole: its sections, keyboard shortcuts and server events.
+import { session, call, follow, part } from './api.js';
 import { h, icon, clean, button, dialog, ask, setChildren, showBug } from './dom.js';
 import { HexView, undo } from './hexes.js';
+import { transfersChanged } from './files.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';
 import { MineView } from './mine.js';
-import { compose, linksIn, filesIn, peersChanged } from './compose.js';
+import { compose, restoreDraft, linksIn, filesIn, peersChanged } from './compose.js';
 
 const root = document.getElementById('app');
 
 export const app = {
   overview: null, peers: null, pairings: null, groups: null, view: null,
 
-  /** Shows a place. */
-  go(name) {
-    const view = views[name] ?? views.inbox;
+  /** Shows a section. */
+  go(name, isRestored = false) {
+    const view = views[name] ?? views.inbox; // the hash may also be a used secret
     if (this.view === view) return view.reload();
+    const isFirst = !this.view;
     this.view = view;
     this.name = views[name] ? name : 'inbox';
-    history.replaceState(null, '', `#${this.name}`);
+    if (!isRestored) this.setAddress(undefined, isFirst);
     document.body.classList.remove('reading');
     main.replaceChildren(view.element, view.pane);
-    drawPlaces();
+    drawSections();
     return view.reload();
   },
+  /** Puts the section and the open item into the address, so that Back, Forward and a reload find them. */
+  setAddress(id, replaces) {
+    const address = `#${this.name}${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;
+    if (location.hash !== address) history[replaces ? 'replaceState' : 'pushState'](null, '', address);
+  },
+  /** Shows the section and the item of an address. */
+  async restore(address) {
+    const [name, id] = address.split('/');
+    if (name !== this.name || !this.view) await this.go(name, Boolean(this.view));
+    if (id === undefined) this.close();
+    else this.view.openKey(decodeURIComponent(id));
+  },
   close() {
+    this.setAddress(undefined, true);
     if (!document.body.classList.contains('reading')) return;
     document.body.classList.remove('reading');
     this.view.list.draw();
@@ -33,7 +48,6 @@ export const app = {
   inboxOf(peer) {
     views.inbox.from = peer;
     views.inbox.unread = true;
-    this.view = null;
     this.go('inbox');
   },
   async readGroups() {
@@ -43,12 +57,12 @@ export const app = {
   },
 };
 
-const nobody = () => (app.peers ?? []).every((peer) => peer.trust !== 'trusted');
+const hasNoTrustedPeer = () => (app.peers ?? []).every((peer) => peer.trust !== 'trusted');
 const views = {
-  inbox: new HexView('inbox', 'Inbox', () => [icon('inbox', 'large'), h('h2', 'Nothing has come yet'),
-    ...(nobody() ? [h('p', 'Pair this machine with another one: what it sends appears here at once.'), button('Pair…', () => pairDialog(), '.strong')]
-      : [h('p', 'What your peers send appears here at once.'), button('Send them something', () => compose())])]),
-  held: new HexView('held', 'Held', () => [icon('held', 'large'), h('h2', 'Nothing is held back'), h('p', 'What strangers send waits here until you accept it, trust them or block them.')]),
+  inbox: new HexView('inbox', 'Inbox', () => [icon('inbox', 'large'), h('h2', 'Nothing here yet'),
+    ...(hasNoTrustedPeer() ? [h('p', 'Pair this machine with another one to receive links and files from it.'), button('Pair…', () => pairDialog(), '.strong')]
+      : [h('p', 'Links and files from your peers appear here.'), button('Send something', () => compose())])]),
+  held: new HexView('held', 'Requests', () => [icon('held', 'large'), h('h2', 'No requests'), h('p', 'Links and files from people you have not paired with wait here until you accept them.')]),
   mine: new MineView(), outbox: new OutboxView(), peers: new PeersView(),
 };
 const numbers = {
@@ -56,46 +70,47 @@ const numbers = {
 };
 
 const main = h('main');
-const places = h('nav', { 'aria-label': 'Places' });
+const sections = h('nav', { 'aria-label': 'Sections' });
 const notice = h('div.notice', { role: 'status', hidden: true });
 
-function drawPlaces() {
-  const focused = places.contains(document.activeElement) ? document.activeElement.dataset.name : null;
-  setChildren(places, ...Object.entries(views).map(([name, view]) => {
+function drawSections() {
+  const focused = sections.contains(document.activeElement) ? document.activeElement.dataset.name : null;
+  setChildren(sections, ...Object.entries(views).map(([name, view]) => {
     const number = app.overview && numbers[name]?.(app.overview);
-    return h('button.place', { 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
+    return h('button.section', { 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
       icon(name), h('span.name', view.title), number ? h('span.number', h('span', number > 999 ? '999+' : number), h('span.hidden', name === 'inbox' ? ' unread' : ' waiting')) : null);
   }));
-  if (focused && !places.contains(document.activeElement)) places.querySelector(`[data-name=${focused}]`)?.focus();
+  if (focused && !sections.contains(document.activeElement)) sections.querySelector(`[data-name=${focused}]`)?.focus();
   const unread = app.overview?.unread;
   document.title = `${unread ? `(${unread}) ` : ''}${app.view?.title ?? 'Hexlist'} – Hexlist`;
 }
 
-/** Ends the page: it is over, or with an error of its beginning it could not be opened. */
-function over(error) {
+/** Replaces the page by a message: it has expired, or could not be opened because of `error`. */
+function end(error) {
   document.title = 'Hexlist';
   app.view = null;
-  const isOver = !error || error.status === 403;
-  root.replaceChildren(h('main.over', icon('hex', 'huge'), h('h1', isOver ? 'This page is over' : 'This page could not be opened'),
-    h('p', isOver ? 'A page opens once, and ends 15 minutes after it was left.' : [clean(error.message), error.hint].filter(Boolean).join(' ')),
-    h('p', 'Open it again:'), h('pre', 'hexlist web')));
+  const isExpired = !error || error.status === 403;
+  root.replaceChildren(h('main.message', icon('hex', 'huge'), h('h1', isExpired ? 'This page has expired' : 'This page could not be opened'),
+    h('p', isExpired ? 'Its address works once, and stops working 15 minutes after the page is closed.' : [clean(error.message), error.hint].filter(Boolean).join(' ')),
+    h('p', 'To open a new one, run:'), h('pre', 'hexlist web')));
 }
 
-// Errors that nothing catches: the console has them, and the person is told. One without an error object is a remark of the browser.
+// Uncaught errors are shown as well as logged. An event without an error object is a warning of the browser, not of these scripts.
 addEventListener('error', (event) => { if (event.error) showBug(event.error); });
 addEventListener('unhandledrejection', (event) => showBug(event.reason));
 
-const told = {
+/** Handlers of the event stream. */
+const handlers = {
   overview(value) {
     const before = app.overview;
     app.overview = value;
     self.textContent = clean(value.name);
     notice.hidden = !value.storeFault;
     notice.textContent = value.storeFault ?? '';
-    drawPlaces();
+    drawSections();
     if (!before) return;
     const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
-    if (isNew && app.name !== 'peers') app.view?.renew();
+    if (isNew && app.name !== 'peers') app.view?.refresh();
   },
   peers(value) {
     const groups = (peers) => JSON.stringify(peers?.map((peer) => peer.groups));
@@ -105,13 +120,16 @@ const told = {
     if (app.name === 'peers') app.view?.reload();
     peersChanged();
     pairingsChanged();
-    if (app.view === views.inbox) app.view.look(); // what it says where nothing is depends on who is trusted
+    if (app.view === views.inbox) app.view.drawEmpty(); // its text depends on whether any peer is trusted
   },
   pairings(value) { app.pairings = value; pairingsChanged(); },
+  transfers(value) { transfersChanged(value.items); },
 };
 
-const keys = [['j', 'next'], ['k', 'the one before'], ['o', 'open its links'], ['s', 'save it to My Hexlist'], ['d', 'delete it'], ['u', 'undo that'], ['m', 'mark it unread'], ['n', 'new hex'], ['/', 'search'], ['1 … 5', 'the places'], ['?', 'these keys']];
-const help = () => dialog('Keys', () => [h('dl.keys', keys.flatMap(([key, does]) => [h('dt', h('kbd', key)), h('dd', does)]))]);
+const keys = [['j', 'next'], ['k', 'previous'], ['o', 'open its links'], ['s', 'save to My Hexlist'], ['d', 'delete'], ['u', 'undo'], ['m', 'mark as unread'], ['n', 'new hex'], ['/', 'search'], ['1 … 5', 'switch sections'], ['?', 'show these shortcuts']];
+const help = () => dialog('Keyboard shortcuts', () => [h('dl.keys', keys.flatMap(([key, does]) => [h('dt', h('kbd', key)), h('dd', does)]))]);
+
+addEventListener('popstate', () => app.restore(location.hash.slice(1)));
 
 addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || event.isComposing) return;
@@ -132,7 +150,7 @@ addEventListener('keydown', (event) => {
   does();
 });
 
-// Links and files that are dropped anywhere begin a hex.
+// Links and files dropped anywhere on the page start a new hex.
 addEventListener('dragover', (event) => { if (!event.dataTransfer.types.includes('application/x-hexlist')) event.preventDefault(); });
 addEventListener('drop', (event) => {
   event.preventDefault();
@@ -141,47 +159,47 @@ addEventListener('drop', (event) => {
   compose({ links, dropped: links.length ? undefined : filesIn(event.dataTransfer) });
 });
 
-/** Opens what `hexlist web --at`, `--send` and `--start` ask for. */
-async function begin(place) {
-  const [name, id] = place.split('/');
-  if (name === 'new') compose();
-  if (name === 'pair') pairDialog();
-  if (name === 'requests') app.go('held');
-  if (name === 'draft') {
-    const draft = await ask('GET', `/v1/drafts/${part(id ?? '')}`);
-    if (draft) compose({ draft });
-  }
-  if (name === 'started') {
-    const end = async () => { if (await ask('DELETE', '/v1/autostart')) card.replaceChildren('Hexlist starts no longer at login. It runs until you log out.'); };
-    const card = h('div.notice', { role: 'status' }, 'Hexlist now starts at every login. ', button('Turn off', end, '.link'));
+/** What an address of `hexlist web --at`, `--send` or `--start` does once the page is shown; other addresses are sections. */
+const actions = {
+  new: () => compose(),
+  pair: () => pairDialog(),
+  requests: () => app.go('held'),
+  async draft(id) {
+    const local = await ask('GET', `/v1/drafts/${part(id ?? '')}`);
+    if (local) compose({ local });
+  },
+  started() {
+    const turnOff = async () => { if (await ask('DELETE', '/v1/autostart')) card.replaceChildren('Hexlist no longer starts at login. It runs until you log out.'); };
+    const card = h('div.notice', { role: 'status' }, 'Hexlist now starts at every login. ', button('Turn off', turnOff, '.link'));
     notice.after(card);
-  }
-}
+  },
+};
 
 const self = h('bdi');
 try {
-  const place = await begun;
+  const address = await session;
   root.replaceChildren(
-    h('aside', h('h1.brand', h('img', { src: '/icon.svg', alt: '' }), h('span', 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', 'New hex')), places,
-      h('div.self', h('span.faint', 'This machine'), self, button(['Keys ', h('kbd', '?')], help, '.link'))),
+    h('aside', h('h1.brand', h('img', { src: '/icon.svg', alt: '' }), h('span', 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', 'New hex')), sections,
+      h('div.self', h('span.faint', 'This machine'), self, button(['Shortcuts ', h('kbd', '?')], help, '.link'))),
     h('div.work', notice, main));
-  const shown = app.go(place);
+  const [verb, id] = address.split('/'), action = Object.hasOwn(actions, verb) ? actions[verb] : null;
+  const shown = app.restore(action ? '' : address);
   const [overview, peers, pairings] = await Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true'), call('GET', '/v1/pairings')]);
   Object.assign(app, { overview, pairings, peers: peers.items });
   self.textContent = clean(overview.name);
-  drawPlaces();
+  drawSections();
   app.readGroups();
   await shown;
-  app.view.renew();
-  await begin(place);
-  let away;
-  follow((event, value) => told[event]?.(value), (state) => {
-    if (state === 'over') return over();
-    clearTimeout(away);
-    if (state === 'away') away = setTimeout(() => { notice.hidden = false; notice.textContent = 'Hexlist does not answer; it is asked again by itself. Where hexlistd was started anew: hexlist web.'; }, 1500);
+  app.view.refresh();
+  if (action) await action(id); else restoreDraft();
+  let lost;
+  follow((event, value) => handlers[event]?.(value), (state) => {
+    if (state === 'expired') return end();
+    clearTimeout(lost);
+    if (state === 'lost') lost = setTimeout(() => { notice.hidden = false; notice.textContent = 'Lost contact with Hexlist, retrying… If it was restarted, run `hexlist web` again.'; }, 1500);
     else if (!app.overview?.storeFault) notice.hidden = true;
   });
 } catch (error) {
-  over(error);
+  end(error);
   if (error.status === undefined) throw error; // a bug
 }

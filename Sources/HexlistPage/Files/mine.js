@@ -1,14 +1,14 @@
-// My Hexlist: what was kept, as a tree. Hexes are moved by dragging, or by a list.
+// My Hexlist: saved hexes as a tree. Hexes are moved by dragging, or with a dialog.
 import { call, faultOf } from './api.js';
-import { h, icon, mark, setMark, head, toast, button, buttons, ask, dialog, showFault } from './dom.js';
+import { h, icon, mark, setMark, head, clean, toast, button, buttons, ask, dialog, showFault } from './dom.js';
 import { View, searchField } from './list.js';
-import { found, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, leave, isLeaving } from './hexes.js';
+import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted } from './hexes.js';
 import { compose, linksIn } from './compose.js';
 
 const HEX = 'application/x-hexlist';
 const carries = (event) => [HEX, 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
 
-/** A row of the tree: {node, level, parent}. */
+/** The row of a tree item {node, level, parent}. */
 function nodeRow(view) {
   let item;
   const twist = h('span.twist', { onclick: (event) => { event.stopPropagation(); view.toggle(item.node); } }, icon('chevron'));
@@ -34,10 +34,45 @@ function nodeRow(view) {
       if (isParent) element.setAttribute('aria-expanded', view.open.has(node.id)); else element.removeAttribute('aria-expanded');
       twist.hidden = !isParent;
       setMark(sign, node.color);
-      text.replaceChildren(subject(node), ...(node.match && node.match.in !== 'description' ? [' – ', ...found(node)] : []));
+      text.replaceChildren(subject(node), ...(node.match && node.match.in !== 'description' ? [' – ', ...matchText(node)] : []));
       links.textContent = (node.linkCount ?? node.links?.length ?? 0) + (node.linksInside ?? 0) || '';
     },
   };
+}
+
+/**
+ * Asks for a folder of My Hexlist, in a tree or by a search.
+ * @param moved the id of a hex that is left out
+ * @param choose gets the folder, or undefined for the top level
+ */
+function folderDialog(title, moved, choose, hasTop = true) {
+  const list = h('div.choices'), input = h('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search for a folder' });
+  const element = dialog(title, () => [h('label.search', icon('search'), input), list]);
+  const pick = (folder) => { element.close(); choose(folder); };
+  const row = (node, level) => {
+    const children = h('div', { hidden: true });
+    const twist = h('button.quiet.twist', { 'aria-label': `Show folders in ${subject(node)}`, 'aria-expanded': 'false', onclick: async () => {
+      children.hidden = !children.hidden;
+      twist.setAttribute('aria-expanded', String(!children.hidden));
+      if (children.firstChild) return;
+      const whole = await ask('GET', `/v1/hexes/${node.id}`);
+      children.replaceChildren(...(whole?.children ?? []).filter(({ id }) => id !== moved).map((child) => row(child, level + 1)));
+    } }, icon('chevron'));
+    if (!(node.hexesInside ?? node.children?.length)) twist.hidden = true;
+    const folder = h('div.folder-row', twist, h('button', { onclick: () => pick(node) }, mark(node.color), h('span', { dir: 'auto' }, subject(node)), node.top ? h('span.faint', `in ${clean(node.top.subject)}`) : null));
+    folder.style.setProperty('--level', level);
+    return h('div', folder, children);
+  };
+  let last;
+  const load = async () => {
+    const typed = input.value, loading = last = Symbol(typed);
+    const page = await hexPage(typed, { location: 'mine', limit: 500 }).catch((error) => { showFault(faultOf(error)); });
+    if (loading !== last || !page) return;
+    const top = hasTop && !typed.trim() ? [h('div.folder-row', button('Top level', () => pick(undefined)))] : [];
+    list.replaceChildren(...top, ...page.items.filter(({ id }) => id !== moved).map((node) => row(node, 0)));
+  };
+  input.addEventListener('input', load);
+  load();
 }
 
 export class MineView extends View {
@@ -52,9 +87,9 @@ export class MineView extends View {
     this.element.addEventListener('dragover', (event) => { if (carries(event)) event.preventDefault(); });
     this.element.addEventListener('drop', (event) => this.dropped(event));
   }
-  rest() { super.rest(); this.hex = this.drawn = null; }
+  showNothing() { super.showNothing(); this.hex = this.drawn = null; }
 
-  /** @param isSame whether the list is the one that is shown */
+  /** @param isSame whether the search is unchanged, so that on failure the current rows are kept */
   async reload(isSame) {
     const load = async (after, limit, signal) => {
       const page = await hexPage(this.input.value, { location: 'mine', limit: after ? limit : Math.min(1000, Math.max(limit, this.nodes.length)), after }, signal);
@@ -64,8 +99,8 @@ export class MineView extends View {
     };
     await this.fetchList(load, 0, isSame);
   }
-  /** Reads the list and the open hex again, without moving what is looked at. */
-  async renew() {
+  /** Reloads the list and the open hex, keeping the scroll position. */
+  async refresh() {
     const top = this.list.element.scrollTop;
     await this.reload(true);
     this.list.element.scrollTop = top;
@@ -74,7 +109,7 @@ export class MineView extends View {
   }
   empty() {
     return this.input.value.trim() ? nothingFound()
-      : [icon('mine', 'large'), h('h2', 'Nothing kept yet'), h('p', 'Save a hex of the inbox, or drop links here.')];
+      : [icon('mine', 'large'), h('h2', 'Nothing saved yet'), h('p', 'Save something from your inbox, or drop links here.')];
   }
 
   async fetch(node) {
@@ -82,15 +117,15 @@ export class MineView extends View {
     await call('GET', `/v1/hexes/${node.id}`).then(keep, (error) => { const fault = faultOf(error); if (fault?.status !== 404) showFault(fault); });
   }
   has(node) { return (this.inside.get(node.id)?.length ?? node.hexesInside ?? node.children?.length) > 0; }
-  /** The rows of hexes and of those inside that are unfolded. */
+  /** The rows of these hexes and of the expanded ones inside. */
   rows(nodes = this.nodes, level = 1, parent = null) {
-    return nodes.filter((node) => !isLeaving(node)).flatMap((node) => [{ node, level, parent },
+    return nodes.filter((node) => !isBeingDeleted(node)).flatMap((node) => [{ node, level, parent },
       ...(this.open.has(node.id) ? this.rows(this.inside.get(node.id) ?? [], level + 1, node) : [])]);
   }
   redraw() {
     this.list.items = this.rows();
     this.list.redraw();
-    this.look();
+    this.drawEmpty();
   }
 
   async toggle(node, isOpen = !this.open.has(node.id)) {
@@ -112,50 +147,72 @@ export class MineView extends View {
     event.stopPropagation();
     const moved = Number(event.dataTransfer.getData(HEX)), node = item?.node;
     if (moved) {
-      // The order of what is in no other hex is that of its arrival.
+      // The top level is ordered by arrival: only inside a folder can a hex be dropped between others.
       if (moved !== node?.id) this.move(moved, zone === 'before' ? item.parent : node, zone === 'before' && item.parent ? node.id : undefined);
       return;
     }
     const links = linksIn(event.dataTransfer);
-    if (!links.length) return event.dataTransfer.files.length && toast('Files go to peers: New hex takes them.');
+    if (!links.length) return event.dataTransfer.files.length && toast('Files can only be sent: use New hex.');
     if (!node) return compose({ into: null, links });
     const whole = await ask('GET', `/v1/hexes/${node.id}`);
     const added = [...whole?.links?.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
-    if (whole && await ask('PATCH', `/v1/mine/${node.id}`, { links: added }, `Added to “${subject(node)}”.`)) this.renew();
+    if (whole && await ask('PATCH', `/v1/mine/${node.id}`, { links: added }, `Added to “${subject(node)}”.`)) this.refresh();
   }
   async move(id, parent, before) {
     if (!await ask('POST', `/v1/mine/${id}/move`, { in: parent?.id, before })) return;
     if (parent) this.open.add(parent.id);
-    this.renew();
+    this.refresh();
   }
 
   async show({ node }) {
-    const hex = await ask('GET', `/v1/hexes/${node.id}`), told = JSON.stringify(hex);
-    if (!hex || this.list.selected !== node.id || this.drawn === told) return;
-    Object.assign(this, { hex, drawn: told });
+    const hex = await ask('GET', `/v1/hexes/${node.id}`), json = JSON.stringify(hex);
+    if (!hex || this.list.selected !== node.id || this.drawn === json) return;
+    Object.assign(this, { hex, drawn: json });
     const links = openable(hex);
     this.fill(
       head(mark(hex.color, 'big'), title(hex), sizes(hex)),
       buttons(links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
         button('Send…', () => compose({ hex })), button('Edit…', () => compose({ edit: hex })), button('Move…', () => this.moveDialog()),
-        button('Add inside…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), button('Delete', () => this.remove())),
-      ...hexBody(hex));
+        button('New folder…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), button('Delete', () => this.remove())),
+      ...hexBody(hex, { tools: (owner, index) => button(icon('more'), () => this.linkDialog(owner, index), '.quiet', { 'aria-label': `Edit link ${clean(owner.links[index].linkDescription || owner.links[index].url)}` }) }));
   }
   openLinks() { if (this.hex) openAll(openable(this.hex)); }
 
   moveDialog() {
     const { id } = this.hex;
-    const isInside = (row) => row && (row.node.id === id || isInside(row.parent && this.list.item(row.parent.id)));
-    dialog('Move into', (close) => [h('div.choices',
-      button('Out of all others', () => { close(); this.move(id); }),
-      this.list.items.filter((row) => !isInside(row)).slice(0, 300).map(({ node, level }) =>
-        h('button', { onclick: () => { close(); this.move(id, node); } }, '\u2003'.repeat(level - 1), mark(node.color), subject(node))))]);
+    folderDialog('Move to', id, (folder) => this.move(id, folder));
+  }
+
+  /** Edits, moves or deletes one link of a hex. */
+  linkDialog(hex, index) {
+    const link = hex.links[index];
+    const url = h('input', { value: link.url, maxlength: 8000, required: true, 'aria-label': 'Address', spellcheck: 'false' });
+    const name = h('input', { value: clean(link.linkDescription), maxlength: 2000, 'aria-label': 'Name', dir: 'auto' });
+    dialog('Link', (close) => {
+      /** Replaces the link by others; none deletes it. */
+      const replace = async (links, done) => {
+        const all = hex.links.flatMap((_, at) => at === index ? links : [{ from: at + 1 }]);
+        if (!await ask('PATCH', `/v1/mine/${hex.id}`, { links: all }, done)) return;
+        close();
+        this.refresh();
+      };
+      const edited = () => ({ from: index + 1, ...(url.value.trim() !== link.url && { url: url.value.trim() }), ...(name.value.trim() !== clean(link.linkDescription) && { linkDescription: name.value.trim() }) });
+      const move = async (folder) => {
+        const whole = await ask('GET', `/v1/hexes/${folder.id}`);
+        const links = [...(whole?.links ?? []).map((_, at) => ({ from: at + 1 })), { url: link.url, linkDescription: link.linkDescription, service: link.service }];
+        if (whole && folder.id !== hex.id && await ask('PATCH', `/v1/mine/${folder.id}`, { links })) replace([], `Moved to “${subject(folder)}”.`);
+      };
+      return [h('form', { onsubmit: (event) => { event.preventDefault(); replace([edited()], 'Saved.'); } },
+        h('label', h('h3', 'Name'), name), h('label', h('h3', 'Address'), url),
+        buttons(button('Copy', () => navigator.clipboard.writeText(link.url).then(() => toast('Copied.'))), button('Delete', () => replace([], 'Link deleted.')),
+          button('Move…', () => folderDialog('Move link to', null, move, false)), h('button.strong', { type: 'submit' }, 'Save')))];
+    });
   }
 
   remove() {
     const hex = this.list.item()?.node;
-    if (!hex || isLeaving(hex)) return;
-    leave(hex, () => { this.redraw(); this.list.select(this.list.item(hex.id), false); });
+    if (!hex || isBeingDeleted(hex)) return;
+    deleteLater([hex], () => { this.redraw(); this.list.select(this.list.item(hex.id), false); });
     this.redraw();
     this.list.select(null);
   }

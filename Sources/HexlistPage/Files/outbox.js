@@ -1,26 +1,31 @@
-// The outbox: what was sent, and what each row waits for.
+// The outbox: hexes that were sent, with the state of each.
 import { call, faultOf, query } from './api.js';
-import { h, icon, twoLines, head, clean, label, peerName, when, wholeTime, button, buttons, choice, ask } from './dom.js';
+import { h, icon, twoLines, head, clean, peerText, bytesText, count, label, peerName, when, wholeTime, button, buttons, choice, ask } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
 import { pairDialog } from './peers.js';
 
-const words = { queued: 'waits', sending: 'on its way', stored: 'there', held: 'there, held back', rejected: 'refused', expired: 'given up', cancelled: 'taken back', failed: 'failed' };
+const words = { queued: 'waiting', sending: 'sending', stored: 'delivered', held: 'waiting for approval', rejected: 'refused', expired: 'expired', cancelled: 'cancelled', failed: 'failed' };
+/** Explanations of `waitingFor`. Those in `ofPeer` follow the name of the peer. */
 const waits = {
-  peer: 'is away; it goes out by itself when that machine is back', conflict: 'held back: two machines have one identity', session: 'is being dialled', turn: 'other transfers go first',
-  window: 'takes no more for now', retry: 'is tried again', trust: 'too long until that machine trusts this one: pair with it',
+  peer: 'is away; this will be sent when it is back', session: 'is being contacted', window: 'is busy', retry: 'did not answer; trying again',
+  conflict: 'stopped: two machines use the same identity', turn: 'other transfers go first', trust: 'too long to send before that machine trusts this one: pair with it',
 };
-/** What a row, or what became of a send, says. */
+const ofPeer = ['peer', 'session', 'window', 'retry'];
+/** Explains the state of an outbox row or of a send result. */
 export function rowText(row) {
-  const told = clean(row.message ?? row.lastError);
+  const message = clean(row.message ?? row.lastError);
   switch (row.state) {
-    case 'queued': case 'sending': return (waits[row.waitingFor] ?? 'on its way, not confirmed yet') + (row.nextAttemptAt ? ` (next at ${when(row.nextAttemptAt)})` : '');
-    case 'stored': return 'it is there';
-    case 'held': return 'it is there, and held back until its person accepts it';
-    case 'expired': return 'given up: it was not delivered in time';
-    default: return told || words[row.state];
+    case 'queued': case 'sending': return (waits[row.waitingFor] ?? 'sent, not confirmed yet') + (row.nextAttemptAt ? ` (next attempt ${when(row.nextAttemptAt)})` : '');
+    case 'stored': return 'received';
+    case 'held': return 'received, and waiting to be accepted there';
+    case 'expired': return 'not delivered in time';
+    default: return message || words[row.state];
   }
 }
+
+/** The same as a sentence that begins with the peer. */
+export const rowSentence = (row) => `${label(row)}${ofPeer.includes(row.waitingFor) ? '' : ':'} ${rowText(row)}`;
 
 function outboxRow() {
   const sign = h('span.state'), to = h('bdi.from'), time = h('time.faint'), text = h('span.subject', { dir: 'auto' }), state = h('span.faint');
@@ -30,57 +35,69 @@ function outboxRow() {
       sign.className = `state ${row.state}`;
       to.textContent = `To ${label(row)}`;
       time.textContent = when(row.createdAt);
-      text.textContent = clean(row.subject) || 'A hex';
+      text.textContent = clean(row.subject) || 'Untitled';
       state.textContent = words[row.state];
       this.element.setAttribute('aria-label', `${to.textContent}: ${text.textContent}, ${words[row.state]}, ${wholeTime(row.createdAt)}`);
     },
   };
 }
 
-const notThere = ['queued', 'sending', 'failed', 'rejected'];
+const problems = { changed: 'changed since it was sent: send it again', missing: 'no longer there: send it again', notAllowed: 'can no longer be read' };
+/** The files of a row that its receiver downloads from this machine. */
+const offersList = (offers) => [
+  h('p.faint', `${count(offers.length, 'file')} to download from here. Keep this machine on until ${offers.length === 1 ? 'it is' : 'they are'} saved there.`),
+  h('ul.links', offers.map((offer) => h('li.file', h('div.file-text', h('span.file-name', { dir: 'auto' }, peerText(offer.name)), h('div.under', h('span', bytesText(offer.size)),
+    offer.problem ? h('span.doubt', problems[offer.problem] ?? clean(offer.problem)) : h('span', `until ${when(offer.ends)}`)))))),
+];
+
+const pending = ['queued', 'sending', 'failed', 'rejected'];
 
 export class OutboxView extends View {
   constructor() {
-    super({ title: 'Outbox', sign: 'outbox', reads: 'What was sent', list: { height: 60, row: outboxRow, key: (row) => row.outboxID } });
+    super({ title: 'Outbox', sign: 'outbox', reads: 'Sent hex', list: { height: 60, row: outboxRow, key: (row) => row.outboxID } });
     this.waiting = true;
   }
-  rest() { super.rest(); this.row = null; }
+  showNothing() { super.showNothing(); this.row = null; }
 
   total() {
-    const counts = Object.entries(app.overview?.outbox ?? {}).filter(([state]) => !this.waiting || notThere.includes(state));
+    const counts = Object.entries(app.overview?.outbox ?? {}).filter(([state]) => !this.waiting || pending.includes(state));
     return counts.reduce((sum, [, number]) => sum + number, 0);
   }
 
   async reload() {
-    this.filters.replaceChildren(choice([[true, 'Not there yet'], [false, 'All']], this.waiting, (waiting) => { this.waiting = waiting; this.reload(); }));
-    const state = this.waiting ? notThere : [];
+    this.filters.replaceChildren(choice([[true, 'Pending'], [false, 'All']], this.waiting, (waiting) => { this.waiting = waiting; this.reload(); }));
+    const state = this.waiting ? pending : [];
     const load = (after, limit, signal) => call('GET', `/v1/outbox${query({ state, limit, after })}`, undefined, { signal });
     await this.fetchList(load, this.total());
   }
-  async renew() {
-    await this.renewList();
+  async refresh() {
+    await this.refreshList();
     if (this.row) {
-      const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch((error) => { faultOf(error); }); // a row may be gone
+      const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch((error) => { faultOf(error); }); // the row may be deleted
       if (row && this.row?.outboxID === row.outboxID) this.show(row);
     }
   }
 
   empty() {
-    return [icon('outbox', 'large'), h('h2', this.waiting ? 'Nothing waits' : 'Nothing was sent yet'),
-      h('p', this.waiting ? 'What you send to a machine that is away waits here until it is back.' : 'Press New hex, or drop links anywhere on this page.')];
+    return [icon('outbox', 'large'), h('h2', this.waiting ? 'Nothing pending' : 'Nothing sent yet'),
+      h('p', this.waiting ? 'Hexes for a machine that is away wait here until it is back.' : 'Press New hex, or drop links anywhere on this page.')];
   }
 
-  show(row) {
+  async show(row) {
     this.row = row;
     const act = (how, done) => async () => { const changed = await ask('POST', `/v1/outbox/${row.outboxID}/${how}`, undefined, done); if (changed) this.show(changed); };
     const isOpen = ['queued', 'sending'].includes(row.state);
     this.fill(
-      head(h(`span.state.big.${row.state}`), clean(row.subject) || 'A hex', ['To ', peerName(row), ' · ', wholeTime(row.createdAt)]),
-      h('p', h('b.state-word', words[row.state]), ': ', isOpen && ['peer', 'session', 'window', 'retry'].includes(row.waitingFor) ? [peerName(row), ' '] : '', rowText(row), '.'),
+      head(h(`span.state.big.${row.state}`), clean(row.subject) || 'Untitled', ['To ', peerName(row), ' · ', wholeTime(row.createdAt)]),
+      h('p', h('b.state-word', words[row.state]), ': ', isOpen && ofPeer.includes(row.waitingFor) ? [peerName(row), ' '] : '', rowText(row), '.'),
       isOpen && (row.lastError || row.message) && h('p.faint', clean(row.message ?? row.lastError)),
       buttons(
-        (isOpen || ['failed', 'rejected'].includes(row.state)) && button('Try again now', act('retry', 'It is tried now.'), '.strong'),
-        isOpen && button('Take it back', act('cancel', 'Taken back.')),
-        row.trust === 'stranger' && button('Pair', () => pairDialog({ ...row, uuid: row.peer }))));
+        (isOpen || ['failed', 'rejected'].includes(row.state)) && button('Retry now', act('retry', 'Retrying.'), '.strong'),
+        isOpen && button('Cancel sending', act('cancel', 'Cancelled.')),
+        row.trust === 'stranger' && button('Pair', () => pairDialog({ ...row, uuid: row.peer }))),
+      row.offers?.length && offersList(row.offers));
+    if (row.offers || !['stored', 'held'].includes(row.state)) return; // lists leave the offers out
+    const whole = await call('GET', `/v1/outbox/${row.outboxID}`).catch((error) => { faultOf(error); });
+    if (whole?.offers?.length && this.row?.outboxID === row.outboxID) this.show(whole);
   }
 }

@@ -1,0 +1,32 @@
+import HexlistAPI
+import HexlistSystem
+
+/// The user's folder for downloads, by xdg-user-dirs.
+enum DownloadFolder {
+    /// Maximum bytes of user-dirs.dirs.
+    private static let limit = 64 << 10
+
+    /// `XDG_DOWNLOAD_DIR` of the environment or of user-dirs.dirs, or `~/Downloads`.
+    /// - Parameter configurationHome: the folder of user-dirs.dirs.
+    static func path(environment: [String: String], configurationHome: String) -> String {
+        if let path = environment["XDG_DOWNLOAD_DIR"], path.hasPrefix("/") { return path }
+        let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? HexlistPaths.homeFolder()
+        let text = (try? SmallFile.read("\(configurationHome)/user-dirs.dirs", limit: limit)) ?? ""
+        return path(in: text, home: home) ?? HexlistPaths.join(home, "Downloads")
+    }
+
+    /// The value of a line `XDG_DOWNLOAD_DIR="$HOME/Downloads"`. It begins with `$HOME/` or `/`; a backslash escapes the next character.
+    static func path(in text: String, home: String) -> String? {
+        let lines = text.split(separator: "\n").map { $0.trimmingPrefix(while: \.isWhitespace) }
+        guard let line = lines.last(where: { $0.hasPrefix("XDG_DOWNLOAD_DIR=\"") }) else { return nil }
+        var value = ""
+        var isEscaped = false
+        for character in line.dropFirst("XDG_DOWNLOAD_DIR=\"".count) {
+            if !isEscaped, character == "\"" { break }
+            isEscaped = !isEscaped && character == "\\"
+            if !isEscaped { value.append(character) }
+        }
+        if value.hasPrefix("$HOME/") { return HexlistPaths.join(home, String(value.dropFirst("$HOME/".count))) }
+        return value.hasPrefix("/") ? value : nil
+    }
+}
