@@ -180,24 +180,65 @@ export function foldersOf(roots) {
 
 // --- Text
 
-/** The links in a text. */
+// The same rules as `LinkText` of `hexlist send`; Tests/HexlistFormatsTests/Fixtures/messages.txt has examples.
+
+/** Marks that are never part of an address, among them invisible ones of direction. */
+const ending = '\\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff<>"`“”„«»。、，；：！？（）「」『』【】《》،؛؟।…';
+const start = new RegExp(`(?:[a-z][a-z0-9+.-]{1,31}://|(?<![a-z0-9@/.\\-_=%])www\\.)(?=[^${ending}])`, "giu");
+const ends = new RegExp(`[${ending}]`, "u");
+/** A comma or a bracket, and behind it the next address. */
+const separator = /[,;|)\]]https?:\/\//iy;
+const punctuation = ".,;:!?…。、，．；：！？،؛؟।";
+const emphasis = "*_~";
+const closing = { "(": ")", "[": "]", "{": "}", "'": "'", "‘": "’" };
+const opening = Object.fromEntries(Object.entries(closing).map(([open, close]) => [close, open]));
+const host = /^www\.[^\s./?#:]+(?:\.[^\s./?#:]+)+/iu;
+
+/** The links of a text: absolute addresses, and hosts that begin with `www.`. */
 export function linksInText(text) {
-  const found = (text ?? "").match(/\b(?:https?|ftp):\/\/[^\s<>"'`]+/gi) ?? [];
-  return [...new Set(found.map(withoutPunctuation))].filter(canBeSent).map((url) => link(url));
+  const found = [];
+  text ??= "";
+  start.lastIndex = 0;
+  for (let match; (match = start.exec(text)); ) {
+    const before = text[match.index - 1];
+    const end = endOfAddress(text, start.lastIndex, before);
+    const url = withoutPunctuation(text.slice(match.index, end), before, match[0].length);
+    const isAddress = match[0].includes("://");
+    if (isAddress || host.test(url)) {
+      found.push(isAddress ? url : `https://${url}`);
+      start.lastIndex = match.index + url.length;
+    } else {
+      start.lastIndex = end;
+    }
+  }
+  return [...new Set(found)].filter(canBeSent).map((url) => link(url));
 }
 
-const brackets = { ")": "(", "]": "[", "}": "{", "\u00bb": "\u00ab", "\u201d": "\u201c" };
+/** The end of an address: a mark that is never part of one, a separator, or the mark that closes the one before the address. */
+function endOfAddress(text, from, open) {
+  const close = closing[open];
+  let depth = 0;
+  for (let at = from; at < text.length; at += 1) {
+    separator.lastIndex = at;
+    if (ends.test(text[at]) || separator.test(text)) return at;
+    // An apostrophe stands between letters.
+    if (text[at] === "'" && /[a-z]/i.test(text[at + 1] ?? "")) continue;
+    if (close && text[at] === close && depth === 0) return at;
+    depth += text[at] === close ? -1 : text[at] === open ? 1 : 0;
+  }
+  return text.length;
+}
 
-/** Removes punctuation at the end of a URL, and closing brackets that have no opening one in it. */
-function withoutPunctuation(url) {
-  const open = {};
-  for (const character of url) open[character] = (open[character] ?? 0) + 1;
+/** An address without trailing punctuation and unopened closing marks. */
+function withoutPunctuation(url, before, from) {
+  const count = {};
+  for (const character of url) count[character] = (count[character] ?? 0) + 1;
   let end = url.length;
-  for (; end > 0; end -= 1) {
+  for (; end > from + 1; end -= 1) {
     const last = url[end - 1];
-    const isOpenedBefore = last in brackets && open[last] > (open[brackets[last]] ?? 0);
-    if (!isOpenedBefore && !".,;:!?*_\u3001\u3002\uff0c\uff01\uff09\u300d\u300b".includes(last)) break;
-    open[last] -= 1;
+    const isUnopened = last in opening && (last === opening[last] ? count[last] % 2 === 1 : count[last] > (count[opening[last]] ?? 0));
+    if (!isUnopened && !punctuation.includes(last) && !(emphasis.includes(last) && before === last)) break;
+    count[last] -= 1;
   }
   return url.slice(0, end);
 }

@@ -1,9 +1,9 @@
 import HexlistModel
 
-/// A list of links, one `URL description` a line (`LinkLine`), or text with addresses in it (`TextLinks`); blank lines and those that begin
-/// with `#` are passed over.
+/// A list of links, one `URL description` a line (`LinkLine`), or text with addresses (`TextLinks`). Blank lines and lines that begin with
+/// `#` are ignored.
 ///
-/// OneTab writes `URL | title`, and a blank line between groups: in such a file each group is a hex.
+/// In a file of OneTab, `URL | title` with blank lines between groups, each group is a hex.
 public enum LinkList {
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reading = FileReading()
@@ -37,21 +37,17 @@ public enum LinkList {
         return reading
     }
 
-    /// Schemes without `://` of which a link is taken whole, though an address may be in it.
-    private static let whole = ["mailto", "tel", "sms", "magnet", "javascript", "data", "feed", "view-source", "about", "place"]
-
-    /// The links of a line; empty if there is none.
-    /// - Parameter words: its parts by `LinkLine`.
+    /// The links of a line.
+    /// - Parameter words: the parts of the line by `LinkLine`.
     private static func links(_ line: String, _ words: [LinkLine.Part]) -> [LinkLine.Part] {
-        let scheme = words[0].url.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
-        if LinkForm(words[0].url) == .link, whole.contains(where: { $0.utf8.elementsEqual(scheme) }) { return words }
+        if LinkScheme.isOpaque(words[0].url) { return words }
         let found = TextLinks.parts(line)
         if !found.isEmpty { return found }
         let rest = LinkLine.parts(TextLinks.withoutMarkers(line))
         return rest.first.map { LinkForm($0.url) == .link } ?? false ? rest : []
     }
 
-    /// The title of a line of OneTab: all behind ` | `; `nil` for another line.
+    /// The title in a line of OneTab, the text after ` | `; `nil` for another line.
     private static func title(_ line: String) -> String? {
         let parts = line.split(maxSplits: 2, whereSeparator: \.isWhitespace)
         guard parts.count > 1, parts[1] == "|", LinkForm(String(parts[0])) == .link else { return nil }

@@ -1,9 +1,9 @@
 import HexlistModel
 
-/// The links in a line of Markdown (CommonMark, with GitHub's additions): `[title](address "text")`, `[title][label]`, `<address>`, and
-/// addresses as they are. Each byte is looked at a bounded number of times.
+/// Links in a line of Markdown (CommonMark and GitHub's autolinks): `[title](address "text")`, `[title][label]`, `<address>` and bare
+/// addresses. Takes linear time.
 enum MarkdownLinks {
-    /// An address that a label stands for.
+    /// A reference definition `[label]: address "title"`.
     struct Reference {
         var label: [UInt8]
         var url: String
@@ -13,23 +13,23 @@ enum MarkdownLinks {
 
     struct Found {
         var links: [HexTree.Link] = []
-        /// The addresses of images that are not in a link.
+        /// Addresses of images outside of links.
         var images: [String] = []
-        /// Text that is neither link nor image, without separators at its ends.
+        /// Text outside of links and images, without separators at its ends.
         var rest = ""
-        /// The text as it is read: with the titles of links in their places.
+        /// The rendered text: links are replaced by their titles.
         var plain = ""
-        /// The labels that links have.
+        /// The labels that links refer to.
         var labels: Set<[UInt8]> = []
     }
 
-    /// Most parentheses in one another in an address (CommonMark: 32 at least), and opened in a title that is in parentheses.
+    /// Maximum nesting of parentheses in an address (CommonMark demands 32), and of those opened in a parenthesised title.
     private static let deepest = 32
-    /// Most bytes of a label (CommonMark), and of a title behind an address.
+    /// Maximum bytes of a label (CommonMark), and of a title after an address.
     private static let longestLabel = 999
     private static let longestTitle = 4_096
 
-    /// Whether a line is an item of a list, and the text behind its marks: those of quotations, of the list and of a task.
+    /// Whether a line is a list item, and its text without the marks of quotations, lists and tasks.
     static func item(_ line: ArraySlice<UInt8>) -> (isItem: Bool, text: ArraySlice<UInt8>) {
         var text = line
         while text.first == UInt8(ascii: ">") { text = text.dropFirst().drop(while: MarkupScanner.isSpace) }
@@ -87,7 +87,7 @@ enum MarkdownLinks {
                 at = end
                 continue
             case UInt8(ascii: "<"):
-                // An address in angle brackets has no white space.
+                // An autolink has no white space.
                 let body = text[(at + 1)...].prefix { $0 > 0x20 && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }
                 guard body.endIndex < text.endIndex, text[body.endIndex] == UInt8(ascii: ">") else { break }
                 let url = string(body)
@@ -97,7 +97,7 @@ enum MarkdownLinks {
                 at = body.endIndex + 1
                 continue
             case _ where TextURL.isScheme(byte):
-                // A word: its scheme is looked for once.
+                // The scheme of a word is searched once.
                 let word = text[at...].prefix(while: TextURL.isScheme)
                 if let end = TextURL.end(text, from: at) {
                     add(HexTree.Link(url: string(text[at..<end])))
@@ -119,6 +119,27 @@ enum MarkdownLinks {
         return found
     }
 
+    /// The links `[title](scheme://…)` of a line, with their ranges in UTF-8.
+    static func titled(_ line: String) -> [(link: HexTree.Link, range: Range<Int>)] {
+        let text = Array(line.utf8)[...]
+        let mayHaveLinks = zip(text, text.dropFirst()).contains { $0 == UInt8(ascii: "]") && $1 == UInt8(ascii: "(") }
+        guard mayHaveLinks else { return [] }
+        let brackets = pairs(text)
+        var links: [(link: HexTree.Link, range: Range<Int>)] = []
+        var at = 0
+        while at < text.endIndex {
+            guard text[at] == UInt8(ascii: "["), let close = brackets[at], let (url, end) = target(text, behind: close, titled: at, nil),
+                TextURL.end(Array(url.utf8)[...], from: 0) != nil
+            else {
+                at += 1
+                continue
+            }
+            links.append((link(url, title(text[(at + 1)..<close])), at..<end))
+            at = end
+        }
+        return links
+    }
+
     /// A line `[label]: address "title"`.
     static func reference(_ line: ArraySlice<UInt8>, line number: Int) -> Reference? {
         guard line.first == UInt8(ascii: "["), let close = closingBracket(of: line.startIndex, in: line),
@@ -132,13 +153,13 @@ enum MarkdownLinks {
         let url = string(isBracketed ? address.dropFirst().dropLast() : address)
         guard !url.isEmpty else { return nil }
         let title = MarkupText.trimmed(rest[address.endIndex...])
-        // Text behind an address that is no title makes it a paragraph.
+        // Other text after the address makes the line a paragraph.
         guard title.isEmpty || title.count > 1 && "\"'(".utf8.contains(title[title.startIndex]) else { return nil }
         let text = title.isEmpty ? string(name) : string(title.dropFirst().dropLast())
         return Reference(label: label(name), url: url, title: LinkMarkdown.unescaped(text), line: number)
     }
 
-    /// A label for comparison: in lower case, with single spaces.
+    /// A normalised label: lower case, single spaces.
     static func label(_ text: ArraySlice<UInt8>) -> [UInt8] {
         Array(string(text).lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ").utf8)
     }
@@ -147,10 +168,10 @@ enum MarkdownLinks {
         HexTree.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
     }
 
-    /// The bracket that closes the one at `open`.
+    /// The closing bracket of the one at `open`.
     static func closingBracket(of open: Int, in text: ArraySlice<UInt8>) -> Int? { pairs(text[open...])[open] }
 
-    /// The closing bracket of each opening one.
+    /// The closing bracket of each opening bracket.
     private static func pairs(_ text: ArraySlice<UInt8>) -> [Int: Int] {
         var pairs: [Int: Int] = [:]
         var open: [Int] = []
@@ -167,7 +188,7 @@ enum MarkdownLinks {
         return pairs
     }
 
-    /// The address behind `[title]`, and the end of it: `(address "text")`, `[label]`, or the title as a label.
+    /// The address after `[title]` and its end: `(address "text")`, `[label]`, or the title as a label.
     private static func target(
         _ text: ArraySlice<UInt8>, behind close: Int, titled open: Int, _ resolve: (([UInt8]) -> String?)?
     ) -> (url: String, end: Int)? {
@@ -187,8 +208,7 @@ enum MarkdownLinks {
         return resolve(label(name)).map { ($0, next) }
     }
 
-    /// Whether a text may be a label (CommonMark): no brackets in it but quoted ones. Of brackets in one another, only the innermost cost
-    /// their length.
+    /// Whether a text may be a label (CommonMark): it has only escaped brackets. Of nested brackets only the innermost are scanned whole.
     private static func isLabel(_ text: ArraySlice<UInt8>) -> Bool {
         guard text.count < longestLabel else { return false }
         var at = text.startIndex
@@ -203,7 +223,7 @@ enum MarkdownLinks {
         return true
     }
 
-    /// `<address>` or an address with balanced parentheses, perhaps a title in quotation marks or parentheses, and `)`.
+    /// `<address>` or an address with balanced parentheses, an optional title in quotation marks or parentheses, and `)`.
     private static func destination(_ text: ArraySlice<UInt8>, from start: Int) -> (url: String, end: Int)? {
         var at = text[start...].firstIndex { !MarkupScanner.isSpace($0) } ?? text.endIndex
         guard at < text.endIndex else { return nil }
@@ -247,7 +267,7 @@ enum MarkdownLinks {
         return (LinkMarkdown.unescaped(string(MarkupText.trimmed(address))), at + 1)
     }
 
-    /// An address with spaces, up to the closing parenthesis. Not CommonMark; otherwise the address would be cut at the space.
+    /// An address with spaces, up to the closing parenthesis. Not CommonMark, but cutting it at the space would break the link.
     private static func looseDestination(_ text: ArraySlice<UInt8>, from start: Int) -> (url: String, end: Int)? {
         var depth = 0
         for (at, byte) in zip(start..., text[start...].prefix(longestTitle)) {
@@ -261,7 +281,7 @@ enum MarkdownLinks {
         return nil
     }
 
-    /// The title of a link: of an image in it, the text that stands for the image.
+    /// The title of a link; of an image inside it, the alternative text.
     private static func title(_ text: ArraySlice<UInt8>) -> String {
         if text.starts(with: "![".utf8), let close = closingBracket(of: text.startIndex + 1, in: text) {
             return LinkMarkdown.unescaped(string(text[(text.startIndex + 2)..<close]))

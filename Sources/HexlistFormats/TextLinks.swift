@@ -1,21 +1,26 @@
 import HexlistModel
 
-/// Links in one line of running text, as in `- Title: https://a.example/ (old)`: each address with `://`, and the text around it.
+/// Addresses in one line of running text, as in `- Title: https://a.example/ (old)`.
 enum TextLinks {
-    private typealias Text = ArraySlice<Unicode.Scalar>
+    typealias Text = ArraySlice<Unicode.Scalar>
 
-    /// - Returns: a part for each address; empty if there is none. In a line that begins with an address, the text behind an address
-    ///   describes it, otherwise the text before it and, of the last, also the text behind it. An address that stands twice in a row, as
-    ///   the title of itself, is taken once.
+    struct Address {
+        var range: Range<Int>
+        /// `false` for a host that begins with `www.`.
+        var hasScheme: Bool
+    }
+
+    /// - Returns: a part for each address with a scheme. In a line that begins with an address, each address is described by the text after it;
+    ///   otherwise by the text before it, and the last one also by the text after it. An address that is repeated as its own title is taken
+    ///   once.
     static func parts(_ line: String) -> [LinkLine.Part] {
         let text = Array(line.unicodeScalars)
-        var found = addresses(text)
+        var found = addresses(text, in: text.indices, isPlain: false).filter(\.hasScheme).map(\.range)
         guard let first = found.first else { return [] }
         let head = text[..<first.lowerBound]
-        let isFirst = withoutMarkers(head).isEmpty
-        for index in found.indices {
-            // The first word of `URL description` is the address as it stands, but for a comma.
-            found[index] = trimmed(found[index], text, isPlain: isFirst && found.count == 1)
+        if found.count == 1, withoutMarkers(head).isEmpty {
+            // The first word of `URL description` is the address unchanged, except for a final comma.
+            found = addresses(text, in: text.indices, isPlain: true).filter(\.hasScheme).map(\.range)
         }
         let describedBehind = before(withoutMarkers(head)).isEmpty
         var parts: [LinkLine.Part] = []
@@ -36,41 +41,81 @@ enum TextLinks {
         return parts
     }
 
-    /// A line without the marks of a list before its text.
+    /// A line without leading list marks.
     static func withoutMarkers(_ line: String) -> String { string(withoutMarkers(Array(line.unicodeScalars)[...])) }
 
     // MARK: Addresses
 
-    /// The ranges of addresses with `://`. Each ends at white space, or at the mark that closes one right before it.
-    private static func addresses(_ text: [Unicode.Scalar]) -> [Range<Int>] {
-        var found: [Range<Int>] = []
-        var (from, at) = (0, 0)
-        while at + 2 < text.count {
-            guard text[at] == ":", text[at + 1] == "/", text[at + 2] == "/" else {
+    /// The addresses with `://`, and the hosts that begin with `www.`, in a range of the text.
+    /// - Parameter isPlain: whether the text is one address and its description, so that the address extends to white space.
+    static func addresses(_ text: [Unicode.Scalar], in range: Range<Int>, isPlain: Bool) -> [Address] {
+        var found: [Address] = []
+        var (from, at) = (range.lowerBound, range.lowerBound)
+        while at < range.upperBound {
+            var address: Address?
+            if isSchemeEnd(text, at, range), let start = schemeStart(text, from: from, to: at) {
+                address = Address(range: start..<at + 3, hasScheme: true)
+            } else if isWWW(text, at, range), at == range.lowerBound || isBoundary(text[at - 1]) {
+                address = Address(range: at..<at + 4, hasScheme: false)
+            }
+            guard var address, address.range.upperBound < range.upperBound, !isSpace(text[address.range.upperBound]) else {
                 at += 1
                 continue
             }
-            var start = at
-            while start > from, isScheme(text[start - 1]) { start -= 1 }
-            while start < at, !isLetter(text[start]) { start += 1 }
-            let body = at + 3
-            if at - start > 1, body < text.count, !isSpace(text[body]) {
-                at = end(text, start, body)
-                if at > body { found.append(start..<at) }
-            }
-            at = max(at, body)
+            let body = address.range.upperBound
+            let end = end(text, address.range.lowerBound, body, limit: range.upperBound, isPlain: isPlain)
+            address.range = trimmed(address.range.lowerBound..<end, body: body, text, isPlain: isPlain)
+            at = max(body, end)
             from = at
+            guard end > body, address.hasScheme || isHost(text[address.range]) else { continue }
+            at = address.range.upperBound
+            from = at
+            found.append(address)
         }
         return found
     }
 
-    private static func end(_ text: [Unicode.Scalar], _ start: Int, _ body: Int) -> Int {
+    private static func isSchemeEnd(_ text: [Unicode.Scalar], _ at: Int, _ range: Range<Int>) -> Bool {
+        at + 2 < range.upperBound && text[at] == ":" && text[at + 1] == "/" && text[at + 2] == "/"
+    }
+
+    /// The start of the scheme that ends before `at`; `nil` if there is none.
+    private static func schemeStart(_ text: [Unicode.Scalar], from: Int, to at: Int) -> Int? {
+        var start = at
+        while start > from, isScheme(text[start - 1]) { start -= 1 }
+        while start < at, !isLetter(text[start]) { start += 1 }
+        return at - start > 1 ? start : nil
+    }
+
+    private static func isWWW(_ text: [Unicode.Scalar], _ at: Int, _ range: Range<Int>) -> Bool {
+        at + 4 < range.upperBound && text[at + 3] == "." && text[at..<at + 3].allSatisfy { $0 == "w" || $0 == "W" }
+    }
+
+    /// Whether a host may begin behind a scalar. Letters, `@`, `/` and `.` are parts of mail addresses, paths and other hosts.
+    private static func isBoundary(_ scalar: Unicode.Scalar) -> Bool {
+        !isLetter(scalar) && !("0"..."9").contains(scalar) && !["@", "/", ".", "-", "_", "=", "%"].contains(scalar)
+    }
+
+    /// Whether a text begins with a host of three labels at least, as `www.example.org`.
+    private static func isHost(_ text: Text) -> Bool {
+        let host = text.prefix { !["/", "?", "#", ":"].contains($0) }
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        return labels.count > 2
+            && labels.allSatisfy { label in
+                !label.isEmpty && label.allSatisfy { !$0.isASCII || isLetter($0) || ("0"..."9").contains($0) || $0 == "-" }
+            }
+    }
+
+    /// The end of an address: white space, or the closing mark of the opening mark before it. In running text also marks that are never part
+    /// of an address, and a separator before the next address.
+    private static func end(_ text: [Unicode.Scalar], _ start: Int, _ body: Int, limit: Int, isPlain: Bool) -> Int {
         let pair = start > 0 ? pairs.first { $0.open == text[start - 1] } : nil
         let (opener, closer) = (pair?.open, pair?.close)
         var (at, depth) = (body, 0)
-        while at < text.count, !isSpace(text[at]) {
+        while at < limit, !isSpace(text[at]) {
+            if !isPlain, ending.contains(text[at]) || isSeparator(text, at, limit) { break }
             // An apostrophe stands between letters.
-            let isApostrophe = text[at] == "'" && at + 1 < text.count && isLetter(text[at + 1])
+            let isApostrophe = text[at] == "'" && at + 1 < limit && isLetter(text[at + 1])
             if text[at] == closer, !isApostrophe {
                 if depth == 0 { break }
                 depth -= 1
@@ -82,24 +127,32 @@ enum TextLinks {
         return at
     }
 
-    /// An address without the punctuation and the closing marks at its end that are not part of it.
-    private static func trimmed(_ range: Range<Int>, _ text: [Unicode.Scalar], isPlain: Bool) -> Range<Int> {
+    /// Whether a comma, semicolon or bar is directly followed by an address of the web.
+    private static func isSeparator(_ text: [Unicode.Scalar], _ at: Int, _ limit: Int) -> Bool {
+        guard [",", ";", "|", ")", "]"].contains(text[at]) else { return false }
+        return ["http://", "https://"].contains { scheme in
+            let end = at + 1 + scheme.unicodeScalars.count
+            return end < limit && string(text[(at + 1)..<end]).lowercased() == scheme
+        }
+    }
+
+    /// An address without trailing punctuation and unopened closing marks.
+    /// - Parameter body: the offset behind `://`, of which one scalar at least is left.
+    private static func trimmed(_ range: Range<Int>, body: Int, _ text: [Unicode.Scalar], isPlain: Bool) -> Range<Int> {
         var counts: [Unicode.Scalar: Int] = [:]
         for scalar in text[range] where isMark(scalar) { counts[scalar, default: 0] += 1 }
         var end = range.upperBound
-        // One character at least is left behind `://`.
-        let least = (text[range].firstIndex(of: ":") ?? range.lowerBound) + 4
-        while end > least {
+        while end > body + 1 {
             let last = text[end - 1]
-            let isPunctuation = isPlain ? last == "," || last == ";" : punctuation.contains(last)
-            guard isPunctuation || isUnopened(last, counts, before: range.lowerBound, text) else { break }
+            let isExtra = isPlain ? last == "," || last == ";" : isPunctuation(last)
+            guard isExtra || isUnopened(last, counts, before: range.lowerBound, text) else { break }
             counts[last]? -= 1
             end -= 1
         }
         return range.lowerBound..<end
     }
 
-    /// Whether a closing mark closes none of the address itself.
+    /// Whether a closing mark has no opening mark in the address.
     private static func isUnopened(
         _ mark: Unicode.Scalar, _ counts: [Unicode.Scalar: Int], before start: Int, _ text: [Unicode.Scalar]
     ) -> Bool {
@@ -111,8 +164,22 @@ enum TextLinks {
 
     // MARK: Descriptions
 
-    /// A text before an address, without the marks that lead to the address.
-    private static func before(_ text: Text) -> Text {
+    /// A text without white space at its ends.
+    static func trimmed(_ text: Text) -> Text {
+        var text = text.drop(while: isSpace)
+        while let last = text.last, isSpace(last) { text.removeLast() }
+        return text
+    }
+
+    /// A text without separators at its end.
+    static func withoutLead(_ text: Text) -> Text {
+        var text = text
+        while let last = text.last, isSpace(last) || leading.contains(last) { text.removeLast() }
+        return text
+    }
+
+    /// A text before an address, without separators and opening marks at its end.
+    static func before(_ text: Text) -> Text {
         var text = text.drop(while: isSpace)
         while let last = text.last, isSpace(last) || isOpening(last) || leading.contains(last) { text.removeLast() }
         while let first = text.first, let pair = pairs.first(where: { $0.open == first }) {
@@ -123,15 +190,15 @@ enum TextLinks {
         return text
     }
 
-    /// A text behind an address, without the marks that close it, and those that lead to the next.
-    private static func behind(_ text: Text, isLast: Bool) -> Text {
+    /// A text after an address, without closing marks at its start and opening marks at its end.
+    static func behind(_ text: Text, isLast: Bool) -> Text {
         var text = text.drop(while: isClosing).drop(while: isSpace)
         while let last = text.last, isSpace(last) || !isLast && isOpening(last) { text.removeLast() }
         return text
     }
 
-    /// A text without the marks of a list before it: bullets, numbers, and boxes to be ticked, each with white space behind it.
-    private static func withoutMarkers(_ text: Text) -> Text {
+    /// A text without leading list marks: bullets, numbers and check boxes, each followed by white space.
+    static func withoutMarkers(_ text: Text) -> Text {
         var text = text.drop(while: isSpace)
         while let end = markerEnd(text), end == text.endIndex || isSpace(text[end]) { text = text[end...].drop(while: isSpace) }
         return text
@@ -157,26 +224,51 @@ enum TextLinks {
         ("‹", "›"), ("「", "」"), ("『", "』"), ("（", "）"), ("【", "】"), ("《", "》"),
     ]
     private static let emphasis: [Unicode.Scalar] = ["*", "_", "~"]
-    private static let punctuation: [Unicode.Scalar] = [".", ",", ";", ":", "!", "?", "…", "。", "、", "，", "．", "；", "：", "！", "？"]
+    private static let punctuation: [Unicode.Scalar] = [
+        ".", ",", ";", ":", "!", "?", "…", "。", "、", "，", "．", "；", "：", "！", "？", "،", "؛", "؟", "।",
+    ]
+    /// Marks that are never part of an address in running text.
+    private static let ending = Set("<>\"`“”„«»。、，；：！？（）「」『』【】《》،؛؟।…".unicodeScalars)
     private static let bullets: [Unicode.Scalar] = ["-", "*", "+", "•", "‣", "◦", "▪", "·", "–", "—", ">", "→", "|"]
-    /// Marks between a title and an address.
+    /// Separators between a title and an address.
     private static let leading: [Unicode.Scalar] = [":", "：", "|", "-", "–", "—", "→", "=", ",", ";", ">"]
 
     private static func isOpening(_ scalar: Unicode.Scalar) -> Bool { emphasis.contains(scalar) || pairs.contains { $0.open == scalar } }
 
     private static func isClosing(_ scalar: Unicode.Scalar) -> Bool {
-        emphasis.contains(scalar) || punctuation.contains(scalar) || pairs.contains { $0.close == scalar }
+        emphasis.contains(scalar) || isPunctuation(scalar) || pairs.contains { $0.close == scalar }
     }
 
     private static func isMark(_ scalar: Unicode.Scalar) -> Bool { pairs.contains { $0.open == scalar || $0.close == scalar } }
-    private static func isSpace(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace }
+    /// Whether a scalar is white space, or invisible as the marks of direction and of line breaks that messengers add.
+    static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isWhitespace || invisible.contains { $0.contains(scalar) }
+    }
+
+    private static let invisible: [ClosedRange<Unicode.Scalar>] = [
+        "\u{200B}"..."\u{200B}", "\u{200E}"..."\u{200F}", "\u{202A}"..."\u{202E}", "\u{2060}"..."\u{2060}", "\u{2066}"..."\u{2069}",
+        "\u{FEFF}"..."\u{FEFF}",
+    ]
+
+    static func isPunctuation(_ scalar: Unicode.Scalar) -> Bool { punctuation.contains(scalar) }
+
+    /// Whether a mark closes a pair and opens none.
+    static func onlyCloses(_ mark: Unicode.Scalar) -> Bool {
+        pairs.contains { $0.close == mark } && !pairs.contains { $0.open == mark }
+    }
+
+    /// Whether two marks stand around a text: brackets, quotation marks, or those of Markdown's emphasis.
+    static func isPair(_ open: Unicode.Scalar, _ close: Unicode.Scalar) -> Bool {
+        pairs.contains { $0.open == open && $0.close == close } || open == close && emphasis.contains(open)
+    }
+
     private static func isLetter(_ scalar: Unicode.Scalar) -> Bool { ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar) }
 
     private static func isScheme(_ scalar: Unicode.Scalar) -> Bool {
         scalar.isASCII && TextURL.isScheme(UInt8(truncatingIfNeeded: scalar.value))
     }
 
-    private static func string(_ text: some Sequence<Unicode.Scalar>) -> String {
+    static func string(_ text: some Sequence<Unicode.Scalar>) -> String {
         var string = String.UnicodeScalarView()
         string.append(contentsOf: text)
         return String(string)

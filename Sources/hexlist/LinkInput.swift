@@ -41,9 +41,15 @@ struct LinkInput: JSONEncodable {
     /// Reads the links of each line (`LinkLine`). Skips blank lines and lines that begin with `#`.
     /// - Parameter path: a file, or `-` for standard input.
     static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
+        try read(lines: text(of: path, check), check, name: InputFile.name(path))
+    }
+
+    /// The text of a file or of standard input.
+    /// - Throws: `HexlistError` for HTML and XML, unless `check` is `raw`
+    static func text(of path: String, _ check: LinkCheck) throws -> String {
         let text = String(decoding: try ImportedFile.text(InputFile.read(path, limit: LocalAPI.bodyBytes), path).bytes, as: UTF8.self)
         if check != .raw, FirstLineCheck(text.utf8) == .markup { throw FirstLineCheck.markupError(path) }
-        return try read(lines: text, check, name: InputFile.name(path))
+        return text
     }
 
     /// Reads the links of each line of a text.
@@ -57,19 +63,9 @@ struct LinkInput: JSONEncodable {
         }
     }
 
-    /// Reads links from arguments; `-` stands for those on standard input.
+    /// Reads links from arguments that are nothing else.
     static func read(_ arguments: [String], _ check: LinkCheck) throws -> [LinkInput] {
-        var links: [LinkInput] = []
-        for (number, argument) in arguments.enumerated() {
-            if argument == "-" {
-                links += try read(from: argument, check)
-            } else {
-                for link in all(argument, check) {
-                    links.append(try check.checked(link, after: links.last, before: arguments[(number + 1)...]))
-                }
-            }
-        }
-        return links
+        try arguments.flatMap { try all($0, check).map { try check.checked($0) } }
     }
 }
 

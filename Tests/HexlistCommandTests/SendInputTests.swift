@@ -21,18 +21,21 @@ struct SendInputTests {
 
     @Test("for a bare host https is suggested, and used with --guess")
     func bareHost() throws {
-        let error = #expect(throws: HexlistError.self) { try LinkInput.read(["avahi.org Avahi"], .scheme) }
+        let error = #expect(throws: HexlistError.self) { try TypedText(["avahi.org Avahi"], .scheme) }
         #expect(error?.message == "`avahi.org` is not a link (no https://).")
         #expect(error?.hint?.contains("https://avahi.org") == true)
-        let guessed = try LinkInput.read(["avahi.org Avahi", "https://a.example"], .guess)
+        let guessed = try TypedText(["avahi.org Avahi", "https://a.example"], .guess).links
         #expect(guessed.map(\.url) == ["https://avahi.org", "https://a.example"])
         #expect(guessed.first?.description == "Avahi")
         #expect(throws: HexlistError.self) { try LinkInput.read(["page"], .guess) }
+        for host in ["avahi.org", "avahi.org Avahi", "nas:5000 NAS", "192.168.7.20 x", "[fe80::1] x", "localhost:8080"] {
+            #expect(throws: HexlistError.self) { try TypedText([host], .scheme) }
+        }
     }
 
     @Test("a missing pair of quotes is shown where it belongs")
     func quotes() {
-        let error = #expect(throws: HexlistError.self) { try LinkInput.read(["https://a.example", "page"], .scheme) }
+        let error = #expect(throws: HexlistError.self) { try TypedText(["https://a.example", "page"], .scheme) }
         #expect(error?.hint?.contains("\"https://a.example page\"") == true)
     }
 
@@ -45,16 +48,37 @@ struct SendInputTests {
             ("https://a.example see mailto:ada@b.example", ["https://a.example|see mailto:ada@b.example"]),
         ])
     func several(argument: String, expected: [String]) throws {
-        #expect(try LinkInput.read([argument], .scheme).map { "\($0.url)|\($0.description)" } == expected)
-        #expect(try LinkInput.read([argument], .raw).count == 1)
+        #expect(try TypedText([argument], .scheme).links.map { "\($0.url)|\($0.description)" } == expected)
+        #expect(try TypedText([argument], .raw).links.count == 1)
     }
 
-    @Test("an argument with a line that is not a link is refused") func badLine() {
-        #expect(throws: HexlistError.self) { try LinkInput.read(["https://a.example\nnote"], .scheme) }
+    @Test(
+        "links are found in a text, and the rest is the description",
+        arguments: [
+            (["any text"], [], "any text"), (["hello"], [], "hello"), (["hello", "there"], [], "hello there"),
+            (["Lunch? https://a.example/menu, at one"], ["https://a.example/menu|"], "Lunch?, at one"),
+            (["https://a.example\nnote"], ["https://a.example|"], "note"), (["one\n\n\ntwo \n"], [], "one\n\ntwo"),
+            (["3.5 percent"], [], "3.5 percent"), (["12:30 lunch"], [], "12:30 lunch"), (["[done] it"], [], "[done] it"),
+            (["Re:hello there"], [], "Re:hello there"), (["zotero:x"], ["zotero:x|"], ""),
+            (["ask ada@a.example"], [], "ask ada@a.example"), (["see www.a.example/b."], ["https://www.a.example/b|"], "see."),
+            (["mailto:ada@a.example Ada"], ["mailto:ada@a.example|Ada"], ""),
+            (["look at this", "https://a.example"], ["https://a.example|"], "look at this"),
+            (["[A (b)](https://a.example/x_(y)) "], ["https://a.example/x_(y)|A (b)"], ""),
+        ])
+    func text(arguments: [String], links: [String], text: String) throws {
+        let typed = try TypedText(arguments, .scheme)
+        #expect(typed.links.map { "\($0.url)|\($0.description)" } == links)
+        #expect(typed.text == text)
     }
 
-    @Test("raw links are sent unchanged")
-    func raw() throws { #expect(try LinkInput.read(["not a url", "x"], .raw).map(\.url) == ["not", "x"]) }
+    @Test("a text that is too long for a description is refused")
+    func longText() {
+        let error = #expect(throws: HexlistError.self) { try TypedText([String(repeating: "ab ", count: 22_000)], .scheme) }
+        #expect(error?.message == "The text is longer than 64 KiB.")
+    }
+
+    @Test("raw links are sent as given")
+    func raw() throws { #expect(try TypedText(["not a url", "x"], .raw).links.map(\.url) == ["not", "x"]) }
 
     @Test(
         "colours",

@@ -38,6 +38,23 @@ struct ExtensionTests {
         #expect(found == links)
     }
 
+    @Test("the messages of the corpus have the links that `hexlist send` finds, except mail addresses")
+    func corpus() throws {
+        let file = "\(Checkout.root)/Tests/HexlistFormatsTests/Fixtures/messages.txt"
+        let differences = try run(
+            #"""
+            (await import("node:fs")).readFileSync("\#(file)", "utf8").split("\n\n").filter(Boolean).flatMap((record) => {
+              const [text, ...lines] = record.split("\n");
+              const message = text.replaceAll("\\n", "\n").replace(/\\u\{([0-9A-F]+)\}/g, (_, hex) => String.fromCodePoint(parseInt(hex, 16)));
+              const links = lines.filter((line) => line.startsWith("=> ")).map((line) => line.slice(3).split(" | ")[0]);
+              const expected = [...new Set(links)].filter((url) => !url.startsWith("mailto:"));
+              const found = linksInText(message).map((link) => link.url);
+              return JSON.stringify(found) === JSON.stringify(expected) ? [] : [[message, found, expected]];
+            })
+            """#)
+        #expect(differences == "[]")
+    }
+
     @Test(
         "a page that displays another one is sent as that one",
         arguments: [

@@ -146,7 +146,7 @@ struct MineAddCommand: AsyncParsableCommand {
 
             hexlist mine add --description Folder
 
-            A hex without links serves as a folder.
+            Links are found in a text, and the rest of it is the description. A hex without links is a note, or a folder for others.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -174,14 +174,13 @@ struct MineAddCommand: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "A link, or \"URL description\" in quotes, which may hold several; - reads standard input.",
-            valueName: "url"))
+            "A link, \"URL description\" or any text in quotes; - reads it from standard input.", valueName: "text"))
     var links: [String] = []
 
     func validate() throws {
         if guess && raw { throw ValidationError("Give --guess or --raw, not both.") }
         guard !links.isEmpty || from != nil || !description.isEmpty else {
-            throw ValidationError("Nothing to add: give a link, --from FILE, or --description for an empty hex.")
+            throw ValidationError("Nothing to add: give a link or text, --from FILE, or --description for an empty hex.")
         }
         if links.count(where: { $0 == "-" }) + (from == "-" ? 1 : 0) > 1 {
             throw ValidationError("Standard input can be read only once: give - once.")
@@ -191,8 +190,9 @@ struct MineAddCommand: AsyncParsableCommand {
     func run() async throws {
         let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
         let color = raw ? color : try ColorInput.parse(color)
-        let given = try LinkInput.read(links, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
-        let hex = HexInput(description: description, color: color, links: given)
+        let typed = try TypedText(links, check)
+        let given = typed.links + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
+        let hex = HexInput(description: typed.description(description), color: color, links: given)
         try await common.reportHex {
             try await $0.addMine(hex.jsonBytes, into: parent?.value)
         } as: {

@@ -8,11 +8,16 @@ import HexlistSystem
 /// `hexlist send`.
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "send", abstract: "Send links or files to peers, one hex or many.",
+        commandName: "send", abstract: "Send links, text or files to peers, one hex or many.",
         discussion: """
             hexlist send --to ada --description "to read" "https://example.org a page" https://example.net
 
+            hexlist send --to ada "Lunch at one? https://example.org/menu"
+
             hexlist send --to ada ./talk.pdf ./photos/
+
+            Links are found in a text; the rest of it is the description. A text needs no link. In a line that begins with a link, what \
+            follows describes that link. A bare host name is no link: give https:// with it, or --guess.
 
             hexlist send --to ada --bulk hexes.ndjson
 
@@ -115,8 +120,8 @@ struct SendCommand: AsyncParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "A link, or \"URL description\" in quotes, which may hold several; - reads standard input. Files and folders begin with /, ./ or ../.",
-            valueName: "url"), completion: .file())
+            "A link, \"URL description\" or any text in quotes; - reads it from standard input. A file or folder begins with /, ./ or ../.",
+            valueName: "text"), completion: .file())
     var links: [String] = []
 
     func validate() throws {
@@ -136,7 +141,7 @@ struct SendCommand: AsyncParsableCommand {
             guard links.isEmpty, from == nil, !clipboard, file.isEmpty, description.isEmpty, color.isEmpty, !guess, !raw else {
                 throw ValidationError("--hex forwards a hex unchanged: leave out links, description and colour.")
             }
-        } else if links.isEmpty && from == nil && !clipboard && file.isEmpty {
+        } else if links.isEmpty && from == nil && !clipboard && file.isEmpty && description.isEmpty {
             throw Self.nothing
         } else if links.count(where: { $0 == "-" }) + (from == "-" ? 1 : 0) > 1 {
             throw ValidationError("Standard input can be read only once: give - once.")
@@ -156,7 +161,7 @@ struct SendCommand: AsyncParsableCommand {
         if key != nil { throw ValidationError("Leave out --key with --bulk: a line has its own `key`.") }
     }
 
-    private static let nothing = ValidationError("Nothing to send: give a link, a file, --from FILE, or --hex HEX.")
+    private static let nothing = ValidationError("Nothing to send: give a link, a text, a file, --from FILE, or --hex HEX.")
 
     private var recipientChoice: RecipientChoice {
         RecipientChoice(words: links, hasOtherContent: from != nil || clipboard || hex != nil || bulk != nil || !file.isEmpty, isRaw: raw)
@@ -304,11 +309,13 @@ struct SendCommand: AsyncParsableCommand {
         let color = raw ? color : try ColorInput.parse(color)
         let words = raw ? links : links.filter { !FileArgument.isPath($0) }
         if !raw { for word in words { try FileArgument.refuseBareName(word) } }
+        let typed = try TypedText(words, check)
         let given =
-            try LinkInput.read(words, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
+            try typed.links + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
             + (try clipboard.map { try LinkInput.read(lines: $0, check, name: "Clipboard") } ?? [])
-        guard !given.isEmpty || !paths.isEmpty || !file.isEmpty else {
-            throw HexlistError(.badRequest, "There is no link in the input.")
+        let description = typed.description(description)
+        guard !given.isEmpty || !paths.isEmpty || !file.isEmpty || !description.isEmpty else {
+            throw HexlistError(.badRequest, "There is no link and no text in the input.")
         }
         guard given.count <= ProtocolLimits.links else {
             throw HexlistError(

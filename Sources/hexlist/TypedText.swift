@@ -1,0 +1,69 @@
+import HexlistAPI
+import HexlistFormats
+import HexlistModel
+
+/// The links and the text of the arguments of `send` and `mine add`.
+struct TypedText {
+    var links: [LinkInput] = []
+    /// The words that are no links, which become the description of the hex.
+    var text = ""
+
+    /// Reads arguments: each is a link, `URL description`, or a text with links in it (`LinkText`). `-` stands for standard input: links as
+    /// of `--from`, or a text. With `raw` each argument is one link.
+    /// - Throws: `HexlistError` for a bare host, for a word behind a link that belongs into quotes with it, and for a text over 64 KiB
+    init(_ arguments: [String], _ check: LinkCheck) throws {
+        for (number, argument) in arguments.enumerated() {
+            if argument == "-" { try addInput(check) } else { try add(argument, check, before: arguments[(number + 1)...]) }
+        }
+        guard text.utf8.count <= ProtocolLimits.stringBytes else {
+            throw HexlistError(
+                .badRequest, "The text is longer than \(ProtocolLimits.stringBytes >> 10) KiB.", hint: "Send it as a file.")
+        }
+    }
+
+    /// A description that was given by its option, and the text behind it.
+    func description(_ given: String) -> String { [given, text].filter { !$0.isEmpty }.joined(separator: "\n") }
+
+    private mutating func add(_ argument: String, _ check: LinkCheck, before following: ArraySlice<String>) throws {
+        guard let first = LinkInput(argument) else { return }
+        if check == .raw { return links.append(first) }
+        let isWord = first.description.isEmpty
+        switch LinkForm(first.url) {
+        case .bareHost where isWord || Self.isHost(first.url):
+            links += try LinkInput.all(argument, check).map { try check.checked($0) }
+        case .link where isWord && !first.url.contains("://"):
+            links.append(try check.checked(first))
+        case .bareHost, .link, .other:
+            let found = LinkText(argument)
+            if found.links.isEmpty, !links.isEmpty { _ = try check.checked(first, after: links.last, before: following) }
+            try add(found, check)
+        }
+    }
+
+    /// Whether the first word of several is more likely a host than the beginning of a text, as `3.5 percent`, `12:30 lunch` and `[done] it` are.
+    private static func isHost(_ word: String) -> Bool {
+        if word.hasPrefix("[") { return word.utf8.count { $0 == UInt8(ascii: ":") } > 1 }
+        let host = word.prefix { !"/?#:".contains($0) }
+        let labels = host.split(separator: ".")
+        let isPort = word.dropFirst(host.count).first == ":" && word.dropFirst(host.count + 1).prefix(while: \.isNumber).count > 3
+        return isPort || labels.count == 4 || labels.count > 1 && labels.last?.first?.isLetter == true
+    }
+
+    private mutating func addInput(_ check: LinkCheck) throws {
+        let input = try LinkInput.text(of: "-", check)
+        let words = input.split(whereSeparator: \.isNewline).compactMap { LinkInput(String($0))?.url }.filter { !$0.hasPrefix("#") }
+        if check == .raw || words.allSatisfy({ LinkForm($0) != .other }) {
+            links += try LinkInput.read(lines: input, check, name: InputFile.name("-"))
+        } else {
+            try add(LinkText(input), check)
+        }
+    }
+
+    private mutating func add(_ found: LinkText, _ check: LinkCheck) throws {
+        links += try found.links.map { try check.checked(LinkInput(url: $0.url, description: $0.title, service: nil)) }
+        guard !found.description.isEmpty else { return }
+        // Words without quotes are arguments of their own.
+        let separator = text.isEmpty ? "" : text.contains("\n") || found.description.contains("\n") ? "\n" : " "
+        text += separator + found.description
+    }
+}
