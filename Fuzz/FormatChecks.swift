@@ -42,7 +42,7 @@ enum FormatChecks {
     /// The text that contains each URL literally; `nil` if the format allows other spellings.
     private static func readable(_ format: FileFormat, _ text: [UInt8]) -> [UInt8]? {
         switch format {
-        case .html, .opml:
+        case .html, .opml, .xbel:
             // An attached URL is a JSON string.
             let mark = Array("data-hexlist".utf8)
             return occurs(mark, in: text.map(ASCII.lowercased)) ? nil : Array(MarkupText.decoded(text).utf8)
@@ -75,12 +75,12 @@ enum FormatChecks {
     private static func entries(_ format: FileFormat, _ text: [UInt8]) -> Int {
         var count = 0
         switch format {
-        case .html, .opml:
+        case .html, .opml, .xbel:
             var scanner = MarkupScanner(text)
             while let token = scanner.next() {
                 guard case .open(let tag) = token, tag[HexlistAttribute.attribute] == nil else { continue }
-                let names: [StaticString] = format == .html ? ["href"] : ["url", "xmlurl", "htmlurl"]
-                guard tag.element == (format == .html ? "a" : "outline") else { continue }
+                let names: [StaticString] = format == .opml ? ["url", "xmlurl", "htmlurl"] : ["href"]
+                guard tag.element == (format == .html ? "a" : format == .xbel ? "bookmark" : "outline") else { continue }
                 let addresses = names.map { tag[$0] }
                 if addresses.contains(where: { !($0 ?? "").isEmpty }) { count += 1 }
             }

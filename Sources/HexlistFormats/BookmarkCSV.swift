@@ -1,14 +1,14 @@
 import HexlistJSON
 import HexlistModel
 
-/// Links as rows of CSV (RFC 4180). What the columns are called says what they are, so that what Pocket and Raindrop write is read too.
+/// Links as rows of CSV (RFC 4180). Columns are recognised by their names, as Pocket, Raindrop and other services write them.
 ///
-/// Written are `folder` (the descriptions of the hexes a link is in, the outermost first, ` / ` between them), `color`, `title`, `url`,
-/// `service`, `tags`, `created` and `note`. Rows of the same folder that stand together are one hex.
+/// The columns of an export are `folder` (the path of the hex, outermost first, separated by ` / `), `color`, `title`, `url`, `service`,
+/// `tags`, `created` and `note`. Consecutive rows of one folder are one hex.
 public enum BookmarkCSV {
     private enum Column {
         case url, title, folder, color, service, tags, created, note
-        /// Kept as a member of this name.
+        /// A column without a meaning here, kept as an unknown member of this name.
         case other(String)
 
         func isSame(as other: Column) -> Bool {
@@ -29,22 +29,24 @@ public enum BookmarkCSV {
         ("date_added", .created), ("saved date", .created), ("added", .created), ("note", .note), ("notes", .note), ("description", .note),
     ]
 
-    /// Columns of Raindrop and Pocket that say nothing of the link.
+    /// Columns of Raindrop and Pocket that are left out: internal numbers and pictures.
     private static let useless = ["id", "cover", "cursor"]
 
     // MARK: Reading
 
-    /// Whether a line has the names of columns of which one is that of the link.
+    /// Whether a line is a header with a column for the address.
     public static func isHeader(_ line: [UInt8]) -> Bool { header(line) != nil }
 
     private struct Header {
         var columns: [Column]
         var isOwn: Bool
-        /// The rows behind it.
+        /// Whether a tag may have spaces: Pocket separates tags by `|`, Raindrop and Hexlist by commas.
+        var hasTagsWithSpaces = false
+        /// The rows after the header.
         var rows: CSVRows
     }
 
-    /// The first row that is not blank, with the separator that makes a column for the link of it; `nil` if none does.
+    /// The first row that is not blank, read with the separator that gives it a column for the address; `nil` if no separator does.
     private static func header(_ bytes: [UInt8]) -> Header? {
         for separator in CSVRows.separators {
             var (cells, rows) = firstRow(bytes, separator)
@@ -53,18 +55,20 @@ public enum BookmarkCSV {
             var columns: [Column] = []
             for name in names {
                 let known = Self.names.first { name.utf8.elementsEqual($0.0.bytes) }?.1
-                // Of two columns for one thing the second is kept under its name.
+                // A second column of one meaning is kept under its name.
                 let isFirst = known.map { known in !columns.contains { $0.isSame(as: known) } } ?? false
                 columns.append(isFirst ? known ?? .other(name) : .other(PeerName.cut(name, bytes: 64)))
             }
             guard columns.contains(where: { $0.isSame(as: .url) }) else { continue }
             rows.columns = columns.count
-            return Header(columns: columns, isOwn: names == written, rows: rows)
+            let isOwn = names == written
+            let hasTagsWithSpaces = isOwn || names.contains { ["time_added", "cursor", "cover"].contains($0) }
+            return Header(columns: columns, isOwn: isOwn, hasTagsWithSpaces: hasTagsWithSpaces, rows: rows)
         }
         return nil
     }
 
-    /// The rows of a file without names of columns, whose first cell is an address of the web: `url,title`; `nil` for another file.
+    /// The rows `url,title` of a file without a header, if its first cell is an address of the web; otherwise `nil`.
     private static func withoutHeader(_ bytes: [UInt8]) -> Header? {
         var found: Header?
         for separator in CSVRows.separators {
@@ -78,7 +82,7 @@ public enum BookmarkCSV {
         return found
     }
 
-    /// The cells of the first row that is not blank, and the rows from it on; no cells for a file without one.
+    /// The cells of the first row that is not blank, and the rows from that one on; no cells if all rows are blank.
     private static func firstRow(_ bytes: [UInt8], _ separator: Unicode.Scalar) -> (cells: [String], rows: CSVRows) {
         var rows = CSVRows(bytes, separator: separator)
         var rest = rows
@@ -89,7 +93,7 @@ public enum BookmarkCSV {
         return ([], rows)
     }
 
-    /// The cells of the first row that is not blank, by the separator that makes the most of it.
+    /// The cells of the first row that is not blank, split at the separator that gives the most cells.
     public static func firstCells(_ bytes: [UInt8]) -> [String] {
         var most: [String] = []
         for separator in CSVRows.separators {
@@ -99,22 +103,23 @@ public enum BookmarkCSV {
         return most.map { MarkupText.trimmed($0) }
     }
 
-    /// The names of the column of addresses.
+    /// Names of the column for the address.
     public static let urlNames = ["url", "link", "href"]
 
     private static func isBlank(_ row: [String]) -> Bool { row.allSatisfy { MarkupText.trimmed($0).isEmpty } }
 
-    /// Whether a row is the line `sep=;` of Excel.
+    /// Whether a row is Excel's `sep=;`.
     private static func isDirective(_ row: [String]) -> Bool { row.first?.lowercased().hasPrefix("sep=") ?? false }
 
     private static let written = ["folder", "color", "title", "url", "service", "tags", "created", "note"]
 
-    /// - Parameter name: what a hex of links without a folder is called.
-    /// - Returns: `nil` for a file whose first line has no column for the link, and does not begin with one.
+    /// - Parameter name: the description of the hex for links without a folder.
+    /// - Returns: `nil` for a file without a column for the address.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading? {
         guard let header = header(bytes) ?? withoutHeader(bytes) else { return nil }
         let (columns, isOwn) = (header.columns, header.isOwn)
         var rows = header.rows
+        let splitsAtSpaces = splitsTagsAtSpaces(header)
         var reading = FileReading()
         var lines = LineNumbers(bytes)
         var folders = Folders()
@@ -133,7 +138,7 @@ public enum BookmarkCSV {
                 case .service: link.service = text
                 case .created: link.extra.append(BookmarkDate.member(text, as: "addDate", otherwise: "created"))
                 case .note: link.extra.append(.init("note", text))
-                case .tags: link.extra.append(.init("tags", TagList.json(ofCell: text)))
+                case .tags: link.extra.append(.init("tags", TagList.json(ofCell: text, splitsAtSpaces: splitsAtSpaces)))
                 case .other(let name) where !useless.contains(name) && !name.isEmpty: link.extra.append(.init(name, text))
                 case .other: break
                 }
@@ -145,7 +150,7 @@ public enum BookmarkCSV {
                 last = (folder, color, folders.hex(names, color: color, isOwn: isOwn, in: &reading.forest))
             }
             guard let last else { continue }
-            // A row without a link is a hex without links.
+            // The row of a hex without links.
             if link.url.isEmpty, link.title.isEmpty, isOwn { continue }
             reading.add(link, to: last.hex, isOwn: isOwn, line: lines.number(at: rows.start))
             if let cell = row.dropFirst(columns.count).first(where: { !MarkupText.trimmed($0).isEmpty }) {
@@ -153,6 +158,16 @@ public enum BookmarkCSV {
             }
         }
         return reading
+    }
+
+    /// Whether spaces separate tags: if no cell of the column has another separator.
+    private static func splitsTagsAtSpaces(_ header: Header) -> Bool {
+        guard !header.hasTagsWithSpaces, let column = header.columns.firstIndex(where: { $0.isSame(as: .tags) }) else { return false }
+        var rows = header.rows
+        while let row = rows.next() {
+            if column < row.count, row[column].utf8.contains(where: { ",|[".utf8.contains($0) }) { return false }
+        }
+        return true
     }
 
     // MARK: Writing
@@ -185,7 +200,7 @@ public enum BookmarkCSV {
     }
 }
 
-/// The names of hexes inside hexes in one text. A slash within a name is `\/`.
+/// The path of a hex as text, `outer / inner`. A slash in a name is escaped as `\/`.
 enum FolderPath {
     static let separator = " / "
 
@@ -198,7 +213,7 @@ enum FolderPath {
         return escaped
     }
 
-    /// - Parameter isEscaped: whether `escaped` was used, as in files of hexlist.
+    /// - Parameter isEscaped: whether slashes are escaped, as in exports of Hexlist.
     static func names(_ path: String, isEscaped: Bool) -> [String] {
         var names: [String] = []
         var name: [UInt8] = []
@@ -218,7 +233,7 @@ enum FolderPath {
     }
 }
 
-/// The hexes of the folders so far.
+/// The hexes of folders by their paths.
 private struct Folders {
     private struct Place: Hashable {
         var parent: Int?
@@ -227,7 +242,7 @@ private struct Folders {
 
     private var known: [Place: Int] = [:]
 
-    /// Finds or makes the hexes of a path, and at its end one for links: in files of hexlist a new one.
+    /// Returns the hex of a path and appends missing ones. In exports of Hexlist the last name is always a new hex, because two may share a path.
     mutating func hex(_ names: [String], color: String, isOwn: Bool, in forest: inout HexTree) -> Int {
         var hex = 0
         var parent: Int?
@@ -247,10 +262,10 @@ private struct Folders {
     }
 }
 
-/// Cells that a spreadsheet would take for a formula, as which it may fetch or run something: a text of a peer is none. A `'` before what
-/// would be one makes it text, also after each `;`, which separates cells where the comma is the decimal sign, whatever is quoted.
+/// Protection against formula injection: a spreadsheet could run or fetch something for the text of a peer. A `'` is put before a text that
+/// begins like a formula, and after each `;`, which separates cells in locales with a decimal comma, even inside quotes.
 enum SpreadsheetText {
-    /// As they are, full-width and small.
+    /// The first characters of formulas, with their full-width and small forms.
     private static let starts = "=+-@\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}\u{FE66}\u{FE62}\u{FE63}\u{FE6B}\u{2212}".unicodeScalars
 
     static func written(_ text: String) -> String { parts(text) { isDangerous($0) ? "'\(Substring($0))" : String($0) } }
@@ -264,7 +279,7 @@ enum SpreadsheetText {
         return text.unicodeScalars.split(separator: ";", omittingEmptySubsequences: false).map(change).joined(separator: ";")
     }
 
-    /// Whether the first that is neither space nor a quotation mark begins a formula.
+    /// Whether the first character that is neither white space nor a quotation mark begins a formula.
     private static func isDangerous(_ part: Substring.UnicodeScalarView) -> Bool {
         part.first { $0 != "'" && $0 != "\"" && !$0.properties.isWhitespace }.map(starts.contains) ?? false
     }

@@ -1,10 +1,10 @@
 import HexlistJSON
 import HexlistModel
 
-/// The bookmark file that browsers write and read (`<!DOCTYPE NETSCAPE-Bookmark-file-1>`): a folder is a hex, a folder in it a hex inside.
+/// The bookmark file of browsers (`<!DOCTYPE NETSCAPE-Bookmark-file-1>`). A folder is a hex.
 ///
-/// Dates, tags, keywords and notes are members of a hex or link that Hexlist itself does not know: `addDate`, `lastModified` (seconds since
-/// 1970), `tags` (a list), `keyword`, `note`, and `toolbar` and `unfiled` of the folders with that meaning. Icons are left out.
+/// Dates, tags, keywords and notes become unknown members of the hex or link: `addDate`, `lastModified` (seconds since 1970), `tags` (an
+/// array), `keyword`, `note`; `toolbar` and `unfiled` mark the folders of that meaning. Icons are left out.
 public enum BookmarkHTML {
     private static let dates: [(attribute: StaticString, member: String)] = [("add_date", "addDate"), ("last_modified", "lastModified")]
     private static let marks: [(attribute: StaticString, member: String)] = [
@@ -13,7 +13,7 @@ public enum BookmarkHTML {
 
     // MARK: Reading
 
-    /// - Parameter name: what a hex of links that are in no folder is called where the file has no heading.
+    /// - Parameter name: the description of the hex for links in no folder if the file has no heading.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reader = Reader(bytes, name: name)
         var scanner = MarkupScanner(bytes)
@@ -22,31 +22,31 @@ public enum BookmarkHTML {
         return reader.reading
     }
 
-    /// A folder is a heading, or the text of an item, with the list behind it; or a heading with the links under it, up to the next heading of
-    /// its level. A first-level heading is the name of the hex of loose links, unless there are several: then it is a folder.
+    /// A folder is a heading or the text of a list item followed by a list, or a heading with the links up to the next heading of its level.
+    /// A single first-level heading names the hex for links in no folder; several are folders.
     private struct Reader {
         var reading = FileReading()
         private var name: String
         private let hasSections: Bool
         private var lines: LineNumbers
-        /// The file itself, and the lists that are open.
+        /// The file itself, then the open lists.
         private var scopes = [Scope(isDefinition: false, folder: nil)]
-        /// The hex of links that are in no folder.
+        /// The hex for links in no folder.
         private var loose: Int?
-        /// What text is being read for.
+        /// The element that the current text belongs to.
         private var reads = Reads.nothing
         private var text: [UInt8] = []
-        /// What a note is about.
+        /// The item that a following note describes.
         private var last = Item.nothing
 
         private enum Reads { case nothing, heading, folder(MarkupScanner.Tag, Int), link(MarkupScanner.Tag), note(Int), item(Int) }
         private enum Item { case nothing, leftOut, hex(Int), link(Int, Int) }
 
         private struct Scope {
-            /// Whether it is a `DL`, whose items only `DT`, `DD` and `DL` begin and end.
+            /// Whether the list is a `DL`, whose items begin and end only with `DT`, `DD` and `DL`.
             var isDefinition: Bool
             var folder: Int?
-            /// The folders whose headings stand in it, each inside the one before: twelve at most, by six ranks in and outside an item.
+            /// The open folders whose headings are in this list, each inside the one before. At most twelve: six levels, in and outside an item.
             var sections: [(level: Int, hex: Int, isItem: Bool)] = []
             var hasItems = false
             var isInItem = false
@@ -82,7 +82,7 @@ public enum BookmarkHTML {
             switch token {
             case .text(let bytes):
                 if case .nothing = reads { return }
-                // Of a text that is too long as much is kept as shows that.
+                // Longer texts are cut, but stay longer than the limit.
                 if text.count <= FileReading.textBytes { text += bytes }
             case .open(let tag): begin(tag)
             case .close(let name): end(name)
@@ -103,7 +103,7 @@ public enum BookmarkHTML {
             case "h1", "h2", "h3", "h4", "h5", "h6":
                 finish()
                 let level = Int(tag.element.utf8.last.map { $0 & 0x0F } ?? 0)
-                // A heading of the whole file is in no list: the lists before it were not closed.
+                // A first-level heading is in no list: earlier lists were not closed.
                 if level == 1 { scopes.removeLast(scopes.count - 1) }
                 reads = .folder(tag, level)
             case "a":
@@ -145,7 +145,7 @@ public enum BookmarkHTML {
             }
         }
 
-        /// Whether an element is a part of the note that is being read. Bookmarks and folders of browsers have dates.
+        /// Whether an element belongs to the current note. Browsers write bookmarks and folders with dates.
         private func isInNote(_ tag: MarkupScanner.Tag) -> Bool {
             switch tag.element {
             case "dt", "dd", "dl": false
@@ -156,7 +156,7 @@ public enum BookmarkHTML {
             }
         }
 
-        /// Keeps words apart that an element divides.
+        /// Adds white space for an element that separates words.
         private mutating func divide(_ element: String) {
             guard ["br", "p", "div", "li", "ul", "ol", "tr", "td", "h1", "h2", "h3", "h4", "h5", "h6"].contains(element) else { return }
             switch reads {
@@ -166,7 +166,7 @@ public enum BookmarkHTML {
             }
         }
 
-        /// Ends what text was read for.
+        /// Ends the element that the current text belongs to.
         mutating func finish() {
             let value = MarkupText.trimmed(MarkupText.decoded(text))
             let ended = reads
@@ -185,7 +185,7 @@ public enum BookmarkHTML {
             }
         }
 
-        /// A name of a hex, or of one that is longer than it may be its beginning.
+        /// A text as the description of a hex; too long ones are cut and counted.
         private mutating func fitting(_ value: String, at start: Int) -> String {
             guard value.utf8.count > FileReading.textBytes else { return value }
             reading.skip(.tooLong, value, line: lines.number(at: start))
@@ -193,7 +193,7 @@ public enum BookmarkHTML {
         }
 
         private mutating func add(_ hex: HexTree.Hex, level: Int, isItem: Bool) {
-            // A heading ends those of its rank and of lower ones, in an item only those of the item.
+            // A heading ends those of its level and below; a heading in an item only those of the item.
             while let inner = scope.sections.last, inner.level >= level, inner.isItem || !isItem { scope.sections.removeLast() }
             var hex = hex
             hex.parent = folder
@@ -203,7 +203,7 @@ public enum BookmarkHTML {
             reading.forest.hexes.append(hex)
         }
 
-        /// The folder of a list in an item that begins with text.
+        /// Adds the folder of a list whose item begins with text.
         private mutating func addFolder(ofItemAt start: Int) {
             let value = MarkupText.trimmed(MarkupText.decoded(text))
             if !value.isEmpty { add(HexTree.Hex(description: fitting(value, at: start)), level: 6, isItem: true) }
@@ -242,7 +242,7 @@ public enum BookmarkHTML {
 
     private static func members(_ tag: MarkupScanner.Tag) -> [HexTree.Member] {
         var members: [HexTree.Member] = []
-        // The first as Pocket's export has it.
+        // `time_added` is Pocket's.
         for attribute in ["time_added", "add_date"] as [StaticString] {
             if let added = tag[attribute], !added.isEmpty {
                 members.append(BookmarkDate.member(added, as: "addDate", otherwise: "created"))
@@ -261,8 +261,8 @@ public enum BookmarkHTML {
 
     // MARK: Writing
 
-    /// - Parameter isMine: whether hexes without a sender are the user's own. What runs in the browser (`javascript:`) can be clicked in those
-    ///   alone; in others the link stands in `data-hexlist`.
+    /// - Parameter isMine: whether hexes without a sender are the user's own. Only their bookmarklets (`javascript:`) stay clickable; those of
+    ///   other hexes are written as `data-hexlist`.
     public static func write(_ forest: HexTree, isMine: Bool = false) -> [UInt8] {
         var lines = """
             <!DOCTYPE NETSCAPE-Bookmark-file-1>
@@ -306,7 +306,7 @@ public enum BookmarkHTML {
         return Array(lines.utf8)
     }
 
-    /// The attributes and the note that unknown members have a place in, and the names of those.
+    /// Unknown members as attributes and as a note, and the names of the members that are written so.
     private static func attributes(_ extra: [HexTree.Member]) -> (attributes: String, note: String?, placed: [String]) {
         var (attributes, placed): (String, [String]) = ("", [])
         func put(_ member: String, _ attribute: StaticString, _ value: String) {
@@ -316,7 +316,7 @@ public enum BookmarkHTML {
         for (attribute, member) in dates {
             guard let value = only(extra, member)?.string, let seconds = BookmarkDate.seconds(value) else { continue }
             put(member, attribute, seconds)
-            // Another form of the date stands in `data-hexlist` too, so that it comes back as it was.
+            // A date in another form is also written as `data-hexlist`, to be read back unchanged.
             if !seconds.utf8.elementsEqual(value.utf8) { placed.removeLast() }
         }
         if let keyword = only(extra, "keyword")?.string, !keyword.isEmpty, MarkupText.survives(keyword) {
@@ -332,29 +332,29 @@ public enum BookmarkHTML {
         return (attributes, note, placed)
     }
 
-    /// The value of a member that is there once.
+    /// The value of a member that occurs exactly once.
     private static func only(_ extra: [HexTree.Member], _ name: String) -> JSONValue? {
         let found = extra.filter { $0.name.utf8.elementsEqual(name.utf8) }
         return found.count == 1 ? found[0].value : nil
     }
 }
 
-/// Tags: a list of texts in JSON, one text with separators in files.
+/// Tags: a JSON array of texts in Hexlist, a text with separators in files.
 enum TagList {
     static func json(_ text: String, separator: Character) -> JSONValue {
         let tags = text.split(separator: separator).map { MarkupText.trimmed(String($0)) }.filter { !$0.isEmpty }
         return JSONValue { json in json.array(tags) { $0.string($1) } }
     }
 
-    /// The tags of a cell: a JSON array of texts, or a text with `|` between them, as Pocket has it, or with commas.
-    static func json(ofCell text: String) -> JSONValue {
+    /// The tags of a CSV cell: a JSON array of texts, or a text separated by `|` (Pocket), commas or spaces.
+    static func json(ofCell text: String, splitsAtSpaces: Bool) -> JSONValue {
         if text.hasPrefix("["), let list = try? JSONValue(parsing: text), list.elements?.allSatisfy({ $0.string != nil }) ?? false {
             return list.inOneLine
         }
-        return json(text, separator: text.utf8.contains(UInt8(ascii: "|")) ? "|" : ",")
+        return json(text, separator: text.utf8.contains(UInt8(ascii: "|")) ? "|" : splitsAtSpaces ? " " : ",")
     }
 
-    /// The tags with a comma between them; `nil` for what is no list of texts that comes back from that.
+    /// The tags separated by commas; `nil` for values that would not be read back unchanged.
     static func text(_ json: JSONValue) -> String? {
         guard let elements = json.elements, !elements.isEmpty else { return nil }
         let tags = elements.compactMap(\.string)

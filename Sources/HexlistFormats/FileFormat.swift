@@ -1,17 +1,19 @@
 public import HexlistJSON
 import HexlistModel
 
-/// The formats of files that hexes are exported to and imported from.
+/// File formats of imports and exports.
 public enum FileFormat: String, CaseIterable, Sendable {
     case json, ndjson, csv, markdown, html, opml
+    /// Only read.
+    case xbel
     /// One link a line; only read.
     case list
 
     /// The formats that can be written.
     public static let written: [FileFormat] = [.json, .ndjson, .csv, .markdown, .html, .opml]
 
-    /// The format of a file, by its first bytes, and if these say nothing by its name.
-    /// - Returns: `nil` for XML and HTML that has neither outlines nor links in its first 4 KiB.
+    /// Detects the format by the first bytes of a file, then by its name.
+    /// - Returns: `nil` for XML and HTML without outlines and links in the first 4 KiB.
     public static func of(_ bytes: [UInt8], name: String) -> FileFormat? {
         let start = bytes.starts(with: ByteOrderMark.utf8) ? 3 : 0
         let head = Array(bytes[start...].prefix(4_096).drop(while: MarkupScanner.isSpace).map(ASCII.lowercased))
@@ -20,11 +22,12 @@ public enum FileFormat: String, CaseIterable, Sendable {
             return head.indices.contains { head[$0...].starts(with: text) }
         }
         switch head.first {
-        // Markdown begins with a link.
+        // A `[` may also begin a Markdown link.
         case UInt8(ascii: "[") where head.dropFirst().first { !MarkupScanner.isSpace($0) }.map("{[]\"".utf8.contains) ?? true: return .json
         case UInt8(ascii: "{"): return .ndjson
         case UInt8(ascii: "<"):
             if contains("<opml") { return .opml }
+            if contains("<xbel") || contains("<!doctype xbel") { return .xbel }
             if contains("<!doctype html") || contains("<!doctype netscape") || contains("<html") || contains("<dl") || contains("<a ")
                 || contains("<h1")
             {
@@ -35,13 +38,14 @@ public enum FileFormat: String, CaseIterable, Sendable {
         if BookmarkCSV.isHeader(head) { return .csv }
         let suffixes: [(String, FileFormat)] = [
             (".md", .markdown), (".markdown", .markdown), (".csv", .csv), (".html", .html), (".htm", .html), (".opml", .opml),
+            (".xbel", .xbel),
         ]
         let lowercased = name.utf8.map(ASCII.lowercased)
         if let format = suffixes.first(where: { lowercased.suffix($0.0.utf8.count).elementsEqual($0.0.utf8) })?.1 { return format }
         return isXML(head) ? nil : .list
     }
 
-    /// Whether a text begins with the declaration or the first tag of XML, not with an address in angle brackets.
+    /// Whether a text begins with a tag or a declaration, and not with an address in angle brackets.
     private static func isXML(_ head: [UInt8]) -> Bool {
         guard head.first == UInt8(ascii: "<"), let second = head.dropFirst().first else { return false }
         let name = head.dropFirst().prefix { $0 != UInt8(ascii: ">") && !MarkupScanner.isSpace($0) }
@@ -49,9 +53,9 @@ public enum FileFormat: String, CaseIterable, Sendable {
             && !name.contains(UInt8(ascii: ":"))
     }
 
-    /// Reads a file that is neither JSON nor NDJSON (`JSONFile`).
-    /// - Parameter name: what a hex of links that are in no folder is called.
-    /// - Returns: `nil` for a file that is not of this format at all.
+    /// Reads a file of any format except JSON and NDJSON, which `JSONFile` reads.
+    /// - Parameter name: the description of the hex for links in no folder.
+    /// - Returns: `nil` for CSV without a column for the address.
     public func read(_ bytes: [UInt8], name: String) -> FileReading? {
         switch self {
         case .json, .ndjson: nil
@@ -59,16 +63,17 @@ public enum FileFormat: String, CaseIterable, Sendable {
         case .markdown: LinkMarkdown.read(bytes, name: name)
         case .html: BookmarkHTML.read(bytes, name: name)
         case .opml: OPML.read(bytes, name: name)
+        case .xbel: XBEL.read(bytes, name: name)
         case .list: LinkList.read(bytes, name: name)
         }
     }
 
     /// - Parameters:
     ///   - lines: hexes as HexJM.
-    ///   - isMine: whether they are of My Hexlist, so that those without a sender are the user's own.
+    ///   - isMine: whether the hexes are from My Hexlist, so that hexes without a sender are the user's own.
     public func write(_ lines: [JSONValue], isMine: Bool = false) -> [UInt8] {
         switch self {
-        case .ndjson, .list: return lines.flatMap { $0.bytes + [0x0A] }
+        case .ndjson, .list, .xbel: return lines.flatMap { $0.bytes + [0x0A] }
         case .json:
             var json = Array("[".utf8)
             for (number, line) in lines.enumerated() { json += (number == 0 ? "\n" : ",\n").utf8 + line.bytes }

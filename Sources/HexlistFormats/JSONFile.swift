@@ -1,31 +1,29 @@
 public import HexlistJSON
 import HexlistModel
 
-/// A file of JSON: hexes as HexJM, in an array, one a line, or one after the other as `jq` prints them; or the bookmarks of Firefox, Chromium
-/// or Pinboard. JSON of other programs is not read: an object without `links` would be a hex without a name.
+/// A file of JSON: hexes as HexJM, in an array, one a line, or one after the other as `jq` prints them; the bookmarks of Firefox and Chromium
+/// (`BrowserJSON`); or the export of a service that keeps links (`ServiceJSON`). Other JSON is refused.
 public struct JSONFile: Sendable {
-    /// Hexes as HexJM, each in one line of JSON.
+    /// Hexes as HexJM without line breaks.
     public var hexes: [JSONValue] = []
-    /// Bookmarks of another program; `nil` for hexes.
+    /// The bookmarks of another program; `nil` for a file of hexes.
     public var bookmarks: FileReading?
     public var skipped: [FileReading.Skip] = []
 
     public enum Fault: Error, Equatable {
-        /// - `line`: the line of the file that the fault is in.
+        /// - `line`: the line of the fault.
         case grammar(String, line: Int)
-        /// JSON of a program that is not read.
-        case program(String)
-        /// JSON in which nothing is a hex.
+        /// JSON in which nothing is a hex, of a program that is not known.
         case unknown
     }
 
     /// - Parameters:
     ///   - bytes: UTF-8 without a byte order mark.
-    ///   - name: the description for a hex of links outside any folder.
+    ///   - name: the description of the hex for links in no folder.
     public init(_ bytes: [UInt8], name: String) throws(Fault) {
         let values = try Self.values(bytes)
         var lines = LineNumbers(bytes)
-        if let bookmarks = ForeignJSON.bookmarks(values, name: name, &lines) {
+        if let bookmarks = BrowserJSON.bookmarks(values, name: name, &lines) {
             self.bookmarks = bookmarks
             return
         }
@@ -34,18 +32,21 @@ public struct JSONFile: Sendable {
             if Self.isHex(value) {
                 hexes.append(value.inOneLine)
             } else {
-                // Values are parts of the file, so that their offsets are those in it.
+                // Offsets of values are offsets in the file.
                 reading.skip(
                     .noHex, String(decoding: value.bytes.prefix(80), as: UTF8.self), line: lines.number(at: value.bytes.startIndex))
             }
         }
-        skipped = reading.skipped
-        guard hexes.isEmpty, !skipped.isEmpty else { return }
-        throw ForeignJSON.program(values).map { .program($0) } ?? .unknown
+        if hexes.isEmpty, !reading.skipped.isEmpty {
+            guard let bookmarks = ServiceJSON.read(values, name: name, &lines) else { throw .unknown }
+            self.bookmarks = bookmarks
+        } else {
+            skipped = reading.skipped
+        }
     }
 
-    /// Whether a value is a hex: it has a description as Hexlist names it, or links, each an address or an object with one, and no name as
-    /// collections of other programs have.
+    /// Whether a value is a hex: it has `hexDescription`, or it has `links` that are addresses or objects with a `url` and has neither `name`
+    /// nor `title` as collections of other programs do.
     private static func isHex(_ value: JSONValue) -> Bool {
         guard let members = value.members else { return false }
         func last(_ name: String) -> JSONValue? { members.last { $0.nameBytes.elementsEqual(name.utf8) }?.value }
@@ -58,7 +59,7 @@ public struct JSONFile: Sendable {
 
     // MARK: Values one after the other
 
-    /// The values of a file: one, one a line, or several with white space between them.
+    /// The values of a file: one value, one value a line, or several separated by white space.
     private static func values(_ bytes: [UInt8]) throws(Fault) -> [JSONValue] {
         var lines = LineNumbers(bytes)
         var values: [JSONValue] = []
@@ -68,7 +69,7 @@ public struct JSONFile: Sendable {
             do throws(JSONFault) {
                 values.append(try JSONValue(parsing: bytes[begin..<end]))
             } catch {
-                // A value that ends too early is named by its first line.
+                // An incomplete value is reported with its first line.
                 let offset = begin + (error.offset ?? 0)
                 throw .grammar(error.message, line: lines.number(at: offset < end ? offset : begin))
             }
@@ -77,8 +78,8 @@ public struct JSONFile: Sendable {
         return values
     }
 
-    /// The end of the value that begins at an offset: of an object or array behind its last bracket, of others at a line end; if a line ends
-    /// in a string, that line.
+    /// The end of the value that begins at an offset: after the last bracket of an object or array, at the line end for other values and for a
+    /// line break in a string.
     private static func end(of bytes: [UInt8], from start: Int) -> Int {
         guard bytes[start] == UInt8(ascii: "{") || bytes[start] == UInt8(ascii: "[") else {
             return bytes[start...].firstIndex { $0 == 0x0A || $0 == 0x0D } ?? bytes.count
@@ -107,10 +108,10 @@ public struct JSONFile: Sendable {
 }
 
 extension JSONValue {
-    /// The value of a member, the last of its name.
+    /// The value of the last member of a name.
     func member(_ name: String) -> JSONValue? { members?.last { $0.nameBytes.elementsEqual(name.utf8) }?.value }
 
-    /// The same value without white space between its parts.
+    /// The value without white space between its parts.
     var inOneLine: JSONValue {
         guard bytes.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return self }
         var line: [UInt8] = []

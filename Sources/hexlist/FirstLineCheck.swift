@@ -18,7 +18,7 @@ enum FirstLineCheck: Equatable, Sendable {
         let line = bytes.split { $0 == 0x0A || $0 == 0x0D }.first { $0.contains { $0 != 0x20 && $0 != 0x09 } } ?? []
         let start = line.drop { $0 == 0x20 || $0 == 0x09 }
         switch FileFormat.of(Array(start), name: "") {
-        case nil, .html, .opml: self = .markup
+        case nil, .html, .opml, .xbel: self = .markup
         case .list: self = FileFormat.list.read(Array(start), name: "")?.forest.linkCount == 0 ? .other : .link
         default: self = .other
         }

@@ -39,14 +39,13 @@ import Testing
     @Test(
         "another program's file is refused in one sentence",
         arguments: [
-            (#"{"bookmarks":[{"createdAt":1,"content":{"type":"link"}}]}"#, "x is JSON of Karakeep, which is not supported."),
-            ("[{}]", "x is JSON, but not of Hexlist, Firefox, Chromium or Pinboard."),
+            ("[{}]", "x is JSON, but not of Hexlist or a known browser or service."),
             ("{\"links\":[]}\n{\n", "x, line 2, is not valid JSON: a member name belongs here."),
             ("", "x is empty."),
             ("\u{FEFF}", "x is empty."),
             (" \r\n\t\n", "x is empty (only blank lines)."),
             ("https://a.example/\0", "x is not a text file."),
-            ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML, but neither OPML nor bookmarks."),
+            ("<?xml version=\"1.0\"?><feed/>", "x is XML or HTML, but neither OPML, XBEL nor bookmarks."),
         ])
     func refused(text: String, message: String) {
         #expect(Self.error(Array(text.utf8))?.message == message)

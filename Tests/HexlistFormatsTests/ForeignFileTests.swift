@@ -112,7 +112,44 @@ import Testing
         #expect(BookmarkCSV.firstCells(Array("\n Name ;Address\nx;y\n".utf8)) == ["Name", "Address"])
     }
 
-    @Test("a OneTab list has a hex per group")
+    @Test("bookmarks as XBEL have folders, titles, notes and dates; what has no address is counted")
+    func xbel() {
+        let text = """
+            <?xml version="1.0"?>
+            <!DOCTYPE xbel PUBLIC "+//IDN python.org//DTD XML Bookmark Exchange Language 1.0//EN//XML" "x.dtd">
+            <xbel version="1.0"><title>All</title>
+            <bookmark href="https://a.example/?x=1&amp;y=2" added="2023-01-05T10:11:12Z"><title>A &amp; &eacute;</title><desc>n</desc>
+            <info><metadata owner="x"><title>no</title></metadata></info></bookmark>
+            <folder><title>F</title><folder folded="no"><title>G</title><bookmark href="https://b.example/"/></folder>
+            <separator/><bookmark href=""><title>none</title></bookmark><bookmark href="localhost:80"><title>bare</title>
+            </folder><bookmark href="https://c.example/">
+            """
+        let reading = Self.read(.xbel, text)
+        #expect(
+            Self.outline(reading) == [
+                "All", "  A & é <https://a.example/?x=1&y=2> addDate=1672913472 note=n", "   <https://c.example/>", "F", "F/G",
+                "   <https://b.example/>",
+            ])
+        #expect(Self.skipped(reading) == ["noLink 1: 7", "noScheme 1: 7"])
+        for name in ["x.xbel", "x"] { #expect(FileFormat.of(Array(text.utf8), name: name) == .xbel) }
+    }
+
+    @Test(
+        "tags in CSV are separated as the file separates them",
+        arguments: [
+            ("url,tags\na:1,db news\na:2,x", ["[\"db\",\"news\"]", "[\"x\"]"]),
+            ("url,tags\na:1,to read\na:2,\"x,y\"", ["[\"to read\"]", "[\"x\",\"y\"]"]),
+            ("url,tags\na:1,to read|x\na:2,a b", ["[\"to read\",\"x\"]", "[\"a b\"]"]),
+            ("url,tags,time_added\na:1,to read,1", ["[\"to read\"]"]),
+            ("url,tags\na:1,\"[\"\"to read\"\"]\"", ["[\"to read\"]"]),
+            ("folder,color,title,url,service,tags,created,note\nf,,t,a:1,,to read,,", ["[\"to read\"]"]),
+        ])
+    func csvTags(text: String, tags: [String]) {
+        let links = Self.read(.csv, text)?.forest.hexes.flatMap(\.links) ?? []
+        #expect(links.map { $0.extra.value("tags")?.text } == tags)
+    }
+
+    @Test("a list of OneTab has a hex for each of its groups")
     func oneTab() {
         let text = "https://a.example/ | First\nhttps://b.example/ | Second | https://c.example/\n\n \nhttps://d.example/ |\n"
         #expect(

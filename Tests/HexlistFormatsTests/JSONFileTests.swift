@@ -57,28 +57,91 @@ import Testing
     }
 
     @Test(
-        "known JSON formats of other programs are refused by name, compact or pretty-printed",
+        "exports of services are read, printed or not",
         arguments: [
-            (#"{"list":{"1":{"item_id":"1","given_url":"https://a.example/"}},"status":1}"#, "Pocket"),
-            (#"[{"item_id":"1","resolved_url":"https://a.example/","given_title":"x"}]"#, "Pocket"),
-            (#"{"items":[{"link":"https://a.example/","title":"t","excerpt":"","created":"x"}],"result":true}"#, "Raindrop"),
-            (#"[{"type":"bookmark","bookmark_id":1,"url":"https://a.example/","title":"t"}]"#, "Instapaper"),
-            (#"[{"is_archived":0,"is_starred":1,"url":"https://a.example/","title":"t","tags":["a"]}]"#, "wallabag"),
-            (#"{"page":1,"_embedded":{"items":[{"is_archived":0,"url":"https://a.example/"}]}}"#, "wallabag"),
-            (#"{"id":1,"username":"a","collections":[{"name":"c","links":[{"url":"https://a.example/","name":"n"}]}]}"#, "Linkwarden"),
-            (#"[{"id":1,"name":"c","links":[{"url":"https://a.example/","name":"n"}]}]"#, "Linkwarden"),
-            (#"{"bookmarks":[{"createdAt":1,"title":"t","tags":[],"content":{"type":"link","url":"https://a.example/"}}]}"#, "Karakeep"),
-            (#"{"count":1,"next":null,"results":[{"url":"https://a.example/","title":"t","tag_names":[]}]}"#, "linkding"),
-            (#"{"bookmarks":[{"article__url":"https://a.example/"}],"recommendations":[]}"#, "Readability"),
-            (#"{"posts":[{"href":"https://a.example/","tag":"x","time":"2010"}]}"#, "Delicious"),
-            (#"{"windows":[{"tabs":[]}],"selectedWindow":1}"#, "a session of Firefox"),
-            (#"{"links":[{"href":"https://a.example/"}]}"#, "Pinboard or Delicious"),
-            (#"[{"id":1,"url":"https://a.example/","shorturl":"x","title":"t"}]"#, "Shaarli"),
+            (
+                #"{"list":{"1":{"item_id":"1","given_url":"https://a.example/","given_title":"","resolved_title":"A","status":"0","time_added":"1672913472","tags":{"db":{"tag":"db"},"c":{}}},"2":{"item_id":"2","resolved_url":"https://b.example/","status":"1","excerpt":"e"}},"status":1}"#,
+                ["file", "  A <https://a.example/> addDate=1672913472 tags=[\"db\",\"c\"]", "Archive", "   <https://b.example/> excerpt=e"]
+            ),
+            (
+                #"{"items":[{"link":"https://a.example/","title":"t","excerpt":"","note":"n","tags":["x y"],"created":"2023-01-05T10:11:12.345Z"}],"result":true}"#,
+                ["file", "  t <https://a.example/> addDate=1672913472 tags=[\"x y\"] note=n"]
+            ),
+            (
+                #"[{"type":"user","user_id":1},{"type":"bookmark","bookmark_id":1,"url":"https://a.example/","title":"t","time":1672913472.5}]"#,
+                ["file", "  t <https://a.example/> addDate=1672913472"]
+            ),
+            (
+                #"[{"is_archived":0,"url":"https://a.example/","title":"t","tags":["a"],"created_at":"2023-01-05T11:11:12+0100"},{"is_archived":1,"url":"https://b.example/"}]"#,
+                ["file", "  t <https://a.example/> addDate=1672913472 tags=[\"a\"]", "Archive", "   <https://b.example/>"]
+            ),
+            (
+                #"{"page":1,"_embedded":{"items":[{"is_archived":0,"url":"https://a.example/","tags":[{"label":"l","slug":"s"}]}]}}"#,
+                ["file", "   <https://a.example/> tags=[\"l\"]"]
+            ),
+            (
+                #"{"id":1,"username":"a","collections":[{"name":"c","links":[{"url":"https://a.example/","name":"n","tags":[{"name":"x"}],"description":"d"}]},{"name":"e","links":[]}]}"#,
+                ["c", "  n <https://a.example/> tags=[\"x\"] note=d", "e"]
+            ),
+            (
+                #"[{"id":1,"name":"c","links":[{"url":"https://a.example/","name":"n"}]}]"#, ["c", "  n <https://a.example/>"]
+            ),
+            (
+                #"{"bookmarks":[{"createdAt":1672913472,"title":"t","tags":["a"],"note":"n","content":{"type":"link","url":"https://a.example/"}}]}"#,
+                ["file", "  t <https://a.example/> addDate=1672913472 tags=[\"a\"] note=n"]
+            ),
+            (
+                #"{"count":1,"next":null,"results":[{"url":"https://a.example/","title":"","website_title":"w","tag_names":["a","b"],"notes":"","description":"d","date_added":"2023-01-05T10:11:12Z"}]}"#,
+                ["file", "  w <https://a.example/> addDate=1672913472 tags=[\"a\",\"b\"] note=d"]
+            ),
+            (
+                #"{"bookmarks":[{"article__url":"https://a.example/","article__title":"t","archive":true}],"recommendations":[]}"#,
+                ["Archive", "  t <https://a.example/>"]
+            ),
+            (
+                #"{"posts":[{"href":"https://a.example/","tag":"x y","time":"2023-01-05T10:11:12Z","description":"t"}]}"#,
+                ["file", "  t <https://a.example/> addDate=1672913472 tags=[\"x\",\"y\"]"]
+            ),
+            (
+                #"{"posts":[{"post":{"href":"https://a.example/","description":"t","tag":"x"}}]}"#,
+                ["file", "  t <https://a.example/> tags=[\"x\"]"]
+            ),
+            (#"{"links":[{"href":"https://a.example/"}]}"#, ["file", "   <https://a.example/>"]),
+            (
+                #"[{"id":1,"url":"https://a.example/","shorturl":"x","title":"t","tags":["a"],"description":"d"}]"#,
+                ["file", "  t <https://a.example/> tags=[\"a\"] note=d"]
+            ),
+            (
+                #"{"windows":[{"tabs":[{"index":1,"entries":[{"url":"https://a.example/","title":"A"},{"url":"https://b.example/"}]},{"entries":[]}]}],"selectedWindow":1}"#,
+                ["file", "  A <https://a.example/>"]
+            ),
+            (
+                #"{"sessions":[{"name":"s","windows":[{"tabs":[{"url":"https://a.example/","title":"A"}]}]}]}"#,
+                ["s", "s/", "  A <https://a.example/>"]
+            ),
+            (
+                #"{"format":"nxs.json.v2","collections":[{"title":"c","folders":[{"title":"f","links":[{"url":"https://a.example/","title":"A"}]}]}]}"#,
+                ["c", "c/f", "  A <https://a.example/>"]
+            ),
         ])
-    func foreign(text: String, program: String) {
+    func services(text: String, outline: [String]) throws {
         for text in [text, Self.printed(text, end: "\n"), Self.printed(text, end: "\r\n")] {
-            #expect(throws: JSONFile.Fault.program(program)) { try Self.read(text) }
+            #expect(Self.outline(try Self.read(text).bookmarks) == outline)
         }
+    }
+
+    @Test("entries of a service without an address are left out, by their lines")
+    func withoutAddress() throws {
+        let text = #"""
+            {"bookmarks":[
+            {"createdAt":1,"title":"a","content":{"type":"link","url":"https://a.example/"}},
+            {"createdAt":1,"title":"text","content":{"type":"text","text":"x"}},
+            {"createdAt":1,"title":null,"content":null},
+            7]}
+            """#
+        let bookmarks = try #require(try Self.read(text).bookmarks)
+        #expect(bookmarks.forest.linkCount == 1)
+        #expect(bookmarks.skipped.map(\.reason) == [.noLink] && bookmarks.skipped[0].items.map(\.line) == [3, 4, 5])
     }
 
     @Test(

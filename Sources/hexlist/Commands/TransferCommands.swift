@@ -174,9 +174,10 @@ struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Import bookmarks and other lists of links into My Hexlist.",
         discussion: """
-            Reads files written by `hexlist export`, bookmarks that browsers export as HTML, JSON of Firefox, Chromium and Pinboard, CSV \
-            of Pocket, Raindrop and Instapaper, OPML, Markdown, and lists of links, one per line. JSON of other programs is refused. A \
-            folder becomes a hex, a subfolder a hex inside it. A hex that would be too large to send, with more than \
+            Reads files written by `hexlist export` (also after `jq .`), bookmarks that browsers export as HTML, JSON of Firefox and \
+            Chromium, exports of Pinboard, Pocket, Raindrop, Instapaper, wallabag, Linkwarden, Karakeep, linkding, Readability, \
+            Delicious, Shaarli and Session Buddy, OPML, XBEL, Markdown, and lists of links, one per line. Other JSON is refused. \
+            A folder becomes a hex, a subfolder a hex inside it. A hex that would be too large to send, with more than \
             \(ProtocolLimits.links) links or too many levels, is split.
 
             With --in everything goes into one hex of My Hexlist, which must stay small enough to be sent. Either everything is imported \
@@ -188,7 +189,7 @@ struct ImportCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     @Option(
-        help: ArgumentHelp("json, ndjson, csv, markdown, html, opml or list; by default detected from the file.", valueName: "format"))
+        help: ArgumentHelp("json, ndjson, csv, markdown, html, opml, xbel or list; by default detected from the file.", valueName: "format"))
     var format: ReadFormat?
 
     @Option(
@@ -311,8 +312,8 @@ struct ImportedFile {
         }
         guard let format = format ?? FileFormat.of(text, name: path) else {
             throw HexlistError(
-                .badRequest, "\(InputFile.name(path)) is XML or HTML, but neither OPML nor bookmarks.",
-                hint: "Supported are HTML bookmarks, OPML, CSV, Markdown, JSON and lists of links; name the format with --format.")
+                .badRequest, "\(InputFile.name(path)) is XML or HTML, but neither OPML, XBEL nor bookmarks.",
+                hint: "Supported are HTML bookmarks, OPML, XBEL, CSV, Markdown, JSON and lists of links; name the format with --format.")
         }
         if format == .json || format == .ndjson {
             try self.init(json: text, path, name)
@@ -441,14 +442,10 @@ enum ImportText {
             return HexlistError(
                 .badRequest, "\(name), line \(line), is not valid JSON: \(TerminalText.clean(message, columns: 200)).",
                 hint: "Nothing was imported. If it is another format, name it with --format.")
-        case .program(let program):
-            return HexlistError(
-                .badRequest, "\(name) is JSON of \(program), which is not supported.",
-                hint: "Nothing was imported. Export it from there as HTML (bookmarks) or CSV.")
         case .unknown:
             return HexlistError(
-                .badRequest, "\(name) is JSON, but not of Hexlist, Firefox, Chromium or Pinboard.",
-                hint: "Nothing was imported. A hex looks like {\"hexDescription\":\"…\",\"links\":[…]}.")
+                .badRequest, "\(name) is JSON, but not of Hexlist or a known browser or service.",
+                hint: "Nothing was imported. Export it as HTML (bookmarks) or CSV. A hex looks like {\"hexDescription\":\"…\",\"links\":[…]}.")
         }
     }
 }

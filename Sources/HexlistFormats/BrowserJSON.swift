@@ -1,10 +1,10 @@
 import HexlistJSON
 import HexlistModel
 
-/// JSON of other programs, known by the members it has.
-enum ForeignJSON {
+/// The bookmarks of Firefox and Chromium as JSON, recognised by the members they have.
+enum BrowserJSON {
     /// - Parameter values: the values of a file.
-    /// - Returns: `nil` for JSON that is not that of a program whose bookmarks are read.
+    /// - Returns: `nil` for other JSON.
     static func bookmarks(_ values: [JSONValue], name: String, _ lines: inout LineNumbers) -> FileReading? {
         var reader = Reader(lines: lines)
         let names = values.first?.names ?? []
@@ -12,71 +12,12 @@ enum ForeignJSON {
             reader.addFirefox(root, inside: nil, name: name)
         } else if values.count == 1, isChromium(values[0]) {
             for root in values[0].member("roots")?.members ?? [] { reader.addChromium(root.value, root: root.name, inside: nil) }
-        } else if !elements(values).isEmpty, elements(values).allSatisfy({ isPinboard($0.names) }) {
-            reader.reading.forest.hexes.append(HexTree.Hex(description: name))
-            for element in elements(values) { reader.addPinboard(element) }
         } else {
             return nil
         }
         lines = reader.lines
         return reader.reading
     }
-
-    /// The program that wrote a file; `nil` if it is not known.
-    static func program(_ values: [JSONValue]) -> String? {
-        guard let first = values.first else { return nil }
-        if let found = programs.first(where: { $0.isWrapper && $0.matches(first.names) }) { return found.name }
-        // Otherwise the entries of its lists show the program.
-        var lists = [elements(values)] + (first.members ?? []).map { $0.value.elements ?? $0.value.members?.map(\.value) ?? [] }
-        lists += (first.member("_embedded")?.members ?? []).map { $0.value.elements ?? [] }
-        for list in lists {
-            guard let names = list.first(where: { $0.members != nil })?.names else { continue }
-            if let found = programs.first(where: { !$0.isWrapper && $0.matches(names) }) { return found.name }
-        }
-        return nil
-    }
-
-    /// The entries of a file: of its array, or the values that stand in it one after the other.
-    private static func elements(_ values: [JSONValue]) -> [JSONValue] { values.count == 1 ? values[0].elements ?? values : values }
-
-    private struct Program {
-        var name: String
-        /// Names of which an object has all.
-        var members: [String]
-        /// Whether the object is the file, and not an entry in it.
-        var isWrapper = false
-
-        func matches(_ names: [String]) -> Bool { members.allSatisfy(names.contains) }
-    }
-
-    /// The first that matches counts.
-    private static let programs = [
-        Program(name: "a session of Firefox", members: ["windows", "selectedWindow"], isWrapper: true),
-        Program(name: "Session Buddy", members: ["sessions"], isWrapper: true),
-        Program(name: "Session Buddy", members: ["collections", "format"], isWrapper: true),
-        Program(name: "Linkwarden", members: ["collections"], isWrapper: true),
-        Program(name: "Readability", members: ["bookmarks", "recommendations"], isWrapper: true),
-        Program(name: "Pocket", members: ["list", "status"], isWrapper: true),
-        Program(name: "wallabag", members: ["_embedded"], isWrapper: true),
-        Program(name: "Readability", members: ["article__url"]),
-        Program(name: "Readability", members: ["article__title"]),
-        Program(name: "wallabag", members: ["is_archived", "url"]),
-        Program(name: "Pocket", members: ["given_url"]),
-        Program(name: "Pocket", members: ["resolved_url"]),
-        Program(name: "Pocket", members: ["item_id", "url"]),
-        Program(name: "Instapaper", members: ["bookmark_id"]),
-        Program(name: "linkding", members: ["url", "tag_names"]),
-        Program(name: "Raindrop", members: ["link", "excerpt"]),
-        Program(name: "Raindrop", members: ["link", "collectionId"]),
-        Program(name: "Raindrop", members: ["link", "created"]),
-        Program(name: "Karakeep", members: ["content", "createdAt"]),
-        Program(name: "Linkwarden", members: ["url", "collectionId"]),
-        Program(name: "Linkwarden", members: ["name", "links"]),
-        Program(name: "Shaarli", members: ["url", "shorturl"]),
-        Program(name: "Delicious", members: ["href", "tag"]),
-        Program(name: "Delicious", members: ["post"]),
-        Program(name: "Pinboard or Delicious", members: ["href"]),
-    ]
 
     private static func isFirefox(_ names: [String]) -> Bool {
         names.contains("children") && (names.contains("guid") || names.contains("root") || names.contains("type"))
@@ -87,8 +28,6 @@ enum ForeignJSON {
         value.member("roots")?.names.contains { ["bookmark_bar", "other", "synced"].contains($0) } ?? false
     }
 
-    private static func isPinboard(_ names: [String]) -> Bool { names.contains("href") && names.contains("description") }
-
     private struct Reader {
         var reading = FileReading()
         var lines: LineNumbers
@@ -96,8 +35,8 @@ enum ForeignJSON {
 
         init(lines: LineNumbers) { self.lines = lines }
 
-        /// A folder, bookmark or separator of a Firefox backup. The outermost folder stands for the file. It calls itself once for each level,
-        /// of which JSON has `JSONValue.maximumDepth`.
+        /// Adds a folder, bookmark or separator of a Firefox backup. The outermost folder is the file. Recurses once a level, of which JSON has at
+        /// most `JSONValue.maximumDepth`.
         mutating func addFirefox(_ value: JSONValue, inside parent: Int?, name: String) {
             let node = Node(value)
             let (type, code) = (node.text("type"), node["typeCode"]?.integer)
@@ -128,12 +67,12 @@ enum ForeignJSON {
             }
         }
 
-        /// A folder or bookmark of Chromium. It calls itself once for each level.
+        /// Adds a folder or bookmark of Chromium. Recurses once a level.
         mutating func addChromium(_ value: JSONValue, root: String?, inside parent: Int?) {
             let node = Node(value)
             var extra: [HexTree.Member] = []
             for (member, kept) in [("date_added", "addDate"), ("date_modified", "lastModified")] {
-                // 0 stands for none.
+                // 0 means no date.
                 if let text = node.text(member), text != "0", let date = BookmarkDate.seconds(text) { extra.append(.init(kept, date)) }
             }
             if let children = node["children"]?.elements {
@@ -145,20 +84,6 @@ enum ForeignJSON {
             } else if let parent {
                 add(node.text("url") ?? "", node.text("name") ?? "", extra, to: parent, value)
             }
-        }
-
-        mutating func addPinboard(_ value: JSONValue) {
-            let node = Node(value)
-            var extra: [HexTree.Member] = []
-            if let time = node.text("time") ?? node.text("dt"), !time.isEmpty {
-                extra.append(BookmarkDate.member(time, as: "addDate", otherwise: "created"))
-            }
-            if let tags = node.text("tags") ?? node.text("tag"), !tags.isEmpty {
-                extra.append(.init("tags", TagList.json(tags, separator: " ")))
-            }
-            if let note = node.text("extended"), !note.isEmpty { extra.append(.init("note", note)) }
-            for mark in ["shared", "toread"] { if let text = node.text(mark) { extra.append(.init(mark, text)) } }
-            add(node.text("href") ?? "", node.text("description") ?? "", extra, to: 0, value)
         }
 
         private mutating func add(_ url: String, _ title: String, _ extra: [HexTree.Member], to hex: Int, _ value: JSONValue) {
@@ -175,7 +100,7 @@ enum ForeignJSON {
         }
     }
 
-    /// The members of an object, read once.
+    /// An object whose members are parsed once.
     private struct Node {
         private let members: [JSONMember]
 
@@ -188,6 +113,6 @@ enum ForeignJSON {
 }
 
 extension JSONValue {
-    /// The names of the members of an object; empty for any other value.
+    /// The names of an object's members; empty for any other value.
     fileprivate var names: [String] { members?.map(\.name) ?? [] }
 }

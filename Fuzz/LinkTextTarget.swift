@@ -1,0 +1,16 @@
+// libFuzzer's way into texts that are sent: no address is invented, and no trap.
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzLinkText(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    var input = FuzzInput(data, count)
+    let text = String(decoding: input.all(), as: UTF8.self)
+    let found = LinkText(text)
+    let bytes = Array(text.utf8).filter { $0 != UInt8(ascii: "\\") }
+    for link in found.links {
+        let url = Array(link.url.utf8).filter { $0 != UInt8(ascii: "\\") }
+        // The scheme of `www.example.org` is not in the text.
+        let isThere = FormatChecks.occurs(url, in: bytes) || FormatChecks.occurs(Array(url.dropFirst(8)), in: bytes)
+        guard isThere else { fatalError("an address is not in the text: \(link.url)") }
+    }
+    return 0
+}

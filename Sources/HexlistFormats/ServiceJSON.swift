@@ -1,0 +1,212 @@
+import HexlistJSON
+import HexlistModel
+
+/// JSON exports of services and programs that keep links, recognised by the members of their entries.
+enum ServiceJSON {
+    /// The names that a program gives to the parts of an entry. A name with a point is that of a member of a member.
+    struct Entry {
+        var program: String
+        /// Members that every entry has.
+        var members: [String]
+        /// For each part the first name that has a value counts.
+        var url: [String]
+        var title: [String]
+        var note: [String] = []
+        var tags: [String] = ["tags"]
+        var added: [String] = []
+        /// Members that are true for an entry that was put into the archive.
+        var archived: [String] = []
+        /// Members that are kept under their names.
+        var kept: [String] = []
+    }
+
+    /// The first entry that matches counts.
+    static let entries = [
+        Entry(
+            program: "Readability", members: ["article__url"], url: ["article__url"], title: ["article__title"], note: ["article__excerpt"],
+            added: ["date_added"], archived: ["archive"]),
+        Entry(
+            program: "wallabag", members: ["is_archived", "url"], url: ["url"], title: ["title"], added: ["created_at"],
+            archived: ["is_archived"]),
+        Entry(
+            program: "Pocket", members: ["item_id"], url: ["given_url", "resolved_url", "url"],
+            title: ["given_title", "resolved_title", "title"], added: ["time_added"], archived: ["status"], kept: ["excerpt"]),
+        Entry(
+            program: "Instapaper", members: ["bookmark_id", "url"], url: ["url"], title: ["title"], note: ["description"], added: ["time"]),
+        Entry(
+            program: "linkding", members: ["url", "tag_names"], url: ["url"], title: ["title", "website_title"],
+            note: ["notes", "description"], tags: ["tag_names"], added: ["date_added"], archived: ["is_archived"]),
+        Entry(
+            program: "Raindrop", members: ["link"], url: ["link"], title: ["title"], note: ["note"], added: ["created"], kept: ["excerpt"]),
+        Entry(
+            program: "Karakeep", members: ["content", "createdAt"], url: ["content.url"], title: ["title"], note: ["note"],
+            added: ["createdAt"], archived: ["archived"]),
+        Entry(
+            program: "Linkwarden", members: ["url", "collectionId"], url: ["url"], title: ["name"], note: ["description"],
+            added: ["createdAt"]),
+        Entry(
+            program: "Shaarli", members: ["url", "shorturl"], url: ["url"], title: ["title"], note: ["description"], added: ["created"]),
+        Entry(
+            program: "Pinboard or Delicious", members: ["href"], url: ["href"], title: ["description", "title"], note: ["extended"],
+            tags: ["tags", "tag"], added: ["time", "dt"], kept: ["shared", "toread"]),
+        Entry(
+            program: "Delicious", members: ["post"], url: ["post.href"], title: ["post.description"], note: ["post.extended"],
+            tags: ["post.tag"], added: ["post.time"]),
+    ]
+
+    /// A file of which the entries lie in named groups: collections, sessions, windows.
+    struct Groups {
+        var program: String
+        /// Members that the file has, or each value of its array.
+        var members: [String]
+    }
+
+    static let groups = [
+        Groups(program: "a session of Firefox", members: ["windows", "selectedWindow"]),
+        Groups(program: "Session Buddy", members: ["sessions"]),
+        Groups(program: "Session Buddy", members: ["collections", "format"]),
+        Groups(program: "Linkwarden", members: ["collections"]),
+        Groups(program: "Linkwarden", members: ["name", "links"]),
+    ]
+
+    /// - Parameter values: the values of a file.
+    /// - Returns: `nil` for a file that is of none of these programs.
+    static func read(_ values: [JSONValue], name: String, _ lines: inout LineNumbers) -> FileReading? {
+        var reader = Reader(name: name, lines: lines)
+        defer { lines = reader.lines }
+        let elements = values.count == 1 ? values[0].elements ?? values : values
+        if let first = elements.first, groups.contains(where: { has(first, $0.members) }) {
+            for element in elements { reader.addGroup(element, inside: nil, isFile: values.count == 1 && values[0].elements == nil) }
+            return reader.reading
+        }
+        // A list of entries is the file, or a member of it, or a member of `_embedded`.
+        var lists = [elements] + (values[0].members ?? []).map { list($0.value) }
+        lists += (values[0].member("_embedded")?.members ?? []).map { list($0.value) }
+        var isFound = false
+        for list in lists {
+            guard let entry = entry(of: list) else { continue }
+            isFound = true
+            for value in list { reader.add(value, as: entry) }
+        }
+        return isFound ? reader.reading : nil
+    }
+
+    /// The form of the first value of a list that has one. Instapaper begins its list with the user.
+    private static func entry(of list: [JSONValue]) -> Entry? {
+        for value in list.prefix(3) {
+            if let entry = entries.first(where: { has(value, $0.members) }) { return entry }
+        }
+        return nil
+    }
+
+    /// The elements of an array, or the values of an object, as Pocket has them by their numbers.
+    private static func list(_ value: JSONValue) -> [JSONValue] { value.elements ?? value.members?.map(\.value) ?? [] }
+
+    private static func has(_ value: JSONValue, _ names: [String]) -> Bool {
+        guard let members = value.members else { return false }
+        return names.allSatisfy { name in members.contains { $0.nameBytes.elementsEqual(name.utf8) } }
+    }
+
+    private struct Reader {
+        var reading = FileReading()
+        var lines: LineNumbers
+        private let name: String
+        /// The hex of the entries that are in no group, and that of the archived ones.
+        private var loose: Int?
+        private var archive: Int?
+
+        init(name: String, lines: LineNumbers) { (self.name, self.lines) = (name, lines) }
+
+        mutating func add(_ value: JSONValue, as entry: Entry) {
+            let isArchived = text(value, entry.archived).map { $0 == "true" || $0 == "1" } ?? false
+            add(value, as: entry, to: isArchived ? hex("Archive", \.archive) : hex(name, \.loose))
+        }
+
+        private mutating func add(_ value: JSONValue, as entry: Entry, to hex: Int) {
+            var extra: [HexTree.Member] = []
+            if let date = text(value, entry.added), date != "0" {
+                extra.append(BookmarkDate.member(date, as: "addDate", otherwise: "created"))
+            }
+            let tags = entry.tags.lazy.compactMap { value.member(path: $0) }.map(Self.tags).first { !$0.isEmpty } ?? []
+            if !tags.isEmpty { extra.append(.init("tags", JSONValue { json in json.array(tags) { $0.string($1) } })) }
+            if let note = text(value, entry.note) { extra.append(.init("note", note)) }
+            for name in entry.kept { if let kept = text(value, [name]) { extra.append(.init(name, kept)) } }
+            add(text(value, entry.url) ?? "", text(value, entry.title) ?? "", extra, to: hex, value)
+        }
+
+        /// Names of members that have groups inside, and of those that have links.
+        private static let groupNames = ["collections", "sessions", "windows", "folders"]
+        private static let linkNames = ["links", "tabs"]
+
+        /// A collection, session or window. It calls itself once for each level, of which JSON has `JSONValue.maximumDepth`.
+        /// - Parameter isFile: whether it is the file, whose groups are in no other one.
+        mutating func addGroup(_ group: JSONValue, inside parent: Int?, isFile: Bool = false) {
+            var hex = parent
+            if !isFile {
+                hex = reading.forest.hexes.count
+                let description = text(group, ["name", "title"]) ?? (parent == nil ? name : "")
+                reading.forest.hexes.append(HexTree.Hex(parent: parent, description: description))
+            }
+            for name in Self.groupNames { for inside in group.member(name)?.elements ?? [] { addGroup(inside, inside: hex) } }
+            for name in Self.linkNames {
+                for link in group.member(name)?.elements ?? [] { addLink(link, to: hex ?? self.hex(self.name, \.loose)) }
+            }
+        }
+
+        /// A link of a collection, or a tab, of which Firefox keeps the pages it was on before.
+        private mutating func addLink(_ value: JSONValue, to hex: Int) {
+            if let pages = value.member("entries")?.elements {
+                let index = value.member("index")?.integer.map { Int(clamping: $0) - 1 } ?? pages.count - 1
+                guard let page = pages.indices.contains(index) ? pages[index] : pages.last else { return }
+                return add(text(page, ["url"]) ?? "", text(page, ["title"]) ?? "", [], to: hex, page)
+            }
+            let entry = Entry(
+                program: "", members: [], url: ["url"], title: ["name", "title"], note: ["description"], added: ["createdAt", "created"])
+            add(value, as: entry, to: hex)
+        }
+
+        private mutating func add(_ url: String, _ title: String, _ extra: [HexTree.Member], to hex: Int, _ value: JSONValue) {
+            let link = HexTree.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title, extra: extra)
+            reading.add(link, to: hex, line: lines.number(at: value.bytes.startIndex))
+        }
+
+        private mutating func hex(_ description: String, _ kept: WritableKeyPath<Self, Int?>) -> Int {
+            if let hex = self[keyPath: kept] { return hex }
+            let hex = reading.forest.hexes.count
+            self[keyPath: kept] = hex
+            reading.forest.hexes.append(HexTree.Hex(description: description))
+            return hex
+        }
+
+        /// The first value that is a text, a number or a truth value, as text; `nil` if there is none, or only an empty one.
+        private func text(_ value: JSONValue, _ names: [String]) -> String? {
+            for name in names {
+                guard let found = value.member(path: name), found.elements == nil, found.members == nil else { continue }
+                let text = found.string ?? found.text
+                if !text.isEmpty, text != "null" { return text }
+            }
+            return nil
+        }
+
+        /// Tags: an array of texts or of objects with a name, an object of which the tags are the names, or a text with commas or spaces.
+        private static func tags(_ value: JSONValue) -> [String] {
+            if let text = value.string {
+                return text.split { text.utf8.contains(UInt8(ascii: ",")) ? $0 == "," : $0.isWhitespace }
+                    .map { MarkupText.trimmed(String($0)) }.filter { !$0.isEmpty }
+            }
+            if let members = value.members { return members.map(\.name) }
+            return (value.elements ?? []).compactMap { element in
+                element.string ?? ["name", "label", "tag", "slug"].lazy.compactMap { element.member($0)?.string }.first
+            }
+        }
+    }
+}
+
+extension JSONValue {
+    /// The value of a member, or, of `a.b`, of a member of a member.
+    fileprivate func member(path: String) -> JSONValue? {
+        let names = path.split(separator: ".", maxSplits: 1).map(String.init)
+        let first = member(names[0])
+        return names.count == 1 ? first : first?.member(names[1])
+    }
+}
