@@ -1,16 +1,16 @@
 import HexlistModel
 
-/// Dates of bookmarks in the form of `ADD_DATE`, which browsers read: seconds since 1970.
+/// Converts dates of bookmarks to the form of `ADD_DATE` that browsers read: seconds since 1970.
 enum BookmarkDate {
-    /// - Parameter text: ISO 8601 (`2023-01-05T10:11:12.345Z`, with `+01:00`, without a time or a zone: UTC), or a number of seconds,
-    ///   milliseconds or microseconds since 1970, or of microseconds since 1601 (Chromium). Its size says which: a date before the year 5138.
+    /// - Parameter text: ISO 8601 (`2023-01-05T10:11:12.345Z`, `+01:00`; without a zone UTC), or a number of seconds, milliseconds or
+    ///   microseconds since 1970, or of microseconds since 1601 (Chromium). The magnitude tells the unit for dates before the year 5138.
     /// - Returns: `nil` for anything else.
     static func seconds(_ text: String) -> String? {
         let bytes = Array(MarkupText.trimmed(text).utf8)
         return (number(bytes[...]) ?? moment(bytes)).map(String.init)
     }
 
-    /// The members that keep a date: `member` with the seconds, or, if the date is not understood, its text under another name.
+    /// The member for a date: `member` with the seconds, or the text of an unknown date under another name.
     static func member(_ text: String, as member: String, otherwise other: String) -> HexTree.Member {
         seconds(text).map { HexTree.Member(member, $0) } ?? HexTree.Member(other, text)
     }
@@ -32,7 +32,7 @@ enum BookmarkDate {
 
     private static func moment(_ bytes: [UInt8]) -> Int64? {
         var rest = bytes[...]
-        /// So many digits, as a number in a range.
+        /// Takes `count` digits as a number in a range.
         func digits(_ count: Int, _ range: ClosedRange<Int64>) -> Int64? {
             let field = rest.prefix(count)
             guard field.count == count, field.allSatisfy(ASCII.isDigit) else { return nil }

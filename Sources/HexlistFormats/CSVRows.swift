@@ -6,32 +6,32 @@ struct CSVRows {
     static let separators: [Unicode.Scalar] = [",", ";", "\t"]
 
     private enum Quotes {
-        /// Around a cell, doubled in it.
+        /// Quotes enclose a cell and are doubled inside it.
         case strict
-        /// Around a cell, perhaps single in it, in one line.
+        /// Quotes enclose a cell of one line and may be single inside it.
         case loose
-        /// Around a cell, doubled in it, in one line; others are text.
+        /// Quotes enclose a cell of one line and are doubled inside it; all others are text.
         case literal
     }
 
     private struct Row {
         var cells: [String] = []
         var end = 0
-        /// Whether each quotation mark is closed, with a separator or the end of the line behind it.
+        /// Whether each quote is closed and followed by a separator or the end of the line.
         var isClean = true
         var hasLines = false
-        /// The offset of a quotation mark that is not closed up to the end of the line.
+        /// The offset of the first quote without a closing one in its line.
         var unclosed = Int.max
     }
 
-    /// The number of columns; `nil` if it is not known.
+    /// The number of columns; `nil` if unknown.
     var columns: Int?
-    /// The offset of the row returned last.
+    /// The offset of the row that `next()` returned.
     private(set) var start = 0
     private let bytes: [UInt8]
     private let separator: UInt8
     private var position: Int
-    /// The offset of a quotation mark that is not closed up to the end of the file.
+    /// The offset of the first quote without a closing one in the file. Bounds repeated scans for it.
     private var unclosed = Int.max
 
     init(_ bytes: [UInt8], separator: Unicode.Scalar = ",") {
@@ -67,7 +67,7 @@ struct CSVRows {
             } else {
                 let end = bytes[at...].firstIndex(where: ends) ?? bytes.count
                 let cell = bytes[at..<end]
-                // The only quotation mark of a cell, at its start, is not part of the text.
+                // A single quote at the start of a cell is no part of its text.
                 let isOpen = cell.first == UInt8(ascii: "\"") && !cell.dropFirst().contains(UInt8(ascii: "\""))
                 text = Array(cell.dropFirst(isOpen ? 1 : 0))
                 at = end
@@ -84,9 +84,9 @@ struct CSVRows {
         return row
     }
 
-    /// The cell whose quotation mark is at an offset, and the offset behind it; `nil` if that is text.
+    /// The quoted cell that begins at an offset, and the offset after it; `nil` if the quote is text.
     private mutating func quoted(_ open: Int, _ quotes: inout Quotes, _ row: inout Row) -> (text: [UInt8], end: Int)? {
-        // In a cell that is not closed up to the end of the file, or line, no other is, but one that begins with its second of two marks.
+        // After a quote without an end no later cell has one, except a cell that begins at the second of two quotes.
         let isDoubled = open + 1 < bytes.count && bytes[open + 1] == UInt8(ascii: "\"")
         if quotes == .strict, open > unclosed, !isDoubled { row.isClean = false }
         guard row.isClean, quotes != .literal || open < row.unclosed || isDoubled else { return nil }
@@ -120,7 +120,7 @@ struct CSVRows {
         case .strict:
             row.isClean = false
             if at >= bytes.count { unclosed = min(unclosed, open) }
-        // No later mark of the line is closed either.
+        // No later quote of the line has an end either.
         case .loose: quotes = .literal
         case .literal: row.unclosed = min(row.unclosed, open)
         }
@@ -129,7 +129,7 @@ struct CSVRows {
 
     private func ends(_ byte: UInt8) -> Bool { byte == separator || byte == 0x0A || byte == 0x0D }
 
-    /// All but letters and digits are quoted, because the separator is the reader's choice.
+    /// Quotes a cell unless it has only letters and digits, because readers choose different separators.
     static func cell(_ text: String) -> String {
         guard !text.utf8.allSatisfy({ ASCII.isLowercase(ASCII.lowercased($0)) || ASCII.isDigit($0) }) else { return text }
         var quoted = "\""

@@ -4,24 +4,24 @@ enum ByteOrderMark {
     static let utf8: [UInt8] = [0xEF, 0xBB, 0xBF]
 }
 
-/// The text of a file in UTF-8. UTF-16 is read, and Windows-1252 (Latin-1) if the file says that it is that.
+/// A file decoded to UTF-8 from UTF-8, UTF-16, or Windows-1252 (Latin-1) if the file declares it.
 public struct DecodedText: Sendable, Equatable {
     /// Valid UTF-8 without a byte order mark.
     public var bytes: [UInt8]
-    /// The encoding that the file was in; `nil` for UTF-8.
+    /// The encoding of the file; `nil` for UTF-8.
     public var encoding: String?
 
     public enum Fault: Error, Equatable {
-        /// Not a text: it has NUL bytes.
+        /// The file has NUL bytes, so it is no text.
         case binary
-        /// The encoding that the file has or says it has, which is not read, or does not fit the bytes.
+        /// The file has or declares this encoding, which is not supported or does not fit its bytes.
         case encoding(String)
-        /// Lines that are not UTF-8.
-        /// - `hasUTF8`: whether other characters of the file are UTF-8 beyond ASCII, so that it is no file of another encoding.
+        /// Some lines are not UTF-8.
+        /// - `hasUTF8`: whether the file has valid UTF-8 beyond ASCII, and so is a damaged UTF-8 file rather than one of another encoding.
         case lines(FileReading.Skip, hasUTF8: Bool)
     }
 
-    /// - Throws: `Fault` for bytes that are no text, or of an encoding that is not known.
+    /// - Throws: `Fault`
     public init(_ file: [UInt8]) throws(Fault) {
         if file.starts(with: [0xFF, 0xFE, 0, 0]) || file.starts(with: [0, 0, 0xFE, 0xFF]) { throw .encoding("UTF-32") }
         if file.starts(with: [0xFF, 0xFE]) {
@@ -55,7 +55,7 @@ public struct DecodedText: Sendable, Equatable {
         return Array(text.utf8)
     }
 
-    /// Whether bytes without a byte order mark are UTF-16, by the zeros of its ASCII characters in the first 4 KiB; `nil` for other bytes.
+    /// Detects UTF-16 without a byte order mark by the zero bytes of ASCII characters in the first 4 KiB; `nil` for other bytes.
     private static func isBigEndianUTF16(_ file: [UInt8]) -> Bool? {
         let head = file.prefix(4_096)
         guard head.count >= 4, file.count % 2 == 0 else { return nil }
@@ -68,10 +68,10 @@ public struct DecodedText: Sendable, Equatable {
 
     private static func isUTF8(_ bytes: ArraySlice<UInt8>) -> Bool { String(validating: bytes, as: UTF8.self) != nil }
 
-    /// Names of encodings that browsers read as Windows-1252.
+    /// Labels that browsers decode as Windows-1252.
     private static let latin = ["windows-1252", "iso-8859-1", "latin1", "latin-1", "cp1252", "us-ascii", "ascii"]
 
-    /// The encoding that HTML or XML says it has, in lower case; `nil` for none and for UTF-8.
+    /// The encoding that HTML or XML declares, in lower case; `nil` for none and for UTF-8.
     private static func declared(_ file: [UInt8]) -> String? {
         let head = file.prefix(1_024).map(ASCII.lowercased)
         for name in ["charset=", "encoding="] {
@@ -99,13 +99,13 @@ public struct DecodedText: Sendable, Equatable {
     }
 }
 
-/// Windows-1252, as which HTML reads Latin-1 (WHATWG Encoding).
+/// Windows-1252, which also decodes files labelled Latin-1 (WHATWG Encoding).
 enum Windows1252 {
     static func scalar(_ byte: UInt8) -> Unicode.Scalar {
         (0x80...0x9F).contains(byte) ? special[Int(byte) - 0x80] : Unicode.Scalar(byte)
     }
 
-    /// The characters of 0x80 to 0x9F. The five bytes without one are controls.
+    /// The characters of 0x80 to 0x9F. The five unassigned bytes are control characters.
     private static let special = Array(
         "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8D}Ž\u{8F}\u{90}‘’“”•–—˜™š›œ\u{9D}žŸ".unicodeScalars)
 }

@@ -1,26 +1,26 @@
 import HexlistModel
 
-/// The result of reading a file.
+/// The hexes that were read from a file, and the entries that were left out.
 public struct FileReading: Sendable, Equatable {
     public var forest = HexTree()
-    /// Entries that were left out, by the reason.
+    /// Entries that were left out, grouped by reason.
     public private(set) var skipped: [Skip] = []
 
-    /// The entries that were left out for one reason.
+    /// Entries that were left out for one reason.
     public struct Skip: Sendable, Equatable {
         public var reason: Reason
         public var count: Int
-        /// The first of them, `shown` at most.
+        /// The first entries, at most `shown`.
         public var items: [Item]
 
-        /// The most entries that are kept of one reason.
+        /// Maximum entries in `items`.
         public static let shown = 5
     }
 
     public struct Item: Sendable, Equatable {
-        /// The line that it begins in, from 1.
+        /// The line in which the entry begins, from 1.
         public var line: Int
-        /// Of the file: clean it where it is shown.
+        /// Text of the file. Not safe for a terminal.
         public var text: String
     }
 
@@ -37,9 +37,10 @@ public struct FileReading: Sendable, Equatable {
         case noHex = "is no hex"
     }
 
-    /// The most bytes of a text of a hex (Docs/Protocol.md).
+    /// Maximum bytes of a text of a hex (Docs/Protocol.md).
     static let textBytes = 64 << 10
 
+    /// Counts an entry that is left out.
     /// - Parameter line: evaluated for the first entries of a reason only.
     mutating func skip(_ reason: Reason, _ what: String, line: @autoclosure () -> Int) {
         var index = skipped.firstIndex { $0.reason == reason }
@@ -54,8 +55,8 @@ public struct FileReading: Sendable, Equatable {
         }
     }
 
-    /// Adds a link to a hex, unless it is none.
-    /// - Parameter isOwn: whether hexlist wrote the address, so that it is kept unchecked.
+    /// Adds a link to a hex, or counts it as left out.
+    /// - Parameter isOwn: whether Hexlist wrote the address, which is then not checked.
     /// - Returns: whether the link was added.
     @discardableResult
     mutating func add(_ link: HexTree.Link, to hex: Int, isOwn: Bool = false, line: @autoclosure () -> Int) -> Bool {
@@ -75,12 +76,12 @@ public struct FileReading: Sendable, Equatable {
     }
 }
 
-/// Addresses in files of other programs.
+/// Checks of addresses in files of other programs.
 enum LinkAddress {
-    /// Schemes whose address is a program or a document, with any character in it.
+    /// Schemes whose address is a program or a document and may have any character.
     private static let free = ["javascript", "data", "vbscript"]
 
-    /// The reason why a text cannot be an address; `nil` for one that can.
+    /// The reason why a text is no address; `nil` for an address.
     static func fault(_ text: String) -> FileReading.Reason? {
         guard LinkForm(text) == .link else { return .noScheme }
         let scheme = text.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)

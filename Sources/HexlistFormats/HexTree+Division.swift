@@ -2,11 +2,11 @@ public import HexlistJSON
 import HexlistModel
 
 extension HexTree {
-    /// The most bytes of one hex with all inside it: any peer that trusts this one takes a frame of it.
+    /// Maximum bytes of a hex with the hexes inside it. Any peer that trusts this one accepts a frame of this size.
     private static let treeBytes = 900 << 10
 
-    /// The HexJM of each hex that is in none, of which each is one that can be sent: a hex with too many links becomes several, `name (2)`,
-    /// and one inside, with which the outermost would have too many links, hexes, levels or bytes, stands by itself, `outer / inner`.
+    /// The outermost hexes as HexJM, divided so that each can be sent: a hex with too many links becomes several, `name (2)`, and a hex
+    /// inside that would exceed the limits of the outermost one becomes an outermost hex itself, `outer / inner`.
     public func divided() -> [JSONValue] {
         var forest = withFewLinksEach()
         forest.cut()
@@ -14,7 +14,7 @@ extension HexTree {
         return lists[forest.hexes.count].map { forest.json(of: $0, lists) }
     }
 
-    /// The same with hexes of at most as many links and bytes as one may have.
+    /// The tree with each hex split into hexes of at most the allowed links and bytes.
     private func withFewLinksEach() -> HexTree {
         var result = HexTree()
         var places: [Int] = []
@@ -46,7 +46,7 @@ extension HexTree {
         var bytes = 0
         var levels = 1
 
-        /// With a hex of that size inside.
+        /// The size with a hex of that size inside.
         func with(_ other: Size) -> Size {
             Size(
                 links: links + other.links, hexes: hexes + other.hexes + 1, bytes: bytes + other.bytes,
@@ -58,10 +58,10 @@ extension HexTree {
         }
     }
 
-    /// The most levels of hexes in one (Docs/Protocol.md).
+    /// Maximum levels of a hex (Docs/Protocol.md).
     static let levels = 8
 
-    /// Takes hexes out of those with which they would be too large, and names them by where they were.
+    /// Moves hexes out of outermost ones that would exceed the limits, and names them by their former path.
     private mutating func cut() {
         var sizes = hexes.map { hex in
             Size(
@@ -70,7 +70,7 @@ extension HexTree {
                     $0 + $1.weight
                 })
         }
-        // From the end on each hex has its size when it is added to the one it is in.
+        // Backwards, so that the size of a hex is complete when it is added to its parent.
         var isCut = [Bool](repeating: false, count: hexes.count)
         for index in hexes.indices.reversed() {
             guard let parent = hexes[index].parent else { continue }
@@ -78,7 +78,7 @@ extension HexTree {
             if together.fits { sizes[parent] = together } else { isCut[index] = true }
         }
         guard isCut.contains(true) else { return }
-        // The outermost first, so that a name has all the names before it. A name is bounded: nesting in a file is not.
+        // Parents first, so that their names are complete. A name is bounded, because nesting in a file is not.
         for index in hexes.indices where isCut[index] {
             guard let parent = hexes[index].parent else { continue }
             var path: [String] = []

@@ -3,8 +3,8 @@ import HexlistModel
 
 // HexJM (Docs/Protocol.md, "Wrapper"), one hex with all inside it as one JSON object.
 extension HexTree {
-    /// Appends a HexJM with all inside it. It calls itself once for each level; JSON of more levels than `JSONValue.maximumDepth` has is none.
-    /// What is no object where a link or a hex belongs is left out.
+    /// Appends a HexJM with the hexes inside it. Links and hexes that are no objects are left out. Recurses once a level, of which JSON has at
+    /// most `JSONValue.maximumDepth`.
     public mutating func append(_ json: JSONValue, inside parent: Int? = nil) {
         guard let members = json.members else { return }
         var hex = Hex(parent: parent)
@@ -25,12 +25,12 @@ extension HexTree {
         for child in children { append(child, inside: index) }
     }
 
-    /// The HexJM of one hex with all inside it.
+    /// A hex with the hexes inside it as HexJM.
     func json(of index: Int, _ lists: [[Int]]) -> JSONValue {
         JSONValue { json in write(index, lists, to: &json) }
     }
 
-    /// It calls itself once for each level; `divided` leaves no more than `ProtocolLimits` allows.
+    /// Recurses once a level; `divided` leaves at most as many as `ProtocolLimits` allows.
     private func write(_ index: Int, _ lists: [[Int]], to json: inout JSONWriter) {
         let hex = hexes[index]
         json.object { json in
@@ -74,13 +74,13 @@ extension HexTree.Link {
         }
     }
 
-    /// The most bytes of its JSON, nearly: texts that need no escapes.
+    /// Estimated bytes of its JSON, without escapes.
     var weight: Int {
         extra.reduce(64 + url.utf8.count + title.utf8.count + service.utf8.count) { $0 + $1.name.utf8.count + $1.value.bytes.count + 4 }
     }
 }
 
-/// The members of a HexJM and of its links that are no unknown ones.
+/// The members of HexJM and LinkJM that the protocol defines.
 enum KnownMember: String, CaseIterable {
     case senderUUID, senderName, hexDescription, hexColor, links, children
     case url, linkDescription, service

@@ -1,12 +1,12 @@
 public import HexlistJSON
 import HexlistModel
 
-/// Hexes, and those inside them, on their way into a file or out of one. A hex stands behind the one it is in, siblings in their order.
+/// Hexes with the hexes inside them, as read from a file or to be written into one. A hex follows its parent; siblings keep their order.
 public struct HexTree: Sendable, Equatable {
     public struct Link: Sendable, Equatable {
         public var url: String
         public var title: String
-        /// Empty for none.
+        /// The name of the service; empty for none.
         public var service: String
         public var extra: [Member]
 
@@ -19,11 +19,11 @@ public struct HexTree: Sendable, Equatable {
     }
 
     public struct Hex: Sendable, Equatable {
-        /// The index of the hex it is in; `nil` for one in none.
+        /// The index of the hex around it; `nil` for an outermost hex.
         public var parent: Int?
         public var description: String
         public var color: String
-        /// The claim of a sender; empty for none.
+        /// The claimed sender; empty for none.
         public var senderUUID: String
         public var senderName: String
         public var extra: [Member]
@@ -60,14 +60,14 @@ public struct HexTree: Sendable, Equatable {
 
     public init(hexes: [Hex] = []) { self.hexes = hexes }
 
-    /// The hexes in each hex, in their order, by the index of the hex; those that are in none under `hexes.count`.
+    /// The indices of the hexes directly inside each hex; the outermost ones under `hexes.count`.
     func childLists() -> [[Int]] {
         var lists = [[Int]](repeating: [], count: hexes.count + 1)
         for (index, hex) in hexes.enumerated() { lists[hex.parent ?? hexes.count].append(index) }
         return lists
     }
 
-    /// For each hex, whether nobody claims to have sent it, nor one it is in.
+    /// For each hex, whether neither it nor a hex around it has a claimed sender.
     var areOwn: [Bool] {
         var own: [Bool] = []
         for hex in hexes { own.append(hex.senderUUID.isEmpty && hex.senderName.isEmpty && hex.parent.map { own[$0] } ?? true) }
@@ -80,9 +80,9 @@ public struct HexTree: Sendable, Equatable {
 extension HexTree.Link {
     private static let followed = ["http", "https", "ftp", "mailto"]
 
-    /// Whether a program that shows a file may follow this link of a peer. Not `javascript:` and the like, which run in the page or the program.
+    /// Whether programs may make this link of a peer clickable. `false` for `javascript:` and other schemes that run code.
     var isHarmless: Bool {
-        // As browsers read it: without white space before it.
+        // Browsers ignore white space before an address.
         let url = TerminalText.clean(url).utf8.drop { $0 == UInt8(ascii: " ") }
         guard let colon = url.firstIndex(of: UInt8(ascii: ":")) else { return false }
         let scheme = url[..<colon].map(ASCII.lowercased)

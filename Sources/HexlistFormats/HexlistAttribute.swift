@@ -1,14 +1,14 @@
 import HexlistJSON
 import HexlistModel
 
-/// What of a hex or a link a format has no place for, as one JSON object in an attribute `data-hexlist`, so that a file that hexlist wrote
-/// comes back whole. Other programs pass over it.
+/// The attribute `data-hexlist`: a JSON object with the members of a hex or link that a format cannot express, so that an export of Hexlist
+/// is read back completely. Other programs ignore it.
 enum HexlistAttribute {
     static let attribute: StaticString = "data-hexlist"
 
     /// - Parameters:
-    ///   - placed: unknown members that the format has a place for.
-    /// - Returns: the attribute with a space before it; empty where there is nothing to attach.
+    ///   - placed: unknown members that the format expresses itself.
+    /// - Returns: the attribute with a leading space; empty if it would have no members.
     static func text(of hex: HexTree.Hex, placed: [String]) -> String {
         object { json in
             if !hex.senderUUID.isEmpty { json.member("senderUUID", hex.senderUUID) }
@@ -19,11 +19,11 @@ enum HexlistAttribute {
         }
     }
 
-    /// - Parameter hasURL: whether the format has a place for the URL here.
+    /// - Parameter hasURL: whether the URL is written outside the attribute.
     static func text(of link: HexTree.Link, placed: [String], hasURL: Bool = true) -> String {
         object { json in
             if !hasURL || !MarkupText.survives(link.url) { json.member("url", link.url) }
-            // What stands for an empty title is known by the URL beside it.
+            // The URL stands for an empty title, so without a URL the empty title is written.
             if !hasURL && link.title.isEmpty || !MarkupText.survives(link.title) { json.member("linkDescription", link.title) }
             if !link.service.isEmpty { json.member("service", link.service) }
             for member in link.extra where !isOne(member, of: placed) { json.member(member.name, member.value) }
@@ -55,7 +55,7 @@ enum HexlistAttribute {
         }
     }
 
-    /// - Returns: whether the address was attached.
+    /// - Returns: whether the attribute had the URL.
     @discardableResult
     static func apply(_ text: String?, to link: inout HexTree.Link) -> Bool {
         let members = members(text)
@@ -72,7 +72,7 @@ enum HexlistAttribute {
         return hasURL
     }
 
-    /// HexlistAttribute members replace those of attributes, in which a date may have another form.
+    /// Members of `data-hexlist` replace those of other attributes, which may have a date in another form.
     private static func remove(_ members: [JSONMember], from extra: inout [HexTree.Member]) {
         extra.removeAll { own in members.contains { own.name.utf8.elementsEqual($0.nameBytes) } }
     }

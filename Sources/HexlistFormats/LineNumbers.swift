@@ -1,4 +1,4 @@
-/// The lines of a file, without white space at either end. A line ends with LF, CRLF or CR; blank lines are among them.
+/// The lines of a file, trimmed, including blank ones. A line ends with LF, CRLF or CR.
 struct TextLines: Sequence, IteratorProtocol {
     struct Line {
         /// From 1.
@@ -26,7 +26,7 @@ struct TextLines: Sequence, IteratorProtocol {
     }
 }
 
-/// The numbers of the lines that places in a file are in. A place after the one asked for before costs the bytes between them.
+/// Converts offsets in a file to line numbers. Ascending offsets cost one pass over the file.
 struct LineNumbers {
     private let bytes: [UInt8]
     private var position = 0
@@ -34,12 +34,12 @@ struct LineNumbers {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// - Parameter offset: of a byte of the file; one behind its end counts as the end.
+    /// - Parameter offset: an offset in bytes; clamped to the end of the file.
     mutating func number(at offset: Int) -> Int {
         if offset < position { (position, number) = (0, 1) }
         let end = Swift.min(offset, bytes.count)
         while position < end {
-            // CRLF is one end: its CR counts for nothing.
+            // The CR of CRLF does not count.
             let isEnd = bytes[position] == 0x0A || bytes[position] == 0x0D && !(position + 1 < bytes.count && bytes[position + 1] == 0x0A)
             if isEnd { number += 1 }
             position += 1

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// Links in one line of text: `URL description`. An address after the first, behind white space, begins a link of its own.
+/// Links of a line `URL description`. Each further address after white space begins another link.
 public enum LinkLine {
     public struct Part: Sendable, Equatable {
         public var url: String
@@ -8,11 +8,11 @@ public enum LinkLine {
     }
 
     /// - Parameter line: a text without line breaks; others count as spaces.
-    /// - Returns: the first word with its description, whether it is an address or not, and a part for each later word that is one; empty
-    ///   for a text of white space only. An address that stands twice in a row, as the title of itself, is taken once.
+    /// - Returns: the first word with its description, even if it is no address, and a part for each later address; empty for a blank line.
+    ///   An address that is repeated as its own title is taken once.
     public static func parts(_ line: some StringProtocol) -> [Part] {
         var parts: [Part] = []
-        /// The description of the last part, with the white space between its words.
+        /// The range of the last part's description.
         var (start, end) = (line.startIndex, line.startIndex)
         func close() { if !parts.isEmpty { parts[parts.count - 1].description = String(line[start..<end]) } }
         for word in line.split(whereSeparator: \.isWhitespace) {
@@ -31,7 +31,7 @@ public enum LinkLine {
         return parts
     }
 
-    /// Whether a word is `scheme://` and something after it.
+    /// Whether a word is `scheme://` followed by at least one character.
     private static func isAddress(_ word: some StringProtocol) -> Bool {
         guard let colon = word.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
         let rest = word.utf8[colon...].dropFirst()
@@ -39,10 +39,10 @@ public enum LinkLine {
     }
 }
 
-/// Addresses without markup in running text.
+/// Bare addresses in Markdown.
 enum TextURL {
-    /// The end of an address that begins at `start` with `scheme://`; `nil` if there is none. White space, quotation marks, `<`, `>` and
-    /// backticks end it; punctuation and brackets that were not opened in it are not part of it.
+    /// The end of the address that begins at `start` with `scheme://`; `nil` if there is none. White space, quotation marks, `<`, `>` and
+    /// backticks end it; trailing punctuation and unopened brackets are excluded.
     static func end(_ text: ArraySlice<UInt8>, from start: Int) -> Int? {
         let schemeEnd = text[start...].firstIndex { !isScheme($0) } ?? text.endIndex
         guard schemeEnd > start + 1, text[schemeEnd...].starts(with: "://".utf8), LinkForm.isLetter(text[start]) else { return nil }

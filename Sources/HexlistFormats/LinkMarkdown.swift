@@ -1,15 +1,15 @@
 import HexlistModel
 
-/// Markdown: a heading is a hex, one of a lower level a hex inside, and each `- [title](<link>)` a link. A link that is not to be clicked is
-/// text, `- [title]\(\<link\>)`. For people to read: colours, dates and unknown members are not in it.
+/// Markdown: a heading is a hex, a heading of a lower level a hex inside, and `- [title](<link>)` a link. Links of peers that could run code
+/// are written as text, `- [title]\(\<link\>)`. Colours, dates and unknown members are not written.
 ///
-/// Reading also accepts: headings that are underlined, and each link of a line (`MarkdownLinks`). Text behind the only link of an item is its
-/// note, or the title of an address without one.
+/// Underlined headings and all links of a line are read too (`MarkdownLinks`). Text after the only link of an item is its note, or its title
+/// if it has none.
 public enum LinkMarkdown {
-    /// Markdown's own; hexes further inside have headings of the last.
+    /// Heading levels of Markdown; deeper hexes get headings of the last.
     private static let levels = 6
 
-    /// - Parameter isMine: as of `BookmarkHTML.write`.
+    /// - Parameter isMine: see `BookmarkHTML.write`.
     public static func write(_ forest: HexTree, isMine: Bool = false) -> [UInt8] {
         var lines = ""
         let lists = forest.childLists()
@@ -35,7 +35,7 @@ public enum LinkMarkdown {
         return Array(lines.utf8)
     }
 
-    /// - Parameter name: the description for a hex of links before any heading.
+    /// - Parameter name: the description of the hex for links before any heading.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reader = Reader(name: name, references: references(bytes))
         for line in TextLines(bytes) { reader.take(line) }
@@ -43,7 +43,7 @@ public enum LinkMarkdown {
         return reader.reading
     }
 
-    /// The addresses of `[label]: address "title"`, by their labels as `MarkdownLinks.label` makes them. The first of a label counts.
+    /// Reference definitions `[label]: address "title"` by normalised label (`MarkdownLinks.label`). The first of a label counts.
     private static func references(_ bytes: [UInt8]) -> [[UInt8]: MarkdownLinks.Reference] {
         var references: [[UInt8]: MarkdownLinks.Reference] = [:]
         for line in TextLines(bytes) where line.text.first == UInt8(ascii: "[") {
@@ -59,15 +59,15 @@ public enum LinkMarkdown {
         var reading = FileReading()
         private let name: String
         private let references: [[UInt8]: MarkdownLinks.Reference]
-        /// The labels that links have.
+        /// The labels that links refer to.
         private var used: Set<[UInt8]> = []
-        /// The hex of the last heading of each level.
+        /// The hex of the latest heading of each level.
         private var open: [Int?] = []
-        /// The line before, if it may be a heading that the next one underlines.
+        /// The previous line, if the next one may underline it as a heading.
         private var before: ArraySlice<UInt8>?
-        /// The three bytes at least that a block of code begins with, and ends with.
+        /// The fence that opened a code block and closes it, at least three bytes.
         private var fence: ArraySlice<UInt8>?
-        /// Whether a block of metadata at the start of the file, between `---` and `---`, has not ended.
+        /// Whether the front matter between `---` and `---` at the start of the file is open.
         private var isMetadata = false
 
         init(name: String, references: [[UInt8]: MarkdownLinks.Reference]) { (self.name, self.references) = (name, references) }
@@ -93,7 +93,7 @@ public enum LinkMarkdown {
             }
         }
 
-        /// The level of the heading that a line of `=` or of three `-` at least is under; `nil` for another line.
+        /// The level of the heading that a line of `=`, or of at least three `-`, underlines; `nil` for another line.
         private func underline(_ text: ArraySlice<UInt8>) -> Int? {
             guard let first = text.first, text.allSatisfy({ $0 == first }) else { return nil }
             if first == UInt8(ascii: "=") { return 1 }
@@ -119,7 +119,7 @@ public enum LinkMarkdown {
             used.formUnion(found.labels)
             for image in found.images { reading.skip(.image, image, line: line.number) }
             if found.links.isEmpty, !text.isEmpty, !isItem { before = text }
-            // Text beside the only link of an item is about that link.
+            // Text beside the only link of an item describes that link.
             if isItem, found.links.count == 1, !found.rest.isEmpty {
                 let rest = LinkMarkdown.unescaped(found.rest)
                 if found.links[0].title.isEmpty {
@@ -131,7 +131,7 @@ public enum LinkMarkdown {
             for link in found.links { add(link, line.number) }
         }
 
-        /// A link that hexlist wrote as text: `- [title]\(\<link\>)`.
+        /// A link that Hexlist wrote as text: `- [title]\(\<link\>)`.
         private func ownText(_ line: ArraySlice<UInt8>) -> HexTree.Link? {
             guard line.starts(with: "- [".utf8), let close = MarkdownLinks.closingBracket(of: line.startIndex + 2, in: line) else {
                 return nil
@@ -153,7 +153,7 @@ public enum LinkMarkdown {
             reading.add(link, to: (open.last { $0 != nil } ?? nil) ?? 0, isOwn: isOwn, line: line)
         }
 
-        /// Adds the references that no link uses.
+        /// Adds the reference definitions that no link refers to.
         mutating func addUnused() {
             for (label, reference) in references.sorted(by: { $0.value.line < $1.value.line }) where !used.contains(label) {
                 add(MarkdownLinks.link(reference.url, reference.title), reference.line)
@@ -161,27 +161,27 @@ public enum LinkMarkdown {
         }
     }
 
-    /// The three marks at least that begin a block of code; `nil` for another line.
+    /// The fence of at least three marks that opens a code block; `nil` for another line.
     private static func fence(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard let mark = line.first, mark == UInt8(ascii: "`") || mark == UInt8(ascii: "~") else { return nil }
         let marks = line.prefix { $0 == mark }
         return marks.count >= 3 && !line[marks.endIndex...].contains(mark) ? marks : nil
     }
 
-    /// The text of a heading without the `#` that may close it.
+    /// The text of a heading without a closing `#` sequence.
     private static func withoutClosing(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let end = text.lastIndex { $0 != UInt8(ascii: "#") }.map { $0 + 1 } ?? text.startIndex
         guard end < text.endIndex, end > text.startIndex, MarkupScanner.isSpace(text[end - 1]) else { return text }
         return MarkupText.trimmed(text[..<end])
     }
 
-    /// The level of the heading that begins with so many `#`; `nil` for another line.
+    /// The level of a heading by its number of `#`; `nil` for another line.
     private static func level(_ line: ArraySlice<UInt8>) -> Int? {
         let level = line.prefix { $0 == UInt8(ascii: "#") }.count
         return (1...levels).contains(level) && line.dropFirst(level).first.map(MarkupScanner.isSpace) ?? true ? level : nil
     }
 
-    // Around a link that is text. The escapes keep Markdown from making a link of it.
+    // Delimiters of a link that is written as text. Their escapes keep Markdown from making a link of it.
     private static let textStart = "\\(\\<"
     private static let textEnd = "\\>)"
 
@@ -211,7 +211,7 @@ public enum LinkMarkdown {
         return String(decoding: plain, as: UTF8.self)
     }
 
-    /// A link in `<` and `>`, with `<`, `>` and `\` percent-encoded.
+    /// An address for `<…>`, with `<`, `>` and `\` percent-encoded.
     private static func target(_ url: String) -> String {
         var target: [UInt8] = []
         for byte in TerminalText.clean(url).utf8 {

@@ -1,34 +1,34 @@
 import HexlistModel
 
-/// Reads HTML and XML as tags and the text between them, tolerantly: it never fails, and looks a few times at a byte at most. A comment that
-/// does not end is passed over to the next `>`, a tag with a quotation mark that is not closed to its first `>`.
+/// Tokenizes HTML and XML tolerantly into tags and text. Never fails, in linear time. An unclosed comment is skipped up to the next `>`, a
+/// tag with an unclosed quotation mark up to its first `>`.
 struct MarkupScanner {
     enum Token {
         case text(ArraySlice<UInt8>)
         case open(Tag)
-        /// The name in lower case.
+        /// The element's name in lower case.
         case close(String)
     }
 
     struct Tag {
-        /// Its name, in ASCII and lower case.
+        /// The element's name in lower case.
         var element: String
         var attributes: [(name: String, value: String)]
         var isClosed: Bool
-        /// The offset of its `<`.
+        /// The offset of `<`.
         var start: Int
-        /// Whether the quotation mark before a value is not closed. The attributes before it are those of the tag.
+        /// Whether a value has no closing quotation mark. Earlier attributes are kept.
         var hasOpenQuote = false
 
         subscript(_ name: StaticString) -> String? { attributes.first { $0.name.utf8.elementsEqual(name.bytes) }?.value }
     }
 
-    /// The most attributes of a tag that are read; others are passed over.
+    /// Maximum attributes of a tag; further ones are ignored.
     private static let attributeLimit = 64
 
     private let bytes: [UInt8]
     private var position = 0
-    /// Whether no comment and no CDATA section after `position` has an end.
+    /// Whether no comment or CDATA section after `position` has an end. Bounds repeated searches.
     private var hasNoEnd = (comment: false, section: false)
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -60,7 +60,7 @@ struct MarkupScanner {
 
     private func starts(with text: StaticString) -> Bool { bytes[position...].starts(with: text.bytes) }
 
-    /// The offset of the next `text`; `nil` if there is none, which is then known for all later places.
+    /// The offset of the next `text`; `nil` and `hasNone` if there is none.
     private func end(_ text: StaticString, from start: Int, _ hasNone: inout Bool) -> Int? {
         var at = start
         while !hasNone, at < bytes.count {
@@ -75,7 +75,7 @@ struct MarkupScanner {
         position = bytes[position...].firstIndex(of: UInt8(ascii: byte)).map { $0 + 1 } ?? bytes.count
     }
 
-    /// A tag from `<` on; `nil` if it is none, and then nothing is passed over.
+    /// Reads a tag; `nil` without consuming bytes if there is none.
     private mutating func tag() -> Token? {
         var at = position + 1
         let isClosing = at < bytes.count && bytes[at] == UInt8(ascii: "/")
@@ -112,8 +112,8 @@ struct MarkupScanner {
         return position < bytes.count ? bytes[position] : nil
     }
 
-    /// An attribute. Passes over one byte at least; `nil`, with the position behind the quotation mark, if that is not closed: none follows,
-    /// or the next one is that of another attribute, which has neither white space nor an end of the tag behind it.
+    /// Reads an attribute and at least one byte. Returns `nil`, positioned after the opening quotation mark, if there is no closing one, or if
+    /// the next one belongs to another attribute: neither white space nor the end of the tag follows it.
     private mutating func attribute() -> (name: String, value: String)? {
         let start = position
         position += 1
@@ -147,9 +147,9 @@ struct MarkupScanner {
     private static func lowercased(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self) }
 }
 
-/// Texts in HTML and XML.
+/// Escapes and decodes texts of HTML and XML.
 enum MarkupText {
-    /// A text for a place between tags or in quotes: what is not shown becomes U+FFFD, and what is markup a character reference.
+    /// Escapes a text for element content or a quoted attribute. Invisible characters become U+FFFD.
     static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in TerminalText.clean(text).unicodeScalars {
@@ -165,7 +165,7 @@ enum MarkupText {
         return escaped
     }
 
-    /// Whether a text is the same once it was escaped, written, read and trimmed.
+    /// Whether a text is unchanged after escaping, reading and trimming.
     static func survives(_ text: String) -> Bool {
         guard TerminalText.clean(text).utf8.elementsEqual(text.utf8) else { return false }
         return !(text.utf8.first.map(MarkupScanner.isSpace) ?? false) && !(text.utf8.last.map(MarkupScanner.isSpace) ?? false)
@@ -189,13 +189,13 @@ enum MarkupText {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The characters that `amp`, `#39` or `#x27` stand for; `nil` for other names.
+    /// The characters of `amp`, `#39` or `#x27`; `nil` for an unknown name.
     private static func characters(_ name: ArraySlice<UInt8>) -> String? {
         guard name.first == UInt8(ascii: "#") else { return NamedCharacters.text(name) }
         let digits = String(decoding: name.dropFirst(), as: UTF8.self)
         let isHexadecimal = digits.utf8.first.map { $0 | 0x20 == UInt8(ascii: "x") } ?? false
         guard let number = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits) else { return nil }
-        // As browsers read them: these numbers are of Windows-1252.
+        // Browsers read these numbers as Windows-1252.
         let scalar = (0x80...0x9F).contains(number) ? Windows1252.scalar(UInt8(number)) : Unicode.Scalar(number)
         return scalar.map { String($0) }
     }

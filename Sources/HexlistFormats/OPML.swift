@@ -1,15 +1,15 @@
 import HexlistJSON
 import HexlistModel
 
-/// OPML 2.0: an outline without a link is a hex, one with a link (`url`, or the `htmlUrl` and `xmlUrl` of a feed) a link of the hex it is in.
+/// OPML 2.0. An outline with an address (`url`, or `htmlUrl` and `xmlUrl` of a feed) is a link, any other outline a hex.
 public enum OPML {
-    /// - Parameter name: what a hex of links that are in no outline is called where the file has no title.
+    /// - Parameter name: the description of the hex for links in no outline if the file has no title.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reading = FileReading()
         var scanner = MarkupScanner(bytes)
         var lines = LineNumbers(bytes)
         var (title, text, isTitle): (String, [UInt8], Bool) = (name, [], false)
-        /// The hex of each open outline.
+        /// The hexes of the open outlines.
         var open: [Int?] = []
         var loose: Int?
         while let token = scanner.next() {
@@ -24,7 +24,7 @@ public enum OPML {
                 let hex = open.last ?? nil
                 if tag.hasOpenQuote {
                     reading.skip(.openQuote, tag["text"] ?? tag["title"] ?? "", line: lines.number(at: tag.start))
-                    // Whether the end of the tag closes the outline is not known: most that are broken are links.
+                    // The end of a broken tag is unknown; most are links, so it counts as closed.
                 } else if let (link, isOwn) = link(tag) {
                     let target = hex ?? loose ?? reading.forest.hexes.count
                     if hex == nil, loose == nil {
