@@ -3,9 +3,10 @@ import HexlistModel
 import HexlistStore
 import HexlistSystem
 import HexlistWire
+import Synchronization
 
 /// Reads the body of an import, one HexJM a line, into a temporary file of the state folder, from which the store reads the hexes one by one.
-/// Memory: one line, a buffer, and 56 bytes for each hex; the limit of an import allows 200 000 hexes.
+/// Memory: one line, two buffers, and 56 bytes for each hex; the limit of an import allows 200 000 hexes.
 struct ImportReader {
     private var spooled: SpooledImport
     private let diskReserve: Int64
@@ -94,6 +95,7 @@ struct SpooledImport: ImportSource {
     fileprivate(set) var refused: [BulkRefusal] = []
     /// Refused lines that are not in `refused`.
     fileprivate(set) var unlisted = 0
+    private let window = Window()
 
     fileprivate init(file: UnnamedFile) { self.file = file }
 
@@ -103,13 +105,39 @@ struct SpooledImport: ImportSource {
     }
 
     func hex(_ index: Int) throws -> HexContent {
-        let start = index == 0 ? 0 : ends[index - 1]
-        var decoder = WrapperDecoder()
-        guard let line = try? file.read(ends[index] - start, at: start),
-            case .success(let hex) = decoder.decodeHex(line, acceptsLocalNames: true)
-        else {
+        let line = (index == 0 ? 0 : ends[index - 1])..<ends[index]
+        guard let hex = try? window.hex(line, of: file, bytes: ends.last ?? 0) else {
             throw HexlistError(.internal, "The temporary file of the import cannot be read.", hint: "Nothing was imported. Try again.")
         }
-        return hex.content
+        return hex
+    }
+
+    /// The part of the file around the line that was read last. Hexes are read in their order and then backwards.
+    private final class Window: Sendable {
+        private struct State {
+            var decoder = WrapperDecoder()
+            var bytes: [UInt8] = []
+            var start = 0
+        }
+
+        private struct Undecodable: Error {}
+
+        private static let margin = 64 << 10
+        private let state = Mutex(State())
+
+        /// - Parameter bytes: the length of the file.
+        func hex(_ line: Range<Int>, of file: UnnamedFile, bytes: Int) throws -> HexContent {
+            try state.withLock { state in
+                if line.lowerBound < state.start || line.upperBound > state.start + state.bytes.count {
+                    let range = max(0, line.lowerBound - Self.margin)..<min(bytes, line.upperBound + Self.margin)
+                    state.bytes = []
+                    state.bytes = try file.read(range.count, at: range.lowerBound)
+                    state.start = range.lowerBound
+                }
+                let json = Array(state.bytes[line.lowerBound - state.start..<line.upperBound - state.start])
+                guard case .success(let hex) = state.decoder.decodeHex(json, acceptsLocalNames: true) else { throw Undecodable() }
+                return hex.content
+            }
+        }
     }
 }
