@@ -19,12 +19,12 @@ struct ImportReader {
     private static let bufferBytes = 256 << 10
 
     /// - Parameter diskReserve: bytes of the file system that the file leaves free.
-    /// - Throws: `internal` if the folder takes no file
+    /// - Throws: `storageFull`; `internal` if the folder is not writable
     init(folder: String, diskReserve: Int64) throws(HexlistError) {
         do throws(SystemError) {
             spooled = SpooledImport(file: try UnnamedFile(in: folder))
         } catch {
-            throw Self.unwritable(error)
+            throw Self.fault(error)
         }
         self.diskReserve = diskReserve
     }
@@ -67,7 +67,7 @@ struct ImportReader {
         do throws(SystemError) {
             try spooled.file.append(buffer)
         } catch {
-            throw error.isDiskFull ? Self.full : Self.unwritable(error)
+            throw Self.fault(error)
         }
         buffer.removeAll(keepingCapacity: true)
     }
@@ -79,8 +79,9 @@ struct ImportReader {
     private static let full = HexlistError(
         .storageFull, "The disk has no room for what is imported.", hint: "Nothing was imported. Free some of it.")
 
-    private static func unwritable(_ error: SystemError) -> HexlistError {
-        HexlistError(
+    private static func fault(_ error: SystemError) -> HexlistError {
+        guard !error.isDiskFull else { return full }
+        return HexlistError(
             .internal, "A temporary file in the state folder cannot be written (\(error)).",
             hint: "Nothing was imported. Is the folder writable?")
     }
