@@ -3,7 +3,7 @@ import Testing
 @testable import HexlistNode
 
 @Suite("Limits of requested dials")
-struct DialBackTurnsTests {
+struct DialBackLimitsTests {
     @Test("four run at once over all peers; an end makes room for the next")
     func bound() {
         var turns = DialBackLimits()

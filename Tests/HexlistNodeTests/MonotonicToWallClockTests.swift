@@ -3,7 +3,7 @@ import Testing
 @testable import HexlistNode
 
 @Suite("Wall times of monotonic instants")
-struct WallTimesTests {
+struct MonotonicToWallClockTests {
     @Test("an instant keeps its wall time until the wall clock is set")
     func stable() {
         let start = ContinuousClock.now

@@ -7,7 +7,7 @@ import Testing
 @testable import HexlistStore
 
 @Suite("Peer registry")
-struct KnownPeersTests {
+struct PeerRegistryTests {
     private let friend: Fingerprint
     private let known = PeerRegistry(on: MultiThreadedEventLoopGroup.singleton.any(), .system)
 

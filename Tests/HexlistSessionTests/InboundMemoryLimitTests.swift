@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistSession
 
-struct InboundRoomTests {
+struct InboundMemoryLimitTests {
     private static let peers = (1...6).map { InboundMemoryLimit.Owner.peer(PeerID(UUIDBytes(high: UInt64($0), low: 0))) }
     private static let limits = InboundMemoryLimit.Limits(all: 64, strangers: 16, peer: 2)
 

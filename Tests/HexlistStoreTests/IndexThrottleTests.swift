@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite("When indexing may run") struct IndexPaceTests {
+@Suite("When indexing may run") struct IndexThrottleTests {
     @Test func atOnceWhileNothingIsWritten() {
         var throttle = IndexThrottle()
         let start = ContinuousClock.now

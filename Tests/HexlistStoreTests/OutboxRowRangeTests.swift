@@ -11,7 +11,7 @@ private enum Rounds {
 }
 
 /// Hexes queued together are stored in one pack, and their rows are settled independently.
-@Suite struct OutboxRunTests {
+@Suite struct OutboxRowRangeTests {
     private func terms(_ peers: [TestPeer], now: Int64 = start, bounds: OutboxBounds = OutboxBounds()) -> EnqueueOptions {
         EnqueueOptions(
             recipients: peers.map { ContactInfo(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: now) }, now: now,

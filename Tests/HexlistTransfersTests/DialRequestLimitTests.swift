@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistTransfers
 
-@Suite("Limit of requested file dials") struct RequestedDialsTests {
+@Suite("Limit of requested file dials") struct DialRequestLimitTests {
     @Test("a number per interval, and a pause after a dial that failed")
     func bounds() {
         let start = ContinuousClock.now

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistTransfers
 
-@Suite("Scheduling of folder lists") struct ListStepsTests {
+@Suite("Scheduling of folder lists") struct ListSchedulerTests {
     private static func peer(_ number: UInt64) -> PeerID { PeerID(UUIDBytes(high: 1, low: number)) }
 
     @Test("each peer has one step in progress, its lists alternate, and other peers do not wait")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(5))) struct HandshakeTurnsTests {
+@Suite(.timeLimit(.minutes(5))) struct HandshakeRateLimitTests {
     /// A loop and a clock that advance only on request.
     private final class Stage {
         let loop = EmbeddedEventLoop()

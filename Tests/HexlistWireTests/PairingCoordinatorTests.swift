@@ -11,7 +11,7 @@ private struct Stage {
     static let own = key(100)
     static let peer = key(7)
 
-    var desk = PairingCoordinator(own: own)
+    var coordinator = PairingCoordinator(own: own)
     var now = ContinuousClock.Instant.now
     var random = SystemRandomNumberGenerator()
     /// Retained, so that no two have the same address.
@@ -39,23 +39,23 @@ private struct Stage {
         return out
     }
 
-    mutating func open() { did(desk.open(now: now)) }
+    mutating func open() { did(coordinator.open(now: now)) }
 
     mutating func ask(_ peer: Fingerprint = peer) -> Bool {
-        guard let actions = desk.ask(peer.peerID, now: now) else { return false }
+        guard let actions = coordinator.ask(peer.peerID, now: now) else { return false }
         did(actions)
         return true
     }
 
     mutating func receive(_ frame: Pairing, from peer: Fingerprint = peer, on session: ObjectIdentifier, canAnswer: Bool = true) {
         did(
-            desk.received(
+            coordinator.received(
                 frame, from: peer, on: session, canAnswer: canAnswer, freshNonce: PairingNonce(using: &random), now: now))
     }
 
     mutating func tick(_ seconds: Double = 0) {
         now += .milliseconds(Int64(seconds * 1_000))
-        did(desk.tick(now: now))
+        did(coordinator.tick(now: now))
     }
 
     /// A peer asks and follows the protocol.
@@ -77,8 +77,8 @@ private struct Stage {
         return taken ? machine : nil
     }
 
-    var digits: String? { desk.items.compactMap { if case .comparing(let digits) = $0.stage { digits } else { nil } }.first }
-    var isOn: Bool { desk.openUntil != nil || desk.items.contains { $0.isOwn } }
+    var digits: String? { coordinator.items.compactMap { if case .comparing(let digits) = $0.stage { digits } else { nil } }.first }
+    var isOn: Bool { coordinator.openUntil != nil || coordinator.items.contains { $0.isOwn } }
 }
 
 /// The ways a peer can end an exchange once it has this side's nonce.
@@ -91,7 +91,7 @@ extension Stage {
     fileprivate mutating func giveUp(_ how: GivingUp, _ peer: Fingerprint, on session: ObjectIdentifier) {
         switch how {
         case .cancel: receive(Pairing(step: "cancel"), from: peer, on: session)
-        case .close: did(desk.sessionEnded(session, now: now))
+        case .close: did(coordinator.sessionEnded(session, now: now))
         case .stall: tick(5)
         case .nonsense: receive(Pairing(step: "nonce", nonce: commit.commitment), from: peer, on: session)
         }
@@ -129,7 +129,7 @@ extension [PairingCoordinator.Action] {
 private let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
 
 @Suite("Pairing: admission and limits")
-struct PairingDeskTests {
+struct PairingCoordinatorTests {
     @Test("while pairing is off requests are refused without state or timers")
     func off() {
         var stage = Stage()
@@ -138,7 +138,7 @@ struct PairingDeskTests {
             stage.receive(Pairing(step: step, commitment: commit.commitment, nonce: commit.commitment), on: session)
         }
         #expect(stage.took() == Array(repeating: .refuse(session), count: 6))
-        #expect(stage.desk.items.isEmpty && stage.desk.outcomes.isEmpty && stage.desk.nextDeadline == nil)
+        #expect(stage.coordinator.items.isEmpty && stage.coordinator.outcomes.isEmpty && stage.coordinator.nextDeadline == nil)
     }
 
     @Test("10 000 requests of 1 000 keys: none is shown while pairing is off; while it is on one at a time, and none after three failures")
@@ -152,19 +152,19 @@ struct PairingDeskTests {
         var (prompts, trusts, failures) = (0, 0, 0)
         for number in 0..<10_000 {
             _ = stage.asked(by: Stage.key(1_000 + number % 1_000), on: sessions[number % 1_000])
-            #expect(stage.desk.items.count <= 1)
+            #expect(stage.coordinator.items.count <= 1)
             let actions = stage.took()
             prompts += actions.prompts
             trusts += actions.trusts
             // The user answers each hundredth with no.
-            if number % 100 == 99, let item = stage.desk.items.first {
-                stage.did(stage.desk.reject(item.peer, now: stage.now) ?? [])
+            if number % 100 == 99, let item = stage.coordinator.items.first {
+                stage.did(stage.coordinator.reject(item.peer, now: stage.now) ?? [])
                 failures += 1
             }
         }
         #expect(prompts == 3 && failures == 3 && trusts == 0)
         #expect(!stage.isOn)
-        #expect(stage.desk.outcomes.count == 3)
+        #expect(stage.coordinator.outcomes.count == 3)
     }
 
     @Test("the window is open for two minutes; an exchange in progress continues after it")
@@ -175,9 +175,9 @@ struct PairingDeskTests {
         let session = stage.session()
         _ = try #require(stage.asked(on: session) as PairingStateMachine?)
         stage.tick(1)
-        #expect(stage.desk.openUntil == nil)
+        #expect(stage.coordinator.openUntil == nil)
         let digits = try #require(stage.digits)
-        #expect(stage.desk.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now).0 == .given)
+        #expect(stage.coordinator.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now).0 == .given)
         stage.receive(Pairing(step: "confirm"), on: session)
         #expect(stage.took().trusts == 1)
         stage.receive(commit, from: Stage.key(8), on: stage.session())
@@ -194,7 +194,7 @@ struct PairingDeskTests {
         #expect(stage.asked(on: stage.session()) == nil, "not even the same peer, on another session")
         #expect(stage.ask(Stage.key(8)) == false)
         #expect(stage.took().refusals == 2)
-        #expect(stage.desk.items.map(\.peer) == [Stage.peer.peerID])
+        #expect(stage.coordinator.items.map(\.peer) == [Stage.peer.peerID])
     }
 
     @Test("a frame on another session does not affect the exchange")
@@ -204,7 +204,7 @@ struct PairingDeskTests {
         let session = stage.session()
         _ = try #require(stage.asked(on: session) as PairingStateMachine?)
         let digits = try #require(stage.digits)
-        _ = stage.desk.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now)
+        _ = stage.coordinator.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now)
         let other = stage.session()
         for step in ["confirm", "cancel", "reveal"] { stage.receive(Pairing(step: step), from: Stage.key(8), on: other) }
         #expect(stage.took().trusts == 0)
@@ -218,20 +218,20 @@ struct PairingDeskTests {
     func triesLeft() throws {
         var stage = Stage()
         stage.open()
-        #expect(stage.desk.triesLeft == 3)
+        #expect(stage.coordinator.triesLeft == 3)
         for left in [2, 1, 0] {
             _ = try #require(stage.asked(on: stage.session()) as PairingStateMachine?)
-            let rejected = stage.desk.reject(Stage.peer.peerID, now: stage.now)
+            let rejected = stage.coordinator.reject(Stage.peer.peerID, now: stage.now)
             stage.did(try #require(rejected))
             #expect(stage.took().outcomes.map(\.triesLeft) == [left])
-            #expect(stage.desk.triesLeft == left)
+            #expect(stage.coordinator.triesLeft == left)
         }
         // A lost session counts as no key's failure.
         stage.now += .seconds(601)
         stage.open()
         let session = stage.session()
         _ = try #require(stage.asked(on: session) as PairingStateMachine?)
-        stage.did(stage.desk.sessionEnded(session, now: stage.now))
+        stage.did(stage.coordinator.sessionEnded(session, now: stage.now))
         #expect(stage.took().outcomes.map(\.triesLeft) == [nil])
     }
 
@@ -244,8 +244,10 @@ struct PairingDeskTests {
         #expect(stage.ask(Stage.key(8)) == false, "one request at a time")
         let session = stage.session()
         _ = try #require(stage.asked(on: session) as PairingStateMachine?)
-        #expect(stage.desk.items.first?.isOwn == true)
-        #expect(stage.desk.begin(on: stage.session(), with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now).isEmpty)
+        #expect(stage.coordinator.items.first?.isOwn == true)
+        #expect(
+            stage.coordinator.begin(on: stage.session(), with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now)
+                .isEmpty)
     }
 
     @Test("an unanswered request is repeated every two seconds, for two minutes")
@@ -257,14 +259,14 @@ struct PairingDeskTests {
         for _ in 0..<60 {
             guard stage.took().contains(.reach(Stage.peer.peerID)) else { break }
             tries += 1
-            stage.did(stage.desk.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
+            stage.did(stage.coordinator.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
             stage.receive(Pairing(step: "cancel", message: "not now"), on: session)
-            #expect(stage.desk.items.first?.obstacle == .notTaken)
+            #expect(stage.coordinator.items.first?.obstacle == .notTaken)
             stage.tick(2)
         }
         #expect(tries == 60)
         #expect(stage.took().results == [.expired(.notTaken)])
-        #expect(!stage.isOn && stage.desk.failures == 0)
+        #expect(!stage.isOn && stage.coordinator.failures == 0)
     }
 
     @Test("an exchange outlives its session: no failure, new digits on the remaining session; but only for a limited time")
@@ -276,22 +278,22 @@ struct PairingDeskTests {
         for round in 1...5 {
             #expect(stage.took().contains(.reach(Stage.peer.peerID)))
             let session = stage.session()
-            stage.did(stage.desk.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
+            stage.did(stage.coordinator.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
             // From the first step on: the other side sees the digits slightly earlier or later.
-            #expect(stage.desk.hasExchange(on: session) && !stage.desk.hasExchange(on: stage.session()))
+            #expect(stage.coordinator.hasExchange(on: session) && !stage.coordinator.hasExchange(on: stage.session()))
             stage.receive(Pairing(step: "nonce", nonce: commit.commitment), on: session)
             seen.insert(try #require(stage.digits))
-            numbers.append(try #require(stage.desk.items.first?.number))
-            #expect(stage.desk.hasExchange(on: session))
+            numbers.append(try #require(stage.coordinator.items.first?.number))
+            #expect(stage.coordinator.hasExchange(on: session))
             _ = stage.took()
-            stage.did(stage.desk.sessionEnded(session, now: stage.now))
-            #expect(!stage.desk.hasExchange(on: session))
-            #expect(stage.desk.failures == 0)
+            stage.did(stage.coordinator.sessionEnded(session, now: stage.now))
+            #expect(!stage.coordinator.hasExchange(on: session))
+            #expect(stage.coordinator.failures == 0)
             if round < 5 {
-                #expect(stage.desk.items.first?.obstacle == .lost)
-                #expect(stage.desk.items.first?.number != numbers.last)
+                #expect(stage.coordinator.items.first?.obstacle == .lost)
+                #expect(stage.coordinator.items.first?.number != numbers.last)
                 #expect(stage.took().outcomes.map(\.isLast) == [false])
-                stage.did(stage.desk.sessionsChanged(of: Stage.peer.peerID, now: stage.now))
+                stage.did(stage.coordinator.sessionsChanged(of: Stage.peer.peerID, now: stage.now))
             }
         }
         #expect(seen.count == 5 && numbers == numbers.sorted())
@@ -310,7 +312,7 @@ struct PairingDeskTests {
             let session = stage.session()
             guard stage.asked(by: Stage.key(number + 1_000), on: session) != nil else { break }
             prompts += stage.took().prompts
-            stage.did(stage.desk.sessionEnded(session, now: stage.now))
+            stage.did(stage.coordinator.sessionEnded(session, now: stage.now))
             stage.tick(10)
         }
         #expect(prompts == 5)
@@ -323,16 +325,16 @@ struct PairingDeskTests {
         stage.open()
         let session = stage.session()
         _ = try #require(stage.asked(on: session) as PairingStateMachine?)
-        stage.did(stage.desk.sessionEnded(session, now: stage.now))
+        stage.did(stage.coordinator.sessionEnded(session, now: stage.now))
         stage.tick(9)
         #expect(stage.asked(by: Stage.key(8), on: stage.session()) == nil)
         #expect(stage.asked(on: stage.session()) != nil)
-        stage.did(stage.desk.reject(Stage.peer.peerID, now: stage.now) ?? [])
+        stage.did(stage.coordinator.reject(Stage.peer.peerID, now: stage.now) ?? [])
         stage.tick(1)
         let other = stage.session()
         #expect(stage.asked(by: Stage.key(8), on: other) != nil)
         // A peer that the user names is expected.
-        stage.did(stage.desk.sessionEnded(other, now: stage.now))
+        stage.did(stage.coordinator.sessionEnded(other, now: stage.now))
         #expect(stage.ask(Stage.key(9)) == true)
         #expect(stage.asked(by: Stage.key(9), on: stage.session()) != nil)
     }
@@ -345,14 +347,14 @@ struct PairingDeskTests {
         stage.receive(commit, from: Stage.key(8), on: session)
         #expect(stage.ask() == true)
         #expect(stage.took().contains { if case .send(let frame, session) = $0 { frame.step == "cancel" } else { false } })
-        #expect(stage.desk.items.map(\.peer) == [Stage.peer.peerID])
-        stage.did(stage.desk.reject(Stage.peer.peerID, now: stage.now) ?? [])
+        #expect(stage.coordinator.items.map(\.peer) == [Stage.peer.peerID])
+        stage.did(stage.coordinator.reject(Stage.peer.peerID, now: stage.now) ?? [])
 
         stage.tick(118)
         stage.receive(commit, from: Stage.key(9), on: session)
-        #expect(stage.desk.items.count == 1)
+        #expect(stage.coordinator.items.count == 1)
         stage.tick(2)
-        #expect(stage.desk.items.isEmpty && !stage.isOn && stage.desk.failures == 0)
+        #expect(stage.coordinator.items.isEmpty && !stage.isOn && stage.coordinator.failures == 0)
     }
 
     @Test("three failures of a key within ten minutes block it until they are over; other keys are accepted")
@@ -361,35 +363,35 @@ struct PairingDeskTests {
         for round in 0..<3 {
             stage.open()
             _ = try #require(stage.asked(on: stage.session()) as PairingStateMachine?, "\(round)")
-            stage.did(stage.desk.reject(Stage.peer.peerID, now: stage.now) ?? [])
+            stage.did(stage.coordinator.reject(Stage.peer.peerID, now: stage.now) ?? [])
             _ = stage.took()
             stage.tick(121)
         }
         stage.open()
         #expect(stage.asked(on: stage.session()) == nil)
-        #expect(stage.desk.mayTry(Stage.peer, now: stage.now) != nil)
+        #expect(stage.coordinator.mayTry(Stage.peer, now: stage.now) != nil)
         _ = try #require(stage.asked(by: Stage.key(8), on: stage.session()) as PairingStateMachine?)
-        stage.did(stage.desk.reject(Stage.key(8).peerID, now: stage.now) ?? [])
+        stage.did(stage.coordinator.reject(Stage.key(8).peerID, now: stage.now) ?? [])
         stage.tick(600 - 3 * 121)
         stage.open()
-        #expect(stage.desk.mayTry(Stage.peer, now: stage.now) == nil)
+        #expect(stage.coordinator.mayTry(Stage.peer, now: stage.now) == nil)
         #expect(stage.asked(on: stage.session()) != nil)
     }
 
     @Test("the number of remembered keys is bounded; then no other key is accepted")
     func boundedKeys() {
         var stage = Stage()
-        stage.desk.limits.failuresPerKey = 1
+        stage.coordinator.limits.failuresPerKey = 1
         var taken = 0
         for number in 0..<400 {
             if !stage.isOn { stage.open() }
             let key = Stage.key(1_000 + number)
             guard stage.asked(by: key, on: stage.session()) != nil else { continue }
             taken += 1
-            stage.did(stage.desk.reject(key.peerID, now: stage.now) ?? [])
+            stage.did(stage.coordinator.reject(key.peerID, now: stage.now) ?? [])
         }
         #expect(taken == 256)
-        #expect(stage.desk.mayTry(Stage.key(1_000), now: stage.now) != nil, "the first one is still known")
+        #expect(stage.coordinator.mayTry(Stage.key(1_000), now: stage.now) != nil, "the first one is still known")
         stage.now += .seconds(601)
         stage.open()
         #expect(stage.asked(by: Stage.key(9_000), on: stage.session()) != nil)
@@ -402,15 +404,15 @@ struct PairingDeskTests {
         let session = stage.session()
         _ = try #require(stage.asked(on: session) as PairingStateMachine?)
         switch how {
-        case 0: stage.did(stage.desk.confirm(Stage.peer.peerID, digits: "x", number: nil, now: stage.now).1)
-        case 1: stage.did(stage.desk.reject(Stage.peer.peerID, now: stage.now) ?? [])
+        case 0: stage.did(stage.coordinator.confirm(Stage.peer.peerID, digits: "x", number: nil, now: stage.now).1)
+        case 1: stage.did(stage.coordinator.reject(Stage.peer.peerID, now: stage.now) ?? [])
         case 2: stage.receive(Pairing(step: "cancel"), on: session)
         case 3: stage.tick(121)
         case 4: stage.receive(Pairing(step: "nonce"), on: session)
-        default: stage.did(stage.desk.close(now: stage.now))
+        default: stage.did(stage.coordinator.close(now: stage.now))
         }
-        #expect(stage.desk.failures == 1)
-        #expect(stage.desk.items.isEmpty)
+        #expect(stage.coordinator.failures == 1)
+        #expect(stage.coordinator.items.isEmpty)
         #expect(stage.took().trusts == 0)
     }
 
@@ -420,9 +422,9 @@ struct PairingDeskTests {
         stage.open()
         let session = stage.session()
         stage.receive(commit, on: session)
-        #expect(stage.desk.items.count == 1)
+        #expect(stage.coordinator.items.count == 1)
         stage.giveUp(how, Stage.peer, on: session)
-        #expect(stage.desk.failures == 0 && stage.desk.items.isEmpty)
+        #expect(stage.coordinator.failures == 0 && stage.coordinator.items.isEmpty)
         let end: PairingStateMachine.End =
             switch how {
             case .cancel, .stall: .givenUp
@@ -431,7 +433,7 @@ struct PairingDeskTests {
             }
         let told = stage.took()
         #expect(told.prompts == 0 && told.results == [.ended(end)] && told.outcomes.map(\.isLast) == [false])
-        #expect(stage.desk.outcomes.map(\.result) == [.ended(end)])
+        #expect(stage.coordinator.outcomes.map(\.result) == [.ended(end)])
         #expect(stage.asked(by: Stage.key(8), on: stage.session()) != nil)
     }
 
@@ -445,7 +447,7 @@ struct PairingDeskTests {
         #expect(!stage.isOn)
         let told = stage.took()
         #expect(told.outcomes.map(\.isLast) == [false, false, false, false, true])
-        #expect(stage.desk.outcomes.count == 5 && told.refusals == 95)
+        #expect(stage.coordinator.outcomes.count == 5 && told.refusals == 95)
         // The user's next command starts another request.
         stage.open()
         #expect(stage.noncesGiven(to: (50..<100).map { Stage.key(1_000 + $0) }, how) == 5)
@@ -457,7 +459,7 @@ struct PairingDeskTests {
             var stage = Stage()
             stage.open()
             #expect(stage.noncesGiven(to: [Stage.peer], how) == (how == .close ? 5 : 3))
-            #expect((stage.desk.mayTry(Stage.peer, now: stage.now) == nil) == (how == .close))
+            #expect((stage.coordinator.mayTry(Stage.peer, now: stage.now) == nil) == (how == .close))
             #expect(stage.isOn == (how != .close), "others may go on")
         }
     }
@@ -481,17 +483,17 @@ struct PairingDeskTests {
             _ = stage.took()
             #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, .cancel) == 0)
             #expect(stage.took() == stage.tokens.map { .refuse(ObjectIdentifier($0)) })
-            #expect(stage.desk.outcomes.isEmpty)
+            #expect(stage.coordinator.outcomes.isEmpty)
             let session = stage.session()
             if isAsked {
                 _ = try #require(stage.asked(on: session) as PairingStateMachine?)
             } else {
-                stage.did(stage.desk.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
+                stage.did(stage.coordinator.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
                 stage.receive(Pairing(step: "nonce", nonce: commit.commitment), on: session)
             }
             #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, .cancel) == 0)
             let digits = try #require(stage.digits)
-            stage.did(stage.desk.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now).1)
+            stage.did(stage.coordinator.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now).1)
             stage.receive(Pairing(step: "confirm"), on: session)
             #expect(stage.took().trusts == 1)
         }
@@ -509,7 +511,7 @@ struct PairingDeskTests {
             _ = try #require(stage.asked(on: session) as PairingStateMachine?)
             _ = stage.took()
             stage.receive(Pairing(step: "confirm"), on: session)
-            stage.did(stage.desk.confirm(Stage.peer.peerID, digits: try #require(stage.digits), number: nil, now: stage.now).1)
+            stage.did(stage.coordinator.confirm(Stage.peer.peerID, digits: try #require(stage.digits), number: nil, now: stage.now).1)
             #expect(stage.took().trusts == 1)
         }
     }
@@ -524,7 +526,7 @@ struct PairingDeskTests {
         stage.tick(1)
         #expect(!stage.isOn)
         stage.open()
-        stage.did(stage.desk.sessionEnded(session, now: stage.now))
+        stage.did(stage.coordinator.sessionEnded(session, now: stage.now))
         stage.tick(10)
         #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, .close) == 4)
     }
@@ -533,16 +535,16 @@ struct PairingDeskTests {
     func outdated() throws {
         var stage = Stage()
         stage.open()
-        #expect(stage.desk.confirm(Stage.peer.peerID, digits: "123456", number: nil, now: stage.now).0 == .noDigits)
+        #expect(stage.coordinator.confirm(Stage.peer.peerID, digits: "123456", number: nil, now: stage.now).0 == .noDigits)
         let first = stage.session()
         _ = try #require(stage.asked(on: first) as PairingStateMachine?)
-        let (old, number) = (try #require(stage.digits), try #require(stage.desk.items.first?.number))
-        stage.did(stage.desk.sessionEnded(first, now: stage.now))
-        #expect(stage.desk.confirm(Stage.peer.peerID, digits: old, number: number, now: stage.now).0 == .outdated)
+        let (old, number) = (try #require(stage.digits), try #require(stage.coordinator.items.first?.number))
+        stage.did(stage.coordinator.sessionEnded(first, now: stage.now))
+        #expect(stage.coordinator.confirm(Stage.peer.peerID, digits: old, number: number, now: stage.now).0 == .outdated)
         _ = try #require(stage.asked(on: stage.session()) as PairingStateMachine?)
-        #expect(stage.desk.confirm(Stage.peer.peerID, digits: old, number: number, now: stage.now).0 == .outdated)
-        #expect(stage.desk.failures == 0 && stage.digits != nil)
-        #expect(stage.desk.confirm(Stage.key(8).peerID, digits: old, number: nil, now: stage.now).0 == .noDigits)
+        #expect(stage.coordinator.confirm(Stage.peer.peerID, digits: old, number: number, now: stage.now).0 == .outdated)
+        #expect(stage.coordinator.failures == 0 && stage.digits != nil)
+        #expect(stage.coordinator.confirm(Stage.key(8).peerID, digits: old, number: nil, now: stage.now).0 == .noDigits)
     }
 
     @Test("a peer that does not read gets no more frames")
@@ -551,7 +553,7 @@ struct PairingDeskTests {
         stage.open()
         stage.receive(commit, on: stage.session(), canAnswer: false)
         #expect(stage.took().refusals == 1)
-        #expect(stage.desk.items.isEmpty)
+        #expect(stage.coordinator.items.isEmpty)
     }
 
     @Test("after a successful pairing it turns off, and reports so once the store has committed", arguments: [nil, "the disk is full"])
@@ -563,11 +565,11 @@ struct PairingDeskTests {
         let digits = try #require(stage.digits)
         stage.receive(Pairing(step: "confirm"), on: session)
         #expect(stage.took().trusts == 0, "the other one's yes alone is nothing")
-        stage.did(stage.desk.confirm(Stage.peer.peerID, digits: digits, number: 1, now: stage.now).1)
+        stage.did(stage.coordinator.confirm(Stage.peer.peerID, digits: digits, number: 1, now: stage.now).1)
         let actions = stage.took()
         #expect(actions.trusts == 1 && actions.results.isEmpty)
         #expect(!stage.isOn)
-        stage.did(stage.desk.stored(1, failure: failure))
+        stage.did(stage.coordinator.stored(1, failure: failure))
         #expect(stage.took().results == [failure.map { .notStored($0) } ?? .paired])
     }
 
@@ -577,8 +579,8 @@ struct PairingDeskTests {
         for number in 0..<100 {
             stage.now += .seconds(1)
             #expect(stage.ask(Stage.key(number + 1_000)) == true)
-            stage.did(stage.desk.reject(Stage.key(number + 1_000).peerID, now: stage.now) ?? [])
+            stage.did(stage.coordinator.reject(Stage.key(number + 1_000).peerID, now: stage.now) ?? [])
         }
-        #expect(stage.desk.outcomes.count == 8)
+        #expect(stage.coordinator.outcomes.count == 8)
     }
 }

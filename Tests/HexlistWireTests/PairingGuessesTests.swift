@@ -16,8 +16,8 @@ private struct Middle {
     static let bob = key(2, 2)
 
     let asked: Fingerprint
-    var alicesDesk = PairingCoordinator(own: alice)
-    var bobsDesk = PairingCoordinator(own: bob)
+    var alicesCoordinator = PairingCoordinator(own: alice)
+    var bobsCoordinator = PairingCoordinator(own: bob)
     var random: SeededGenerator
     private let now = ContinuousClock.Instant.now
     private var sessions: [Token] = []
@@ -29,8 +29,8 @@ private struct Middle {
         self.random = random
         asked = Self.key(3, 3)
         guard !isCounted else { return }
-        alicesDesk.limits.tries = .max
-        bobsDesk.limits.tries = .max
+        alicesCoordinator.limits.tries = .max
+        bobsCoordinator.limits.tries = .max
     }
 
     static func key(_ first: UInt8, _ last: UInt8) -> Fingerprint {
@@ -50,8 +50,8 @@ private struct Middle {
         actions.compactMap { if case .send(let frame, _) = $0 { frame } else { nil } }
     }
 
-    private static func digits(_ desk: PairingCoordinator) -> String? {
-        desk.items.compactMap { if case .comparing(let digits) = $0.stage { digits } else { nil } }.first
+    private static func digits(_ coordinator: PairingCoordinator) -> String? {
+        coordinator.items.compactMap { if case .comparing(let digits) = $0.stage { digits } else { nil } }.first
     }
 
     /// Whether two screens show the same digits, as compared here.
@@ -63,11 +63,12 @@ private struct Middle {
     /// Alice starts again, on a session that replaces the previous one.
     /// - Returns: her digits; `nil` once she no longer asks.
     private mutating func drawAlices() -> String? {
-        if let last = sessions.first { _ = alicesDesk.sessionEnded(ObjectIdentifier(last), now: now) }
+        if let last = sessions.first { _ = alicesCoordinator.sessionEnded(ObjectIdentifier(last), now: now) }
         let token = Token()
         sessions = [token] + sessions.dropFirst()
         let nonce = PairingNonce(using: &random)
-        guard Self.frames(alicesDesk.begin(on: ObjectIdentifier(token), with: asked, nonce: nonce, now: now)).map(\.step) == ["commit"]
+        guard
+            Self.frames(alicesCoordinator.begin(on: ObjectIdentifier(token), with: asked, nonce: nonce, now: now)).map(\.step) == ["commit"]
         else {
             return nil
         }
@@ -77,9 +78,9 @@ private struct Middle {
                 Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA="), own: asked, peer: Self.alice,
                 nonce: PairingNonce(using: &random), now: now), case .send(let answer) = actions[0]
         else { return nil }
-        _ = alicesDesk.received(
+        _ = alicesCoordinator.received(
             answer, from: asked, on: ObjectIdentifier(token), canAnswer: true, freshNonce: PairingNonce(using: &random), now: now)
-        return Self.digits(alicesDesk)
+        return Self.digits(alicesCoordinator)
     }
 
     /// Asks Bob with a new key.
@@ -91,7 +92,7 @@ private struct Middle {
         guard case .send(let request)? = commit.first else { return nil }
         commit = []
         let answers = Self.frames(
-            bobsDesk.received(request, from: key, on: session, canAnswer: true, freshNonce: PairingNonce(using: &random), now: now))
+            bobsCoordinator.received(request, from: key, on: session, canAnswer: true, freshNonce: PairingNonce(using: &random), now: now))
         guard let answer = answers.first else { return nil }
         let known = machine.received(answer, freshNonce: PairingNonce(using: &random), now: now)
         guard case .send(let reveal)? = known.first, case .show(let digits)? = known.last else { return nil }
@@ -101,11 +102,11 @@ private struct Middle {
     /// The number of nonces that Bob sends to a peer that gives up each time, at most 100. An attacker finds this out first.
     mutating func countedTries() -> Int {
         sessions = [Token()]
-        _ = bobsDesk.open(now: now)
+        _ = bobsCoordinator.open(now: now)
         var tries = 0
         while tries < 100, let draw = drawBobs() {
             tries += 1
-            _ = bobsDesk.sessionEnded(draw.session, now: now)
+            _ = bobsCoordinator.sessionEnded(draw.session, now: now)
         }
         return tries
     }
@@ -114,25 +115,25 @@ private struct Middle {
     /// - Returns: whether both screens showed the same digits at one time.
     mutating func wins(tries: Int) -> Bool {
         sessions = [Token()]
-        guard alicesDesk.ask(asked.peerID, now: now) != nil, var alices = drawAlices() else { return false }
-        _ = bobsDesk.open(now: now)
+        guard alicesCoordinator.ask(asked.peerID, now: now) != nil, var alices = drawAlices() else { return false }
+        _ = bobsCoordinator.open(now: now)
         var bobs = ""
         for number in 1...tries {
             guard let draw = drawBobs() else { break }
             bobs = draw.digits
             let isRight = areSame(bobs, alices)
             guard isRight || number == tries else {
-                _ = bobsDesk.sessionEnded(draw.session, now: now)
+                _ = bobsCoordinator.sessionEnded(draw.session, now: now)
                 continue
             }
-            _ = bobsDesk.received(
+            _ = bobsCoordinator.received(
                 draw.reveal, from: draw.key, on: draw.session, canAnswer: true, freshNonce: PairingNonce(using: &random), now: now)
-            if isRight { return Self.digits(bobsDesk) == bobs && Self.digits(alicesDesk) == alices }
+            if isRight { return Self.digits(bobsCoordinator) == bobs && Self.digits(alicesCoordinator) == alices }
         }
-        guard Self.digits(bobsDesk) == bobs else { return false }
+        guard Self.digits(bobsCoordinator) == bobs else { return false }
         while let next = drawAlices() {
             alices = next
-            if areSame(bobs, alices) { return Self.digits(bobsDesk) == bobs }
+            if areSame(bobs, alices) { return Self.digits(bobsCoordinator) == bobs }
         }
         return false
     }
@@ -158,7 +159,7 @@ struct PairingGuessesTests {
                 wins += 1
             } else {
                 lost += 1
-                #expect(middle.alicesDesk.items.isEmpty && middle.alicesDesk.outcomes.last?.isLast == true)
+                #expect(middle.alicesCoordinator.items.isEmpty && middle.alicesCoordinator.outcomes.last?.isLast == true)
             }
             random = middle.random
         }
