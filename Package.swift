@@ -57,6 +57,9 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
         .target(
+            name: "HexlistEnvelope", dependencies: ["HexlistModel", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings),
+        .target(
             name: "HexlistDiscovery",
             dependencies: [
                 "HexlistModel", .product(name: "DequeModule", package: "swift-collections"),
@@ -232,6 +235,11 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             resources: [.copy("Vectors")], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistEnvelopeTests",
+            dependencies: [
+                "HexlistEnvelope", "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+            ], resources: [.copy("Vectors")], swiftSettings: settings),
         .testTarget(
             name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel", "HostileTexts", "TestSupport"],
             swiftSettings: settings),

@@ -1,0 +1,12 @@
+extension RangeReplaceableCollection<UInt8> {
+    mutating func append(bigEndian number: some FixedWidthInteger) {
+        Swift.withUnsafeBytes(of: number.bigEndian) { append(contentsOf: $0) }
+    }
+}
+
+extension Collection<UInt8> {
+    /// The number whose big-endian bytes these are.
+    func bigEndian<Number: FixedWidthInteger & UnsignedInteger>(as type: Number.Type = Number.self) -> Number {
+        reduce(0) { $0 << 8 | Number($1) }
+    }
+}

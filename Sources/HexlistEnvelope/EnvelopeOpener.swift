@@ -1,0 +1,102 @@
+public import HexlistModel
+
+/// Opens envelopes for one peer and checks them (Docs/Protocol.md, "Opening").
+public struct EnvelopeOpener: Sendable {
+    /// Milliseconds by which a letter's time may be ahead of the recipient's clock.
+    static let maximumLead: UInt64 = 86_400_000
+    /// Maximum age of a letter in milliseconds, which limits replay. Within it the message id identifies a replayed hex.
+    static let maximumAge: UInt64 = 30 * 86_400_000
+
+    private let key: SealingKey
+    private let fingerprint: Fingerprint
+
+    /// - Parameter fingerprint: the recipient's own.
+    public init(key: SealingKey, fingerprint: Fingerprint) {
+        self.key = key
+        self.fingerprint = fingerprint
+    }
+
+    /// Opens an envelope. The first failed check decides the fault.
+    /// - Parameters:
+    ///   - now: milliseconds since 1970.
+    ///   - trust: the trust in a key. Called at most once, before any signature is checked, and not for the recipient's own key, which
+    ///     may send a test letter to itself.
+    /// - Throws: `EnvelopeFault`.
+    public func open(_ bytes: [UInt8], now: Int64, trust: (Fingerprint) -> Trust) throws(EnvelopeFault) -> Letter {
+        guard let envelope = Envelope(bytes: bytes) else { throw EnvelopeFault(.noEnvelope) }
+        guard envelope.recipient.elementsEqual(fingerprint.peerID.uuid.bytes) else { throw EnvelopeFault(.notMine) }
+        guard envelope.sealingKeyHash.elementsEqual(SealingKey.hash(of: key.publicKey)) else { throw EnvelopeFault(.otherKey) }
+        guard let plaintext = envelope.plaintext(openedBy: key) else { throw EnvelopeFault(.damaged) }
+        return try letter(plaintext[...], now: now, trust: trust)
+    }
+
+    /// Reads and checks a decrypted letter.
+    func letter(_ plaintext: ArraySlice<UInt8>, now: Int64, trust: (Fingerprint) -> Trust) throws(EnvelopeFault) -> Letter {
+        guard plaintext.count >= Letter.headBytes, let card = Card(bytes: plaintext.prefix(Card.byteCount)) else {
+            throw EnvelopeFault(.malformed)
+        }
+        let sender = card.fingerprint
+        func fault(_ reason: EnvelopeFault.Reason) -> EnvelopeFault { EnvelopeFault(reason, sender: sender) }
+        if sender != fingerprint {
+            switch trust(sender) {
+            case .trusted: break
+            case .stranger: throw fault(.stranger)
+            case .blocked: throw fault(.blocked)
+            }
+        }
+        var rest = plaintext.dropFirst(Card.byteCount)
+        func take(_ count: Int) -> ArraySlice<UInt8> {
+            defer { rest = rest.dropFirst(count) }
+            return rest.prefix(count)
+        }
+        let signature = take(64)
+        let signedAt = take(8).bigEndian(as: UInt64.self)
+        let boot = BootNonce(take(8).bigEndian())
+        let length = Int(take(4).bigEndian(as: UInt32.self))
+        guard length <= rest.count, plaintext.count == Letter.plaintextSize(payload: length), rest.dropFirst(length).allSatisfy({ $0 == 0 })
+        else { throw fault(.malformed) }
+        let payload = rest.prefix(length)
+        let signed = Letter.signedBytes(from: sender, to: fingerprint, at: signedAt, boot: boot, payload: payload)
+        guard card.isSignatureValid, card.isValid(signature: signature, of: signed) else { throw fault(.forged) }
+        let present = UInt64(clamping: now)
+        guard signedAt <= present + Self.maximumLead else { throw fault(.early) }
+        guard present <= Self.maximumAge || signedAt >= present - Self.maximumAge else { throw fault(.late) }
+        guard let frames = Letter.frames(of: payload) else { throw fault(.malformed) }
+        return Letter(card: card, signedAt: signedAt, boot: boot, frames: frames)
+    }
+}
+
+/// The reason why an envelope was not opened.
+public struct EnvelopeFault: Error, Sendable, Equatable {
+    public enum Reason: String, Sendable, CaseIterable {
+        /// Wrong size or magic. Perhaps the file is incomplete.
+        case noEnvelope
+        /// The recipient is another peer.
+        case notMine
+        /// Sealed with another sealing key, such as that of a former identity.
+        case otherKey
+        /// Not decryptable: an altered or incomplete envelope.
+        case damaged
+        /// Decrypted, but not in the form of a letter.
+        case malformed
+        case stranger, blocked
+        /// The signature of the card or of the letter is invalid.
+        case forged
+        /// Signed more than a day ahead of the recipient's clock.
+        case early
+        /// Signed more than 30 days ago.
+        case late
+
+        /// Whether the file may be complete later.
+        public var mayBeIncomplete: Bool { self == .noEnvelope || self == .damaged }
+    }
+
+    public var reason: Reason
+    /// The fingerprint of the letter's card; `nil` if the checks did not get that far. Proved only for `early` and `late`.
+    public var sender: Fingerprint?
+
+    init(_ reason: Reason, sender: Fingerprint? = nil) {
+        self.reason = reason
+        self.sender = sender
+    }
+}

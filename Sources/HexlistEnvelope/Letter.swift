@@ -1,0 +1,89 @@
+public import HexlistModel
+
+/// The content of an envelope: frames of a trusted peer, as on a session, with the peer's card and signature.
+public struct Letter: Sendable, Equatable {
+    /// Bytes before the payload: card, signature, time, boot number, length.
+    static let headBytes = Card.byteCount + 64 + 8 + 8 + 4
+    /// Sizes of the padded plaintext in bytes.
+    static let plaintextSizes = 4_096...983_040
+    /// Maximum bytes of all frames of a letter, with the four bytes of each frame's length.
+    public static let maximumPayloadBytes = plaintextSizes.upperBound - headBytes
+
+    public var card: Card
+    /// Milliseconds since 1970 by the sender's clock.
+    public var signedAt: UInt64
+    /// The start of the sender's daemon that signed the letter.
+    public var boot: BootNonce
+    /// The bodies of the frames. Frame k, counted from 1, has the number k in the receipt.
+    public var frames: [[UInt8]]
+
+    public var sender: Fingerprint { card.fingerprint }
+
+    /// Writes, signs and seals a letter.
+    /// - Parameters:
+    ///   - frames: bodies, with their lengths at most `maximumPayloadBytes` together.
+    ///   - card: the sender's own card.
+    ///   - recipient: the card of a trusted key, whose signature was checked.
+    /// - Throws: `LetterTooLong`, or an error of the signer.
+    public static func seal(
+        _ frames: [[UInt8]], at time: UInt64, boot: BootNonce, card: Card, signer: IdentitySigner, for recipient: Card
+    ) throws -> Envelope {
+        let payload = Self.payload(frames)
+        guard payload.count <= maximumPayloadBytes else { throw LetterTooLong() }
+        var plaintext = card.bytes
+        let size = plaintextSize(payload: payload.count)
+        plaintext.reserveCapacity(size)
+        plaintext += try signer.sign(
+            signedBytes(from: card.fingerprint, to: recipient.fingerprint, at: time, boot: boot, payload: payload[...]))
+        plaintext.append(bigEndian: time)
+        plaintext.append(bigEndian: boot.value)
+        plaintext.append(bigEndian: UInt32(payload.count))
+        plaintext += payload
+        plaintext += repeatElement(0, count: size - plaintext.count)
+        return try Envelope(sealing: plaintext, for: recipient)
+    }
+
+    /// The size of the plaintext with padding.
+    static func plaintextSize(payload: Int) -> Int {
+        max(plaintextSizes.lowerBound, Padme.paddedLength(of: headBytes + payload))
+    }
+
+    static func payload(_ frames: [[UInt8]]) -> [UInt8] {
+        var payload: [UInt8] = []
+        payload.reserveCapacity(frames.reduce(0) { $0 + 4 + $1.count })
+        for frame in frames {
+            payload.append(bigEndian: UInt32(frame.count))
+            payload += frame
+        }
+        return payload
+    }
+
+    /// Splits a payload into the bodies of its frames; `nil` if a length is 0 or leads beyond the end.
+    static func frames(of payload: ArraySlice<UInt8>) -> [[UInt8]]? {
+        var frames: [[UInt8]] = []
+        var rest = payload
+        while !rest.isEmpty {
+            guard rest.count > 4 else { return nil }
+            let length = Int(rest.prefix(4).bigEndian(as: UInt32.self))
+            rest = rest.dropFirst(4)
+            guard length >= 1, length <= rest.count else { return nil }
+            frames.append(Array(rest.prefix(length)))
+            rest = rest.dropFirst(length)
+        }
+        return frames
+    }
+
+    /// The bytes that a letter's signature covers. The recipient is among them, so that it cannot reseal the letter for another peer.
+    static func signedBytes(
+        from sender: Fingerprint, to recipient: Fingerprint, at time: UInt64, boot: BootNonce, payload: ArraySlice<UInt8>
+    ) -> [UInt8] {
+        var bytes = Array("hexlist-letter-1".utf8) + sender.bytes + recipient.bytes
+        bytes.append(bigEndian: time)
+        bytes.append(bigEndian: boot.value)
+        bytes += payload
+        return bytes
+    }
+}
+
+/// The frames do not fit into one letter.
+public struct LetterTooLong: Error {}
