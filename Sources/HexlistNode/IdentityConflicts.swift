@@ -8,7 +8,7 @@ import Logging
 import NIOCore
 
 /// Identity conflicts: two machines with one key. Nothing is delivered to either of them, and while the conflict is about this machine's own
-/// identity nothing is sent or accepted at all, because the two cannot be told apart. Outbox rows wait, and senders see the reason.
+/// identity nothing is sent or accepted at all, because the two cannot be distinguished. Outbox rows wait, and senders see the reason.
 final class IdentityConflicts {
     static let ownConflictMessage = "Another machine uses this one's identity, so it takes nothing until that is settled."
     /// Seconds until a refused sender tries again. Conflicts are checked every half minute.

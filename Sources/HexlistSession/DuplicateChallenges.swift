@@ -2,28 +2,28 @@ package import HexlistModel
 import HexlistTransport
 package import HexlistWire
 
-/// The owner of the sessions: it knows of pairings and of the other peers.
+/// The owner of the sessions, which knows about pairings and identity conflicts.
 package protocol DuplicatesHost: Actor {
-    /// Whether two people compare the digits of a pairing on the session.
+    /// Whether two users compare the digits of a pairing on the session.
     func isPairing(on session: PeerSession) -> Bool
-    /// Asks whether the end of a duplicate waits for the pairing on it; then the host ends the session itself.
+    /// - Returns: whether the host ends a duplicate session itself, after the pairing on it.
     func postponesEnd(of session: PeerSession) -> Bool
-    /// Two starts of the peer live at once: two machines have its identity. Both sessions end (`conflict`) after this.
+    /// Handles an identity conflict: sessions with two boot nonces of the peer are alive. Both are ended (`conflict`) afterwards.
     func foundTwoStarts(of peer: PeerID, _ older: BootNonce, _ newer: BootNonce)
 }
 
-/// Finds out which of several sessions of one peer live, and ends those that are too many (`DuplicateSessions`).
+/// Challenges older sessions of a peer to prove that they are alive, and ends duplicates (`DuplicateSessions`).
 ///
-/// Two sessions with different boot numbers are of one machine that restarted, or of two machines with one identity. The older one's answer
-/// to a Ping that was sent after the newer one's Hello tells which: a machine that restarted cannot give it. Until then nothing is sent
-/// to the peer.
+/// Two sessions with different boot nonces are of one machine that restarted, or of two machines with one identity. An answer of the older one
+/// to a Ping that was sent after the newer one's Hello shows the latter: a machine that restarted cannot give it. Until then nothing is sent to
+/// the peer.
 package final class DuplicateChallenges {
-    /// The Ping on one session, sent because a newer session came.
+    /// A Ping on a session, sent because of a newer session.
     private struct Challenge {
         let message: String
         let older: PeerSession
         let newer: PeerSession
-        /// The newer session's boot number if it is another one than the older session's.
+        /// The newer session's boot nonce, if it differs from the older session's.
         let otherStart: BootNonce?
     }
 
@@ -36,10 +36,10 @@ package final class DuplicateChallenges {
 
     package var isAsking: Bool { !challenges.isEmpty }
 
-    /// Whether it is not known yet if two starts of the peer live at once.
+    /// Whether a check for an identity conflict of the peer is in progress.
     package func isUndecided(_ peer: PeerID) -> Bool { challenges[peer]?.contains { $0.otherStart != nil } ?? false }
 
-    /// Whether a session's answer may show that its peer is two machines, so that no bound on sessions may end it.
+    /// Whether a session's answer may show an identity conflict, so that it does not give way to other sessions.
     package func isWitness(_ session: PeerSession) -> Bool {
         session.peer.flatMap { challenges[$0] }?.contains { $0.older === session && $0.otherStart != nil } ?? false
     }
@@ -48,18 +48,18 @@ package final class DuplicateChallenges {
         guard let peer = newer.peer, let newBoot = newer.machine.peerHello?.boot else { return }
         let otherStart = older.machine.peerHello?.boot == newBoot ? nil : newBoot
         if let present = challenges[peer]?.first(where: { $0.older === older }) {
-            // However many sessions another start begins, the answer to the first one's challenge is waited for.
+            // The first challenge against another boot nonce is not replaced by those of further sessions.
             guard present.otherStart == nil else { return }
             remove(present, of: peer)
         }
-        // A session is asked one question at a time: an earlier one gets no answer any more.
+        // A session has one challenge at a time, so an earlier one is displaced.
         older.checks.ping.take()?.done(.displaced)
         let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
         challenges[peer, default: []].append(Challenge(message: message, older: older, newer: newer, otherStart: otherStart))
         older.act { $0.challenge(message, now: sessions.clocks.now, &$1) }
     }
 
-    /// Asks older sessions again after one of three has gone, and with it the decision about the other two.
+    /// Challenges older sessions again after one of several sessions ended, and with it its challenges.
     /// - Parameter open: the peer's sessions, oldest first.
     package func challengeAgain(_ open: [PeerSession]) {
         guard let newest = open.last, let peer = newest.peer else { return }
@@ -101,8 +101,8 @@ package final class DuplicateChallenges {
         if challenges[peer]?.isEmpty ?? false { challenges[peer] = nil }
     }
 
-    /// Ends surplus sessions of a key after one more said Hello, or showed that it says none. Sessions dialled by the peer and by this node
-    /// count separately: if both dial at the same moment, each side would end others.
+    /// Ends surplus sessions of a key after the first frame of another one. Sessions dialled by the peer and by this machine count separately,
+    /// because otherwise each side would end different ones if both dial at the same time.
     package func endSurplus(of key: Fingerprint, newest: PeerSession, _ host: isolated some DuplicatesHost) {
         let older = sessions.sessions(of: key).filter {
             $0 !== newest && $0.machine.hasBegun && $0.connection.role == newest.connection.role
@@ -120,7 +120,7 @@ package final class DuplicateChallenges {
         if surplus.isNewest { newest.act { $0.end(.limit, &$1) } }
     }
 
-    /// Whether two boot numbers are of two starts. A session without Hello shows none.
+    /// Whether two boot nonces differ. A session without Hello has none.
     private static func areOfTwoStarts(_ one: BootNonce?, _ other: BootNonce?) -> Bool {
         if let one, let other { one != other } else { false }
     }
@@ -128,7 +128,7 @@ package final class DuplicateChallenges {
     package func sessionEnded(_ session: PeerSession, _ end: Session.End) {
         guard let peer = session.peer else { return }
         for challenge in challenges[peer] ?? [] where challenge.older === session || challenge.newer === session {
-            // The newer start that ended its session lives all the same, and the older one's answer still shows that both do.
+            // The newer process is still alive, and the older session's answer would still show a conflict.
             if challenge.newer === session, challenge.otherStart != nil, !end.mayBeDeath { continue }
             remove(challenge, of: peer)
         }
@@ -136,7 +136,7 @@ package final class DuplicateChallenges {
 }
 
 extension Session.End {
-    /// Whether the peer's process may have ended with the session.
+    /// Whether the peer's process may have exited.
     fileprivate var mayBeDeath: Bool {
         switch self {
         case .lost, .own(.silent), .own(.receiptTimeout), .peer(.shutdown, _): true

@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// Decides which of two live sessions with one start of one peer ends (Docs/Protocol.md, "Session", 3).
+/// Decides which of two live sessions with the same boot nonce of a peer ends (Docs/Protocol.md, "Session", 3).
 enum DuplicateSessions {
     enum Resolution: Sendable, Equatable {
         case endOlder
         case endNewer
-        /// The other side dialled both sessions; it says `Bye` to one.
+        /// The peer dialled both sessions and ends one itself.
         case leaveToPeer
     }
 
@@ -18,20 +18,19 @@ enum DuplicateSessions {
 
     /// A session that existed before the newest one.
     struct OlderSession: Sendable, Equatable {
-        /// Whether the session has said Hello and owes no answer to a Ping that asks whether it lives.
+        /// Whether the session had a Hello and has no unanswered challenge.
         var isAnswered: Bool
-        /// Whether two people are comparing digits on it.
+        /// Whether two users are comparing digits on it.
         var isPairing = false
-        /// Whether it is of another start than the newest session, so that its answer may show that two machines have the key.
+        /// Whether its boot nonce differs from that of the newest session, so that its answer may show that two machines have the key.
         var isOtherStart = false
     }
 
-    /// The most sessions dialled by one side, including the newest, which is in use and unasked. A key has at most four in all.
+    /// Maximum sessions dialled by one side, including the newest, which is used and not challenged. A key has at most four in total.
     static let sessionsOfOneKey = 2
 
-    /// The sessions to end (`Bye` `limit`) because another one came before it was known which of them live: first those that did not
-    /// answer, then the oldest. Sessions of other starts than the newest one's stay, as evidence of a second machine; if only such ones are
-    /// left and are too many, the newest session ends.
+    /// The surplus sessions to end (`Bye` `limit`): first those that did not answer, then the oldest. Sessions with another boot nonce than the
+    /// newest one stay, as evidence of a second machine; if only such ones are left and are too many, the newest session ends.
     /// - Parameter older: the sessions, oldest first.
     /// - Returns: their indices, and whether the newest session is to end.
     static func surplus(_ older: [OlderSession]) -> (older: [Int], isNewest: Bool) {

@@ -3,8 +3,8 @@ import HexlistModel
 /// The weight of the hexes of all sessions that wait for the store, and the decision which sessions may be read (Docs/Protocol.md,
 /// "Delivery").
 ///
-/// Only whole frames count: an incomplete frame, however slowly it comes, shuts nobody out. A little of each trusted peer may wait whatever
-/// waits of others, so that none is ever shut out; strangers, whose keys cost nothing, share one part.
+/// Only complete frames count, so that a slow frame blocks no other session. Each trusted peer has a small share of its own, so that none is
+/// ever blocked; strangers share one, because anyone can create any number of keys.
 struct InboundMemoryLimit {
     enum Owner: Hashable {
         case strangers
@@ -20,17 +20,17 @@ struct InboundMemoryLimit {
 
     private let limits: Limits
     private(set) var all = 0
-    /// The weight of each owner that has something waiting.
+    /// The weight of each owner with waiting hexes.
     private(set) var weights: [Owner: Int] = [:]
-    /// Whether the bound was reached and less than a quarter of it has become free since, so that sessions are not paused and resumed with
-    /// every batch.
+    /// Whether the limit was reached and less than a quarter has become free since. The hysteresis keeps sessions from being paused and resumed
+    /// with every batch.
     private(set) var isFull = false
     private(set) var isFullOfStrangers = false
 
     init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// Changes the weight that waits of an owner.
-    /// - Returns: whether this changes which others may be read.
+    /// Changes the waiting weight of an owner.
+    /// - Returns: whether this changes which other sessions may be read.
     mutating func change(_ owner: Owner, by weight: Int) -> Bool {
         all += weight
         let own = weights[owner, default: 0] + weight

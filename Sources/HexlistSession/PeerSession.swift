@@ -4,18 +4,17 @@ public import HexlistWire
 import HexlistEventLoop
 import NIOCore
 
-/// One session with a peer: carries out the actions of a `Session` on a connection, and passes events to a `SessionDelegate`. Makes no
-/// decisions of its own.
+/// A session with a peer: executes the actions of a `Session` state machine on a connection, and passes events to a `SessionDelegate`.
 ///
 /// Confined to the event loop of its connection and of its table: every member is used on that loop only. That makes it `Sendable`.
 public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
-    /// The most hexes of one batch for the store.
+    /// Maximum number of hexes of a batch for the store.
     public static let batchLimit = 1_024
-    /// The most while another trusted peer's hexes are stored too, which wait as long as this batch takes.
+    /// Maximum number while hexes of another trusted peer are stored too, because they wait for this batch.
     static let sharedBatchLimit = 64
-    /// The time during which another session's hexes count.
+    /// The time for which the hexes of another session count.
     private static let sharedTime = Duration.milliseconds(100)
-    /// The weight of hexes that may arrive in the middle of a burst before the table's room counts them.
+    /// The weight of hexes that may arrive within a burst before the table counts them.
     private static let uncountedWeight = 64 << 10
 
     public let connection: PeerConnection
@@ -27,25 +26,25 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     public var peer: PeerID? { greeting?.peer }
     /// The reason for the session's end; `nil` while it runs.
     public private(set) var end: Session.End?
-    /// The callers that wait for something from this session, to examine it.
+    /// The diagnostic requests on this session.
     package var checks = SessionChecks()
 
     private let table: SessionTable
     /// The weight of this session that the table counts as waiting for the store.
     private var counted: (owner: InboundMemoryLimit.Owner, weight: Int) = (.strangers, 0)
-    /// The next tick. Without a task of its own it is one of the table's shared ticks.
+    /// The next tick. Without a task it is one of the table's shared ticks.
     private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
     private var batchTimer: Scheduled<Void>?
-    /// The time at the first frame of a burst: one reading of the clock for all of it.
+    /// The time of the first frame of a burst, so that the clock is read once for all frames.
     private var burst: Session.Instant?
 
-    /// Begins nothing yet: `start` does.
+    /// Creates a session, which begins with `start` or `refuse`.
     /// - Parameters:
     ///   - connection: a connection without a delegate, on the table's event loop.
-    ///   - hello: the own Hello. The peer is told its `maxFrameBytes`, which for a trusted peer is at least 1 MiB.
-    ///   - expected: the peer that was dialled: another one ends the session. `nil` for any, and for an accepted connection.
-    ///   - isTrusted: whether the key that the connection proved is trusted.
+    ///   - hello: this machine's Hello. Its `maxFrameBytes` is at least 1 MiB for a trusted peer.
+    ///   - expected: the peer that was dialled; any other ends the session. `nil` for any, and for an accepted connection.
+    ///   - isTrusted: whether the proven key is trusted.
     public init(
         _ connection: PeerConnection, hello: Hello, expected: PeerID? = nil, isTrusted: Bool, in table: SessionTable,
         delegate: any SessionDelegate
@@ -62,7 +61,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             now: table.clocks.now)
     }
 
-    /// Begins the session, and takes the connection's frames from now on. If it is a stranger's, another stranger's may end for it.
+    /// Begins the session and handles the connection's frames. If there are too many sessions of strangers, another one may be ended.
     public func start() {
         table.add(self)
         var actions: [Session.Action] = []
@@ -73,8 +72,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.admit(self, mayGiveWay: delegate.mayGiveWay)
     }
 
-    /// Ends the session in place of `start`, with a Bye and no Hello, so that the peer does not learn who is here.
-    /// - Parameter text: the reason, for the user there.
+    /// Ends the session instead of `start`, with a Bye and without a Hello, so that the peer does not learn this machine's name.
+    /// - Parameter text: the reason, for the peer's user.
     public func refuse(_ code: ByeCode, text: String) {
         table.add(self)
         connection.delegate = self
@@ -84,7 +83,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     private var now: Session.Instant { burst ?? table.clocks.now }
 
-    // MARK: From the connection, which calls these
+    // MARK: PeerConnectionDelegate
 
     public func received(frame: [UInt8], on connection: PeerConnection) {
         let now = burst ?? table.clocks.now
@@ -98,8 +97,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         if isUncounted || !mayRead { updateReading() }
     }
 
-    /// The weight that waits for the store, and whether more may be read. The machine is `inout`: otherwise the compiler copies it for each
-    /// frame.
+    /// The weight that waits for the store, and whether more may be read. The machine is `inout` to avoid a copy for each frame.
     private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
         (machine.waitingWeight, machine.mayRead(now: now))
     }
@@ -129,16 +127,15 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let end = self.end ?? .lost
         self.end = end
         checks.ended()
-        // An error that is not the socket's came from the other side: FIN with or without TLS's close_notify, half a frame. A lost link is
-        // nobody's fault.
+        // The peer closed the connection unless a socket error other than ECONNRESET shows a lost link.
         let closedByPeer = end == .lost && ((error as? IOError).map { $0.errnoCode == 104 /* ECONNRESET */ } ?? true)
         table.remove(self)
         delegate.ended(self, end: end, closedByPeer: closedByPeer)
     }
 
-    // MARK: To the machine
+    // MARK: Events and sending
 
-    /// Passes one event to the machine, carries out its actions, and sends owed frames.
+    /// Passes one event to the state machine, executes its actions, and sends pending frames.
     public func act(_ event: (inout Session, inout [Session.Action]) -> Void) {
         var actions: [Session.Action] = []
         event(&machine, &actions)
@@ -146,10 +143,10 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         updateState()
     }
 
-    /// Whether a hex of `bytes` bytes may be sent now: the peer's window has room, and the connection takes writes.
+    /// Whether a hex of `bytes` bytes may be sent now: it fits into the peer's window, and the connection is writable.
     /// - Parameters:
-    ///   - windowFrames: the most hexes without a receipt, if the peer's window is larger.
-    ///   - windowBytes: the most bytes of them.
+    ///   - windowFrames: this machine's limit on hexes in flight.
+    ///   - windowBytes: this machine's limit on their bytes.
     public func canSend(
         bytes: Int, windowFrames: Int = ProtocolLimits.windowFrames, windowBytes: Int = ProtocolLimits.windowBytes
     ) -> Bool {
@@ -157,11 +154,11 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         return room.frames > 0 && (room.isIdle || bytes <= room.bytes)
     }
 
-    /// Sends one hex, if `canSend` allows it. The caller calls `updateState` after the last one it has to send now.
+    /// Sends one hex, if `canSend` allows it. The caller calls `updateState` after the last hex of a batch.
     /// - Parameters:
-    ///   - id: a number of the caller's for the hex, which comes back with the peer's answer (`SessionDelegate.settled`).
-    ///   - messageID: the same for every attempt, by which the peer recognises a hex it has.
-    ///   - body: the hex as HexJM, `HexEncoder`'s bytes.
+    ///   - id: the caller's id of the hex, which is returned with its result (`SessionDelegate.settled`).
+    ///   - messageID: the same for every attempt, so that the peer recognises duplicates.
+    ///   - body: the hex as HexJM, encoded by `HexEncoder`.
     public func send(id: Int64, messageID: MessageID, body: ArraySlice<UInt8>) {
         let sequence = machine.numberStore(tag: id, bytes: body.count, now: now)
         connection.write { buffer in
@@ -169,11 +166,11 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Refuses a step of a pairing: a request is answered with one `cancel`, however many came.
+    /// Refuses a step of a pairing. Several requests are answered with one `cancel`.
     public func refuse(_ pairing: Pairing) { machine.refusePairing(pairing) }
 
-    /// Applies a change of trust, and says Hello again if the own name or the peer's frame limit changed.
-    /// - Parameter always: whether to say it even without a change: a peer that was refused for now tries again after a Hello.
+    /// Applies a change of trust, and sends another Hello if this machine's name or the peer's frame limit changed.
+    /// - Parameter always: whether to send it without a change too, after which a temporarily refused peer tries again.
     public func sendHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
         act { machine, actions in
             machine.setTrusted(isTrusted)
@@ -183,10 +180,10 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.shareAmongStrangers()
     }
 
-    /// Writes owed receipts, updates reading and timers. Called after `send`; `act` calls it itself.
+    /// Writes pending receipts, and updates reading and timers. Called after `send`, and by `act`.
     public func updateState() {
         count()
-        updateReading()  // also of a connection that has ended: what came before its end waits for it
+        updateReading()  // also after the end of the connection, for the frames received before
         guard connection.isOpen else { return }
         if machine.owesAnything, connection.isWritable {
             var actions: [Session.Action] = []
@@ -260,8 +257,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: The store
 
-    /// Passes received hexes to the store, unless a batch is there already: then they follow that one.
-    /// - Parameter waits: whether a batch of a stream may wait to become larger.
+    /// Passes received hexes to the store, unless a batch is being stored; then they are passed after it.
+    /// - Parameter waits: whether a batch of a stream may wait for more hexes.
     private func submitBatch(waits: Bool = true) {
         if waits, let due = machine.batchDue(now: table.clocks.now) {
             guard batchTimer == nil else { return }
@@ -280,7 +277,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         delegate.received(hexes: batch, on: self)
     }
 
-    /// Answers for the hexes of `SessionDelegate.received(hexes:on:)`, once they are durable or refused. Also after the session's end.
+    /// Reports the results of `SessionDelegate.received(hexes:on:)`, once the hexes are durable or refused. Also after the session's end.
     /// - Parameter results: one for each hex, in their order.
     public func batchCompleted(_ results: [DeliveryResult]) {
         machine.batchCompleted(results, now: table.clocks.now)
@@ -290,8 +287,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: Reading and time
 
-    /// Counts the hexes that wait now in the table's room, by their difference to the last count, so that nothing is given back twice or
-    /// never: after the last answer of the store, which always comes, a session has nothing waiting.
+    /// Reports the weight of the hexes that wait for the store to the table, as the difference from the last report. It is zero after the last
+    /// result of the store.
     private func count() {
         let owner =
             machine.isTrusted ? connection.peerFingerprint.map { InboundMemoryLimit.Owner.peer($0.peerID) } ?? .strangers : .strangers
@@ -302,7 +299,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         table.waitingChanged(from: before, to: (owner, weight))
     }
 
-    /// Pauses or resumes reading. Called after every change that decides about it.
+    /// Pauses or resumes reading. Called after every change of its conditions.
     func updateReading() {
         guard !machine.isClosed else { return }
         let now = table.clocks.now
@@ -325,7 +322,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         connection.isReading = mayRead
     }
 
-    /// Notices time that passed without timers, as while the machine slept: a peer that gave up meanwhile is found to be silent now.
+    /// Handles time that passed without timers, such as sleep of the machine, so that silent peers are recognised at once.
     public func timePassed() { tickNow() }
 
     private func tickNow() {

@@ -1,7 +1,7 @@
 package import HexlistModel
 package import HexlistWire
 
-/// The callers that wait for something from one session, to examine it. Each is called once, at the latest when the session ends.
+/// The diagnostic requests on a session. Each closure is called once, at the latest when the session ends.
 package struct SessionChecks {
     package var opened: ((Bool) -> Void)?
     package var ping: (message: String, done: (PingEnd) -> Void)?
@@ -10,7 +10,7 @@ package struct SessionChecks {
     package enum PingEnd {
         case answered
         case unanswered
-        /// Another question took its place before it was answered; a session is asked one thing at a time.
+        /// Another challenge replaced it before its answer; a session has one at a time.
         case displaced
     }
 

@@ -10,49 +10,49 @@ public protocol SessionDelegate: AnyObject, Sendable {
     /// - Parameter version: the peer's version, for display. Peer text.
     func opened(_ session: PeerSession, hello: Hello, version: String)
 
-    /// Hexes came, at most `PeerSession.batchLimit`. The delegate calls `PeerSession.batchCompleted` once with a result for each, in their
-    /// order, as soon as they are durable or refused; until then no more come on this session. Still called for frames that came before the
-    /// session's end.
+    /// Handles received hexes, at most `PeerSession.batchLimit`. The delegate calls `PeerSession.batchCompleted` once they are durable or refused,
+    /// with a result for each in their order. There is no other call before that. Also called for frames received before the session's end.
     func received(hexes: [IncomingHex], on session: PeerSession)
 
-    /// The session ended. Called once, after all other calls except `received(hexes:on:)` for frames that came before.
+    /// Handles the end of the session. Called once, after all other calls except `received(hexes:on:)` for frames received before.
     /// - Parameter closedByPeer: whether the other side closed the connection without a Bye, rather than the link being lost.
     func ended(_ session: PeerSession, end: Session.End, closedByPeer: Bool)
 
-    /// The peer answered for hexes that were sent with `PeerSession.send`, in their order. By default ignored.
+    /// Handles results of hexes that were sent with `PeerSession.send`, in their order. Ignored by default.
     func settled(_ hexes: [RowResult], on session: PeerSession)
 
-    /// `PeerSession.canSend` may have become true again, because the connection takes writes. By default ignored.
+    /// Handles a writable connection: `PeerSession.canSend` may be true again. Ignored by default.
     func writabilityChanged(on session: PeerSession)
 
-    /// The peer sent another Hello, with another name or a larger frame limit. By default ignored.
+    /// Handles another Hello of the peer, with a new name or a higher frame limit. Ignored by default.
     func updated(_ session: PeerSession, hello: Hello)
 
-    /// The first frame was no Hello: a foreign program sends hexes and receives nothing but receipts. By default ignored.
+    /// Handles a first frame other than Hello: a foreign program, which sends hexes and receives only receipts. Ignored by default.
     func openedWithoutHello(_ session: PeerSession)
 
-    /// A step of a pairing came, over TLS and after Hello. By default refused.
+    /// Handles a step of a pairing, over TLS and after Hello. Refused by default.
     func received(pairing: Pairing, on session: PeerSession)
 
-    /// A text for the user came. Peer text of at most `ProtocolLimits.messageBytes`. By default ignored.
+    /// Handles a text for the user: peer text of at most `ProtocolLimits.messageBytes`. Ignored by default.
     func received(alert: String, on session: PeerSession)
 
-    /// The peer asks to be dialled back, to learn whether its port can be reached; `Session.answerDialBack` answers. By default ignored.
+    /// Handles a dial-back request, by which the peer tests whether its port can be reached. `Session.answerDialBack` answers it. Ignored by
+    /// default.
     func received(dialBack: DialBack, on session: PeerSession)
 
-    /// The peer asks to be dialled for a connection on which it fetches files. By default ignored.
+    /// Handles a request to dial the peer for a connection on which it fetches files. Ignored by default.
     func received(fileDial: DialBack, on session: PeerSession)
 
-    /// A challenge (`Session.challenge`) was answered in time, or was not. By default ignored.
+    /// Handles the answer or the timeout of a challenge (`Session.challenge`). Ignored by default.
     func challengeEnded(_ message: String, answered: Bool, on session: PeerSession)
 
-    /// A receipt that refuses hexes is being sent, for metrics. By default ignored.
+    /// Observes a receipt that refuses hexes before it is sent, for metrics. Ignored by default.
     func sending(refusals receipt: Receipt, on session: PeerSession)
 
-    /// Whether there is a reason to keep an idle session with a stranger: something to send, a pairing, a file. By default `false`.
+    /// Whether an idle session with a stranger is kept, for example to send a hex, or for a pairing or a file. `false` by default.
     func hasWork(for session: PeerSession) -> Bool
 
-    /// Whether a stranger's session may be ended because another stranger needs its place. By default `true`.
+    /// Whether a stranger's session may be ended in favour of another stranger. `true` by default.
     func mayGiveWay(_ session: PeerSession) -> Bool
 }
 

@@ -1,7 +1,7 @@
 public import HexlistWire
 
 extension Session.End {
-    /// One sentence for people. Contains peer text.
+    /// A sentence for users. May contain peer text.
     public var text: String {
         switch self {
         case .lost: "The connection was lost."

@@ -1,15 +1,15 @@
 public import HexlistModel
 
-/// The limits that the sessions of a `SessionTable` have, all of them for peers that are not trusted: a key costs nothing, so a limit per
-/// peer limits nobody.
+/// The limits of a `SessionTable` for strangers. Most are shared, because a limit per key would be ineffective: anyone can create any number of
+/// keys.
 public struct SessionLimits: Sendable, Equatable {
-    /// The most bytes of one frame from a stranger.
+    /// Maximum bytes of a frame from a stranger.
     public var strangerFrameBytes = ProtocolLimits.strangerFrameBytes
-    /// The frames per second at which one stranger is read.
+    /// Maximum frames per second from one stranger.
     public var strangerFramesPerSecond = ProtocolLimits.strangerFramesPerSecond
-    /// The frames per second of all strangers together.
+    /// Maximum frames per second from all strangers together.
     public var allStrangersFramesPerSecond = 10 * ProtocolLimits.strangerFramesPerSecond
-    /// The most inbound sessions of strangers at once. Each may hold an incomplete frame.
+    /// Maximum inbound sessions of strangers. Each may have an incomplete frame in memory.
     public var strangerSessions = 64
 
     public init() {}

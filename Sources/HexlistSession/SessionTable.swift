@@ -4,8 +4,8 @@ import HexlistTransport
 import HexlistWire
 public import NIOCore
 
-/// The sessions of one identity, from their start until their connections are closed, and their shared resources: the places and the rate
-/// of strangers, the room for hexes that wait for the store, whole seconds for ticks, the decoder.
+/// The sessions of one identity, from their start until their connections are closed, and their shared limits and resources: the number and
+/// rate of strangers, the memory for hexes that wait for the store, coalesced ticks, and the decoder.
 ///
 /// Confined to its event loop: every member is used on that loop only. That makes it `Sendable`.
 public final class SessionTable: @unchecked Sendable {
@@ -63,10 +63,10 @@ public final class SessionTable: @unchecked Sendable {
 
     // MARK: Strangers
 
-    /// Sessions of strangers that came in; also those that have ended and whose connection is still there.
+    /// The inbound sessions of strangers, including ended ones whose connection is not closed yet.
     private var strangers: [PeerSession] { all.values.filter { !$0.machine.isTrusted && $0.connection.role == .acceptor } }
 
-    /// Makes room for one more session if it is a stranger's; its frames are not delivered before this.
+    /// Ends another stranger's session if there are too many. Called before frames of the new session are handled.
     /// - Parameter mayGiveWay: whether a session may be ended. Another session of the newcomer's key is not ended either, because it may
     ///   show that two machines have that key; of those that said Hello a key has few (`DuplicateSessions.sessionsOfOneKey`).
     func admit(_ session: PeerSession, mayGiveWay: (PeerSession) -> Bool) {
@@ -99,9 +99,9 @@ public final class SessionTable: @unchecked Sendable {
 
     func setStrangerRate(of session: PeerSession) { session.machine.setStrangerRate(strangerRate, now: clocks.now) }
 
-    // MARK: What waits for the store
+    // MARK: Hexes that wait for the store
 
-    /// Notes a change of the weight that a session has waiting for the store; resumes or pauses reading of the sessions it affects.
+    /// Updates the weight of a session's hexes that wait for the store, and pauses or resumes reading of the affected sessions.
     func waitingChanged(from before: (owner: InboundMemoryLimit.Owner, weight: Int), to now: (owner: InboundMemoryLimit.Owner, weight: Int))
     {
         var changed = false
@@ -148,9 +148,9 @@ public final class SessionTable: @unchecked Sendable {
     }
 }
 
-/// The decoder of all sessions of a table: the memory that a long frame made it take is there once, however many sessions there are.
+/// The decoder of all sessions of a table, so that its buffers exist once.
 ///
-/// `@unchecked`: used on the table's event loop only.
+/// Confined to the table's event loop; that makes it `Sendable`.
 final class SharedDecoder: @unchecked Sendable {
     private var decoder = WrapperDecoder()
 

@@ -1,7 +1,7 @@
 /// The limits that inbound sessions of strangers share (`SessionLimits`).
 enum StrangerSessions {
-    /// The session to end if there are too many: the oldest of the network with the most, so that a peer that opens many
-    /// loses its own.
+    /// The session to end if there are too many: the oldest one of the network with the most, so that a peer that opens many sessions loses its
+    /// own.
     /// - Parameter networks: the network of each session, oldest first, the newcomer's last.
     /// - Returns: the session's index; `nil` if none has to end.
     static func surplus(_ networks: [String], limit: Int) -> Int? {
@@ -12,7 +12,7 @@ enum StrangerSessions {
         return networks.firstIndex { counts[$0] == most }
     }
 
-    /// The frames per second at which each session is read.
+    /// Maximum frames per second for each session.
     static func rate(each: Int, together: Int, sessions: Int) -> Double {
         min(Double(each), Double(together) / Double(max(1, sessions)))
     }

@@ -1,8 +1,8 @@
-/// Instants one second apart, the same for all callers: work that may be late by that much happens together and wakes the process once.
+/// Instants one second apart, the same for all callers, so that deferrable work is coalesced and wakes the process once.
 enum WholeSeconds {
     private static let first = ContinuousClock.now
 
-    /// - Returns: the next such instant, at most a second later.
+    /// - Returns: the next of these instants, at most a second later.
     static func next(from instant: ContinuousClock.Instant) -> ContinuousClock.Instant {
         let fraction = (instant - first).components.attoseconds
         guard fraction != 0 else { return instant }
@@ -11,14 +11,13 @@ enum WholeSeconds {
     }
 }
 
-/// The sessions that have work at each whole second, so that one timer serves them all: a timer of its own would be most of the memory of an
-/// idle session.
+/// The sessions with a tick at each whole second, for one shared timer: a timer for each would be most of the memory of an idle session.
 ///
-/// Sessions are not removed: a session that is called decides whether it still has work.
+/// Sessions are not removed; each checks whether its tick is still due.
 struct CoalescedTimers {
     typealias Instant = ContinuousClock.Instant
 
-    /// The sessions by second, at most one entry per second until the latest deadline.
+    /// At most one entry per second until the latest deadline.
     private var sessions: [Instant: Set<ObjectIdentifier>] = [:]
 
     /// The instant at which to call `take` next.
@@ -27,7 +26,7 @@ struct CoalescedTimers {
     /// - Parameter second: an instant of `WholeSeconds`.
     mutating func add(_ session: ObjectIdentifier, at second: Instant) { sessions[second, default: []].insert(session) }
 
-    /// Takes the sessions whose second has come.
+    /// Takes the sessions that are due.
     mutating func take(now: Instant) -> [(session: ObjectIdentifier, at: Instant)] {
         let due = sessions.filter { $0.key <= now }
         for second in due.keys { sessions[second] = nil }

@@ -61,7 +61,7 @@ extension Outbox {
     ///   - start: the number of hexes to skip.
     ///   - ahead: whether the rows, of one hex, may leave while the disk makes them durable (decision 27). Should it fail then, the peer has a hex
     ///     of which nothing is known here, so nothing may depend on the row: no key, no offer of a file.
-    ///   - then: is called twice where rows go ahead, the second time once they are durable (`EnqueuedHexes.isDurable`).
+    ///   - then: called twice for rows that are sent before their commit, the second time once they are durable (`EnqueuedHexes.isDurable`).
     func enqueue(
         _ hexes: [PreparedHexes], from start: Int = 0, _ terms: EnqueueOptions, ahead: Bool = false,
         then: @escaping @Sendable (isolated Outbox, EnqueuedHexes) -> Void
