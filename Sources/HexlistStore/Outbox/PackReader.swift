@@ -37,7 +37,7 @@ struct PackReader {
     func hex(of row: Int64) -> Hex { Hex(hexes: hexes, position: pack?.position(of: row) ?? 0) }
 
     /// The body of a hex, from the column after `columns`, which is read once for each pack.
-    /// - Parameter run: the row range, if the caller takes all of its bodies. If these are at least half of the pack, they are slices of
+    /// - Parameter rowRange: the row range, if the caller takes all of its bodies. If these are at least half of the pack, they are slices of
     ///   the pack's buffer; otherwise copies, because a slice keeps the whole buffer in memory.
     mutating func body(of hex: Hex, in rowRange: OutboxRowRange?, _ row: SQLStatement, from column: Int32) -> ArraySlice<UInt8>? {
         let bodies = self.bodies ?? row.bytes(column + 6)
