@@ -18,7 +18,7 @@ struct MemberHintsTests {
         "a near miss suggests the known name",
         arguments: [
             (#"{"colour":"x","links":[]}"#, "`color`"), (#"{"desc":"x","links":[]}"#, "`description`"), (#"{"link":["a:b"]}"#, "`links`"),
-            (#"{"links":[{"url":"a:b","description":"x"}]}"#, "`linkDescription`"), (#"{"links":[{"URL":"a:b"}]}"#, "`url`"),
+            (#"{"links":[{"url":"https://a.example","description":"x"}]}"#, "`linkDescription`"), (#"{"links":[{"URL":"a:b"}]}"#, "`url`"),
         ])
     func near(line: String, meant: String) {
         let hints = hints([line])
