@@ -49,6 +49,13 @@ import Testing
         #expect(!Candidate.isPlain("$(touch x)", in: shell) && Candidate.isPlain("Kitchen", in: shell))
     }
 
+    @Test("formats and files are offered") func values() {
+        let script = Hexlist.completionScript(for: .fish)
+        #expect(script.contains("markdown") && script.contains("opml"))
+        let send = Hexlist.completionScript(for: .bash).split(separator: "_hexlist_send() {").last?.split(separator: "\n}\n").first ?? ""
+        #expect(send.contains("'--from')\n        __hexlist_add_completions -f"), "\(send)")
+    }
+
     @Test("`cancel` offers waiting rows only") func states() {
         #expect(Candidates.states(["hexlist", "outbox", "cancel", ""]) == [.queued, .sending])
         #expect(Candidates.states(["hexlist", "outbox", "retry", ""]).contains(.failed))

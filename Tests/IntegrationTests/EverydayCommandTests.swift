@@ -127,8 +127,14 @@ struct EverydayCommandTests {
                 #expect(refused.status == 2 && refused.err.split(separator: "\n").count == 2, "\(refused)")
                 #expect(refused.err.contains("links is not a list of peers."), "\(refused)")
             }
-            let wrong = try await daemon.hexlist("restore", "\(daemon.folder.path)/copy", "--yes")
-            #expect(wrong.status == 0, "\(wrong)")
+            let wrong = try await TerminalCommand.run(
+                [Checkout.hexlist, "restore", "\(daemon.folder.path)/links"], environment: daemon.environment, steps: [])
+            #expect(
+                wrong.status == 2 && wrong.out.contains("links is not a backup of Hexlist.") && !wrong.out.contains("[y/N]"), "\(wrong)")
+            let restored = try await TerminalCommand.run(
+                [Checkout.hexlist, "restore", "\(daemon.folder.path)/copy"], environment: daemon.environment,
+                steps: [.init(wait: "[y/N]", type: "y\n")])
+            #expect(restored.status == 0, "\(restored)")
         }
     }
 

@@ -121,6 +121,9 @@ struct RestoreCommand: AsyncParsableCommand {
                     .badRequest, "This replaces the data of this machine, and there is no terminal to confirm it.",
                     hint: "To do it without a question: --yes.")
             }
+            guard try Self.isBackup(file) else {
+                throw HexlistError(.badRequest, "\(file) is not a backup of Hexlist.", hint: "Give a file from `hexlist backup`.")
+            }
             let folder = HexlistPaths(environment: Environment.variables, stateFolder: stateDir).stateFolder
             StandardError.note("This machine takes over the identity and data of the backup. \(folder) is moved aside.")
             StandardError.note(
@@ -137,6 +140,17 @@ struct RestoreCommand: AsyncParsableCommand {
         }
         guard end != .exited(0) else { return }
         throw SilentExit(status: end == .exited(Int(ExitStatus.usage.rawValue)) ? .usage : .failed)
+    }
+}
+
+extension RestoreCommand {
+    /// Whether a file begins like a backup: a SQLite database with the application id `HexB`. hexlistd checks the rest.
+    static func isBackup(_ path: String) throws -> Bool {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw InputFile.unreadable(path) }
+        defer { close(descriptor) }
+        let header = try InputFile.piece(descriptor, bytes: 100, path: path)
+        return header.starts(with: "SQLite format 3\0".utf8) && header.dropFirst(68).starts(with: "HexB".utf8)
     }
 }
 

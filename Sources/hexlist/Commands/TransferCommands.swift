@@ -144,6 +144,7 @@ struct ReadFormat: ExpressibleByArgument {
     var format: FileFormat
 
     static var allValueStrings: [String] { FileFormat.allCases.map(\.rawValue) }
+    static var defaultCompletionKind: CompletionKind { .list(allValueStrings) }
 
     init?(argument: String) {
         guard let format = FileFormat(rawValue: argument) else { return nil }
@@ -156,6 +157,7 @@ struct WrittenFormat: ExpressibleByArgument {
     var format: FileFormat
 
     static var allValueStrings: [String] { FileFormat.written.map(\.rawValue) }
+    static var defaultCompletionKind: CompletionKind { .list(allValueStrings) }
 
     init?(argument: String) {
         guard let format = FileFormat(rawValue: argument), FileFormat.written.contains(format) else { return nil }
