@@ -129,14 +129,14 @@ struct BulkTests {
             #expect(try await two.outbox().count == 2_501)
             let listed = try await two.ada.hexlist("outbox", "list", "--limit", "10")
             #expect(listed.out.split(separator: "\n").count == 11 && listed.out.contains("the peer is offline"), "\(listed)")
-            #expect(listed.err.contains("2491 newer"), "\(listed)")
+            #expect(listed.err.contains("2491 more"), "\(listed)")
 
             let retried = try await two.ada.hexlist("outbox", "retry", "--to", two.uuid)
-            #expect(retried.status == 0 && retried.out.contains("2501 rows"), "\(retried)")
+            #expect(retried.status == 0 && retried.out.contains("2501 hexes will be retried now."), "\(retried)")
             let cancelled = try await two.ada.hexlist("outbox", "cancel", "--to", two.uuid, "--json")
             #expect(cancelled.status == 0 && cancelled.out.contains(#""changed":2501"#), "\(cancelled)")
             #expect(try await two.outbox().isEmpty)
-            #expect(try await two.ada.hexlist("outbox", "cancel", "--to", two.uuid).out.contains("0 rows"))
+            #expect(try await two.ada.hexlist("outbox", "cancel", "--to", two.uuid).out.contains("0 hexes cancelled."))
 
             #expect(try await two.send("--bulk", "-", input: Line.hex(7)).status == 3)
             let events = try RunningCommand(

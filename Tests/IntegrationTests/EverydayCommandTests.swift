@@ -149,7 +149,8 @@ struct EverydayCommandTests {
             let script = """
                 set -e
                 Xvfb -displayfd 3 -screen 0 640x480x8 -nolisten tcp 3>"$1/display" 2>/dev/null &
-                trap 'kill $!' EXIT
+                server=$!
+                trap 'kill $server' EXIT
                 while ! [ -s "$1/display" ]; do read -t 0.1 _ <> <(:) || :; done
                 export DISPLAY=:$(cat "$1/display")
                 "$2" copy 1

@@ -56,7 +56,7 @@ struct ImportTests {
                 let changed = html.replacingCharacters(in: place, with: "<DT><A HREF=\"https://new.example/\">New</A>\n<DT><A ")
                 try daemon.folder.write(changed, to: "later.html")
                 let told = try await daemon.hexlist("import", "\(daemon.folder.path)/later.html")
-                #expect(told.out.contains("1 new link added to 1 hex that was there"), "\(told)")
+                #expect(told.out.contains("1 new link added to 1 existing hex"), "\(told)")
                 let again = try await imported(daemon, "\(daemon.folder.path)/later.html")
                 #expect(again.added == 0 && again.unchanged == 3)
                 let mine = try await daemon.hexlist("export", "--mine", "--format", "ndjson")

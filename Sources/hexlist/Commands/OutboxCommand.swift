@@ -179,7 +179,7 @@ struct OutboxRetryCommand: AsyncParsableCommand {
     @OptionGroup var selection: OutboxSelection
 
     func run() async throws {
-        try await selection.change("will be tried again now", { try await $0.retry($1) }, { try await $0.retry($1) })
+        try await selection.change("will be retried now", { try await $0.retry($1) }, { try await $0.retry($1) })
     }
 }
 
