@@ -200,13 +200,15 @@ export function linksInText(text) {
   text ??= "";
   start.lastIndex = 0;
   for (let match; (match = start.exec(text)); ) {
-    const before = text[match.index - 1];
+    // A word may end right before an address of the web, as in `Title-https://a.example`. `git+https` is a scheme.
+    const begin = match.index + Math.max(0, match[0].search(/(?<!\+)https?:\/\/$/i));
+    const before = text[begin - 1];
     const end = endOfAddress(text, start.lastIndex, before);
-    const url = withoutPunctuation(text.slice(match.index, end), before, match[0].length);
+    const url = withoutPunctuation(text.slice(begin, end), before, start.lastIndex - begin);
     const isAddress = match[0].includes("://");
     if (isAddress || host.test(url)) {
       found.push(isAddress ? url : `https://${url}`);
-      start.lastIndex = match.index + url.length;
+      start.lastIndex = begin + url.length;
     } else {
       start.lastIndex = end;
     }
@@ -214,13 +216,15 @@ export function linksInText(text) {
   return [...new Set(found)].filter(canBeSent).map((url) => link(url));
 }
 
-/** The end of an address: a mark that is never part of one, a separator, or the mark that closes the one before the address. */
+/** The end of an address: a mark that is never part of one, an unopened bracket, a separator, or the mark that closes the one before it. */
 function endOfAddress(text, from, open) {
-  const close = closing[open];
+  const close = closing[open], brackets = { "(": 0, "[": 0, "{": 0 };
   let depth = 0;
   for (let at = from; at < text.length; at += 1) {
     separator.lastIndex = at;
-    if (ends.test(text[at]) || separator.test(text)) return at;
+    if (ends.test(text[at]) || separator.test(text) || (open === "<" && text[at] === "|")) return at;
+    if (text[at] in brackets) brackets[text[at]] += 1;
+    else if (opening[text[at]] in brackets && --brackets[opening[text[at]]] < 0) return at;
     // An apostrophe stands between letters.
     if (text[at] === "'" && /[a-z]/i.test(text[at + 1] ?? "")) continue;
     if (close && text[at] === close && depth === 0) return at;

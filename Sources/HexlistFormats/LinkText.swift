@@ -61,8 +61,6 @@ struct TextLine {
         var link: LinkText.Link
         /// The scalars of the line that the link takes, with brackets around an address.
         var range: Range<Int>
-        /// Whether it is `[title](address)`.
-        var isMarkdown: Bool
     }
 
     private let scalars: [Unicode.Scalar]
@@ -78,7 +76,7 @@ struct TextLine {
         var from = start
         let word = scalars[start...].prefix { !TextLinks.isSpace($0) }
         if LinkScheme.isOpaque(TextLinks.string(word)) {
-            found.append(Found(link: LinkText.Link(url: TextLinks.string(word)), range: word.indices, isMarkdown: false))
+            found.append(Found(link: LinkText.Link(url: TextLinks.string(word)), range: word.indices))
             from = word.endIndex
         }
         for markdown in MarkdownLinks.titled(line) {
@@ -89,10 +87,18 @@ struct TextLine {
             found.append(
                 Found(
                     link: LinkText.Link(url: markdown.link.url, title: markdown.link.title),
-                    range: (isImage ? range.lowerBound - 1 : range.lowerBound)..<range.upperBound, isMarkdown: true))
+                    range: (isImage ? range.lowerBound - 1 : range.lowerBound)..<range.upperBound))
             from = range.upperBound
         }
         addAddresses(from..<scalars.count, isPlain)
+    }
+
+    /// The range of the title in `<address|title>`, as Slack copies links.
+    private func slackTitle(behind address: Range<Int>) -> Range<Int>? {
+        guard address.lowerBound > start, scalars[address.lowerBound - 1] == "<", address.upperBound < scalars.count,
+            scalars[address.upperBound] == "|", let end = scalars[address.upperBound...].firstIndex(of: ">")
+        else { return nil }
+        return address.upperBound + 1..<end
     }
 
     /// Whether a word is one address, of which each character counts, also punctuation at its end. Text in other scripts may follow an address
@@ -119,7 +125,12 @@ struct TextLine {
             {
                 range = (range.lowerBound - 1)..<(range.upperBound + 1)
             }
-            found.append(Found(link: LinkText.Link(url: address.hasScheme ? text : "https://\(text)"), range: range, isMarkdown: false))
+            var link = LinkText.Link(url: address.hasScheme ? text : "https://\(text)")
+            if let title = slackTitle(behind: address.range) {
+                link.title = TextLinks.string(TextLinks.trimmed(scalars[title]))
+                range = (address.range.lowerBound - 1)..<(title.upperBound + 1)
+            }
+            found.append(Found(link: link, range: range))
         }
     }
 

@@ -84,7 +84,13 @@ enum TextLinks {
         var start = at
         while start > from, isScheme(text[start - 1]) { start -= 1 }
         while start < at, !isLetter(text[start]) { start += 1 }
-        return at - start > 1 ? start : nil
+        guard at - start > 1 else { return nil }
+        // A word may end right before an address of the web, as in `Title-https://a.example`. `git+https` is a scheme.
+        for web in ["https", "http"] where at - start > web.utf8.count {
+            let begin = at - web.utf8.count
+            if text[begin - 1] != "+", string(text[begin..<at]).lowercased() == web { return begin }
+        }
+        return start
     }
 
     private static func isWWW(_ text: [Unicode.Scalar], _ at: Int, _ range: Range<Int>) -> Bool {
@@ -107,13 +113,21 @@ enum TextLinks {
     }
 
     /// The end of an address: white space, or the closing mark of the opening mark before it. In running text also marks that are never part
-    /// of an address, and a separator before the next address.
+    /// of an address, an unopened bracket, and a separator before the next address.
     private static func end(_ text: [Unicode.Scalar], _ start: Int, _ body: Int, limit: Int, isPlain: Bool) -> Int {
         let pair = start > 0 ? pairs.first { $0.open == text[start - 1] } : nil
         let (opener, closer) = (pair?.open, pair?.close)
         var (at, depth) = (body, 0)
+        var open = [0, 0, 0]
         while at < limit, !isSpace(text[at]) {
-            if !isPlain, ending.contains(text[at]) || isSeparator(text, at, limit) { break }
+            if !isPlain {
+                if ending.contains(text[at]) || isSeparator(text, at, limit) || opener == "<" && text[at] == "|" { break }
+                if let kind = openingBrackets.firstIndex(of: text[at]) { open[kind] += 1 }
+                if let kind = closingBrackets.firstIndex(of: text[at]) {
+                    guard open[kind] > 0 else { break }
+                    open[kind] -= 1
+                }
+            }
             // An apostrophe stands between letters.
             let isApostrophe = text[at] == "'" && at + 1 < limit && isLetter(text[at + 1])
             if text[at] == closer, !isApostrophe {
@@ -223,6 +237,8 @@ enum TextLinks {
         ("«", "»"),
         ("‹", "›"), ("「", "」"), ("『", "』"), ("（", "）"), ("【", "】"), ("《", "》"),
     ]
+    private static let openingBrackets: [Unicode.Scalar] = ["(", "[", "{"]
+    private static let closingBrackets: [Unicode.Scalar] = [")", "]", "}"]
     private static let emphasis: [Unicode.Scalar] = ["*", "_", "~"]
     private static let punctuation: [Unicode.Scalar] = [
         ".", ",", ";", ":", "!", "?", "…", "。", "、", "，", "．", "；", "：", "！", "？", "،", "؛", "؟", "।",
