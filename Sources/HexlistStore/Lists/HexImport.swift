@@ -83,7 +83,7 @@ extension HexStore {
             for index in parent == nil ? fresh.reversed() : fresh {
                 let before = result.done
                 let id = try writer.insertMine(source.hex(index), at: now)
-                if let parent { try writer.put(id, into: parent) }
+                if let parent { try writer.append(id, to: parent) }
                 result.added += 1
                 result.addedInside += Int(entries[index].shape.hexesInside)
                 report(before)
