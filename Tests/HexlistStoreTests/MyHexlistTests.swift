@@ -128,7 +128,7 @@ import Testing
         await refused("A new link has a `url`.") { try await test.store.editMine(id, MineEdit(links: [.init(linkDescription: "d")])) }
         let many = Array(repeating: MineEdit.Link(url: "u"), count: 5_001)
         await refused("A hex has at most 5000 links; this one has 5001.") { try await test.store.editMine(id, MineEdit(links: many)) }
-        await refused("Hex \(top) would have 5001 links with those inside it; 5000 are the most.") {
+        await refused("Hex \(top) would have 5001 links in all; the maximum is 5000.") {
             try await test.store.editMine(top, MineEdit(links: Array(many.dropFirst())))
         }
         #expect(try insidesAreRight(test) && test.countersAreRight())
@@ -174,9 +174,9 @@ import Testing
             try await test.store.moveMine(chain[4], into: chain[0], before: other)
         }
         await refused("Hex \(other) cannot be moved before itself.") { try await test.store.moveMine(other, into: chain[0], before: other) }
-        await refused("My Hexlist itself is listed newest first.") { try await test.store.moveMine(other, into: nil, before: chain[0]) }
+        await refused("The top level of My Hexlist is always newest first.") { try await test.store.moveMine(other, into: nil, before: chain[0]) }
         _ = try await test.store.addMine(folder("links", links: 5_000), into: chain[6], at: start)
-        await refused("Hex \(chain[0]) would have 5001 links with those inside it; 5000 are the most.") {
+        await refused("Hex \(chain[0]) would have 5001 links in all; the maximum is 5000.") {
             _ = try await test.store.addMine(folder("one", links: 1), into: chain[1], at: start)
         }
         let missing = await #expect(throws: HexlistError.self) { try await test.store.moveMine(99, into: other) }

@@ -72,12 +72,12 @@ import Testing
             case .newer, .newerInLog: "newer Hexlist"
             case .folder: "is a folder"
             case .missingFolder: "is missing"
-            case .pipe: "no regular file"
+            case .pipe: "not a regular file"
             case .truncated, .damaged: "damaged"
             case .deadLink, .deadRelativeLink: "is a link to"
-            case .onlyLog: "-wal is there"
-            case .onlyIndexOfLog: "-shm is there"
-            case .onlyJournal: "-journal is there"
+            case .onlyLog: "-wal exists"
+            case .onlyIndexOfLog: "-shm exists"
+            case .onlyJournal: "-journal exists"
             }
         }
 

@@ -37,7 +37,7 @@ struct BackupTests {
                 let asked = try await other.hexlist("restore", file)
                 #expect(asked.status == 2 && asked.err.contains("--yes"), "\(asked)")
                 let wrong = try await other.hexlist("restore", "\(other.state)/identity.pem", "--yes")
-                #expect(wrong.status == 2 && wrong.err.contains("no backup"), "\(wrong)")
+                #expect(wrong.status == 2 && wrong.err.contains("not a Hexlist backup"), "\(wrong)")
                 try await other.running {
                     let now = try await uuid(other)
                     #expect(now == before)

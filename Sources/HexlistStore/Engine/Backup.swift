@@ -64,9 +64,9 @@ public enum StoreBackup {
         guard header.isSQLite, header.applicationID == UInt32(bitPattern: applicationID) else {
             let isStore = header.isSQLite && header.applicationID == UInt32(bitPattern: StoreFile.applicationID)
             throw HexlistError(
-                .badRequest, "\(path) is \(isStore ? "a store" : "no backup") of Hexlist\(isStore ? ", and no backup" : "").",
+                .badRequest, "\(path) is \(isStore ? "a Hexlist store, not a backup" : "not a Hexlist backup").",
                 hint: isStore
-                    ? "A store is used where it lies with its identity.pem: `--state-dir` names that folder."
+                    ? "To use a store, pass the folder with it and its identity.pem: `hexlistd --state-dir`."
                     : "Name a file that `hexlist backup` wrote.")
         }
         guard header.schema <= UInt32(StoreSchema.version) else { throw StoreSchema.newer(path, version: Int(header.schema)) }
@@ -93,8 +93,8 @@ extension HexStore {
             let needed = StoreFile.bytes(self.path) + diskReserve
             guard StoreFile.freeBytes(path).map({ $0 >= needed }) ?? true else {
                 throw HexlistError(
-                    .storageFull, "The disk has no room for a copy of the store (\(needed >> 20) MiB with the reserve).",
-                    hint: "Free that much where the state folder is.")
+                    .storageFull, "The disk has no space for a copy of the store (\(needed >> 20) MiB with the reserve).",
+                    hint: "Free disk space.")
             }
             try await withTaskCancellationHandler {
                 try await readDatabase { source in

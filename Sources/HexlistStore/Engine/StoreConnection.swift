@@ -75,7 +75,7 @@ enum StoreConnection {
             try Int.fetchOne(db, sql: "PRAGMA foreign_keys") == 1
         else {
             throw HexlistError(
-                .storeUnusable, "SQLite does not promise to keep what it commits to \(path).",
+                .storeUnusable, "SQLite cannot guarantee durable commits to \(path).",
                 hint: "Put the store on a local file system.")
         }
     }

@@ -18,7 +18,7 @@ enum StoreFile {
     static func inspect(_ path: String) throws -> Content {
         var info = stat()
         guard stat(path, &info) == 0 else {
-            guard errno == ENOENT else { throw unusable(path, "cannot be looked at (\(systemError))", hint: permissions) }
+            guard errno == ENOENT else { throw unusable(path, "cannot be accessed (\(systemError))", hint: permissions) }
             try inspectFolder(of: path)
             try inspectLeftovers(of: path)
             return .nothing
@@ -27,7 +27,7 @@ enum StoreFile {
             throw unusable(path, "is a folder", hint: "Name a file, or move the folder away.")
         }
         guard info.st_mode & S_IFMT == S_IFREG else {
-            throw unusable(path, "is no regular file", hint: "Name a regular file.")
+            throw unusable(path, "is not a regular file", hint: "Name a regular file.")
         }
         guard access(path, R_OK | W_OK) == 0 else {
             throw unusable(path, "cannot be read and written (\(systemError))", hint: permissions)
@@ -56,7 +56,7 @@ enum StoreFile {
             throw error
         }
         guard rename(making, path) == 0 else {
-            let error = unusable(path, "cannot be made (\(systemError))", hint: permissions)
+            let error = unusable(path, "cannot be created (\(systemError))", hint: permissions)
             unlink(making)
             throw error
         }
@@ -66,7 +66,7 @@ enum StoreFile {
     /// Creates an empty file with mode 0600. No file may exist at `path`.
     static func makeEmpty(_ path: String) throws {
         let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw unusable(path, "cannot be made (\(systemError))", hint: permissions) }
+        guard descriptor >= 0 else { throw unusable(path, "cannot be created (\(systemError))", hint: permissions) }
         close(descriptor)
     }
 
@@ -159,7 +159,7 @@ enum StoreFile {
         }
         guard access(folder, W_OK | X_OK) == 0 else {
             throw unusable(
-                path, "needs a folder it can write to, and \(folder) is none (\(systemError))",
+                path, "needs a writable folder, but \(folder) is not writable (\(systemError))",
                 hint: "Make the folder writable, or name another one; SQLite keeps more files beside the store.")
         }
     }
@@ -174,7 +174,7 @@ enum StoreFile {
         }
         for log in ["-wal", "-journal", "-shm"] where access(path + log, F_OK) == 0 {
             throw unusable(
-                path, "is missing, and its log \(path + log) is there",
+                path, "is missing, but its log \(path + log) exists",
                 hint: "\(putBack) move the log away.")
         }
     }
@@ -186,7 +186,7 @@ enum StoreFile {
         guard let header = header(path) else { throw unusable(path, "cannot be read (\(systemError))", hint: permissions) }
         guard header.isSQLite else { throw unusable(path, header.isEmpty ? "is empty" : "is not a SQLite database", hint: elsewhere) }
         guard header.applicationID != UInt32(bitPattern: StoreBackup.applicationID) else {
-            throw unusable(path, "is a backup, and no store", hint: "Nothing was changed. Move it away, and give it to `hexlist restore`.")
+            throw unusable(path, "is a backup, not a store", hint: "Nothing was changed. Move it away, then run `hexlist restore FILE`.")
         }
         guard header.applicationID == UInt32(bitPattern: applicationID) else {
             throw unusable(path, "is a SQLite database of another program", hint: elsewhere)

@@ -13,7 +13,7 @@ enum StoreSchema {
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
-            .storeUnusable, "The store \(path) is of a newer Hexlist (schema \(version), this one knows \(Self.version)).",
+            .storeUnusable, "The store \(path) was made by a newer Hexlist (schema \(version); this version supports \(Self.version)).",
             hint: "Nothing was changed. Update Hexlist, or put a backup of the older version in its place.")
     }
 

@@ -254,8 +254,8 @@ extension StoreWriter {
             let waiting = try waitingTransferCount()
             guard waiting <= TransferRow.limit || waiting == before else {
                 throw HexlistError(
-                    .badRequest, "\(before) transfers wait; with \(waiting - before) more there were more than \(TransferRow.limit).",
-                    hint: "`hexlist transfers cancel` gives some up.")
+                    .badRequest, "\(before) downloads are pending; \(waiting - before) more would exceed the maximum of \(TransferRow.limit).",
+                    hint: "`hexlist transfers cancel` cancels some.")
             }
             guard let first else { throw StoreFault.lost }
             return first...db.lastInsertedRowID

@@ -46,7 +46,7 @@ extension HexStore {
             writer.passedBytes += bytes
             guard try !writer.isDiskFull(reserve: diskReserve, writing: Int64(bytes)) else {
                 throw HexlistError(
-                    .storageFull, "The disk has no room for what is imported.", hint: "Nothing was imported. Free some of it.")
+                    .storageFull, "The disk has no space for the import.", hint: "Nothing was imported. Free disk space.")
             }
             var result = HexImport()
             func report(_ before: Int) {

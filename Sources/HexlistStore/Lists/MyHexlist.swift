@@ -200,7 +200,7 @@ extension StoreWriter {
             guard let parent else {
                 guard sibling == nil else {
                     throw HexlistError(
-                        .badRequest, "My Hexlist itself is listed newest first.", hint: "Use `before` together with `in`.")
+                        .badRequest, "The top level of My Hexlist is always newest first.", hint: "Use `before` together with `in`.")
                 }
                 guard let before = row.parent else { return }
                 try countInside(before, hexes: -row.hexes, links: -row.links)
@@ -282,12 +282,12 @@ extension StoreWriter {
         guard top.parent == nil, try levels(of: top.id) <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
         guard top.hexesInside <= ProtocolLimits.children else {
             throw HexlistError(
-                .badRequest, "Hex \(top.id) would have \(top.hexesInside) hexes in it; \(ProtocolLimits.children) are the most.")
+                .badRequest, "Hex \(top.id) would have \(top.hexesInside) hexes in it; the maximum is \(ProtocolLimits.children).")
         }
         guard top.linkCount + top.linksInside <= ProtocolLimits.links else {
             throw HexlistError(
                 .badRequest,
-                "Hex \(top.id) would have \(top.linkCount + top.linksInside) links with those inside it; \(ProtocolLimits.links) are the most."
+                "Hex \(top.id) would have \(top.linkCount + top.linksInside) links in all; the maximum is \(ProtocolLimits.links)."
             )
         }
     }

@@ -123,7 +123,7 @@ extension StoreWriter {
         if let known = known?.fingerprint, let fingerprint, known != fingerprint.bytes { throw Self.anotherKey(peer) }
         guard trust != .trusted || fingerprint != nil || known?.fingerprint != nil else {
             throw HexlistError(
-                .badRequest, "The key of peer \(peer) is not known, so it cannot be trusted.",
+                .badRequest, "The key of peer \(peer) is unknown, so it cannot be trusted.",
                 hint: "Trust it once it was seen on the network, or give its fingerprint.")
         }
         return try change {

@@ -49,8 +49,8 @@ struct WordSequence {
         self.isPrefix = isPrefix
         guard !words.isEmpty else {
             throw HexlistError(
-                .badRequest, "There are neither letters nor digits to search for in \"\(TerminalText.clean(text, columns: 40))\".",
-                hint: "A search goes by words.")
+                .badRequest, "\"\(TerminalText.clean(text, columns: 40))\" has no letters or digits to search for.",
+                hint: "Search for words.")
         }
     }
 
