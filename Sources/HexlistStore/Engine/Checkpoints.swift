@@ -18,14 +18,14 @@ final class Checkpoints {
     /// Length of the WAL from which a checkpoint runs while no write waits: 4 MiB, in pages. After a checkpoint SQLite overwrites the WAL
     /// from its start, and syncing overwritten pages is faster than syncing a file that grows.
     private static let idlePages: CInt = 1_000
-    /// Pages of the largest commit after which an idle checkpoint may run: a single hex has about 10. During a bulk send the queue is often
-    /// empty for a moment, and more checkpoints would slow it down.
-    private static let smallCommitPages: CInt = 64
+    /// Maximum average number of pages of the commits in the WAL for an idle checkpoint: a single hex has about 10. During a bulk send the
+    /// queue is often empty for a moment, and more checkpoints would slow it down.
+    private static let smallCommitPages: CInt = 16
 
     /// Length of the WAL in pages after the last commit of this connection, with the commits of other programs before it.
     private var length: CInt = 0
-    /// Pages that the last commit added.
-    private var addedPages: CInt = 0
+    /// Commits of this connection since the WAL was restarted.
+    private var commits: CInt = 0
 
     /// - Parameter db: the writing connection. Its commit hook for the WAL replaces the automatic checkpoint.
     init(on db: Database) {
@@ -39,14 +39,15 @@ final class Checkpoints {
     }
 
     private func committed(length pages: CInt) {
-        addedPages = pages > length ? pages - length : pages  // a shorter WAL was restarted
+        commits = pages > length ? commits + 1 : 1  // a shorter WAL was restarted
         length = pages
     }
 
     /// Runs a checkpoint if one is due. Call outside a transaction. A failure leaves the WAL unchanged; the next commit tries again.
     /// - Parameter isIdle: whether no write waits.
     func run(on db: Database, isIdle: Bool) {
-        guard length >= (isIdle && addedPages <= Self.smallCommitPages ? Self.idlePages : Self.busyPages) else { return }
+        let isEarly = isIdle && length / Self.smallCommitPages <= commits
+        guard length >= (isEarly ? Self.idlePages : Self.busyPages) else { return }
         sqlite3_wal_checkpoint_v2(db.sqliteConnection, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
     }
 }
