@@ -299,7 +299,7 @@ struct TransferTests {
     @Test("hexes are read back from the temporary file as they came, which has no name", arguments: [3, 1_000, 1 << 20])
     func spooled(pieceBytes: Int) async throws {
         try await TemporaryFolder.with { folder in
-            let texts = (0..<40).map { "\($0) " + String(repeating: "x", count: $0 * 2_000) }
+            let texts = (0..<40).map { "\($0) " + String(repeating: "x", count: $0 * 1_500) }
             let lines = texts.map { "{\"hexDescription\":\"\($0)\",\"links\":[\"a:\\u0062\"]}" }
             let body = Array("\n\(lines.joined(separator: "\r\n"))\nwrong\n{\"hexDescription\":\"last\"}".utf8)
             var reader = try ImportReader(folder: folder.path, diskReserve: 0)

@@ -95,11 +95,11 @@ extension HexStore {
 
     /// Indices of the entries of each description, in the order of their first ones.
     private static func groupsOfDescription(_ entries: [ImportEntry]) -> [ArraySlice<Int>] {
-        let indices = entries.indices.sorted { (entries[$0].description, $0) < (entries[$1].description, $1) }
+        let indices = entries.indices.sorted { (entries[$0].descriptionHash, $0) < (entries[$1].descriptionHash, $1) }
         var groups: [ArraySlice<Int>] = []
         var start = 0
         for end in 1...max(1, indices.count) where end <= indices.count {
-            if end < indices.count, entries[indices[end]].description == entries[indices[start]].description { continue }
+            if end < indices.count, entries[indices[end]].descriptionHash == entries[indices[start]].descriptionHash { continue }
             groups.append(indices[start..<end])
             start = end
         }

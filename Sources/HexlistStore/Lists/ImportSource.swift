@@ -42,13 +42,13 @@ public struct ImportEntry: Sendable {
         static func < (one: Self, other: Self) -> Bool { (one.high, one.low) < (other.high, other.low) }
     }
 
-    let description: DescriptionHash
+    let descriptionHash: DescriptionHash
     let shape: Shape
     /// `HexContent.weight` of the hex.
     public let weight: Int
 
     public init(_ hex: HexContent) {
-        description = hex.withBytes(of: hex.hexDescription, DescriptionHash.init)
+        descriptionHash = hex.withBytes(of: hex.hexDescription, DescriptionHash.init)
         shape = Shape(links: hex.links.count, hexesInside: hex.children.count, linksInside: hex.childLinks.count)
         weight = hex.weight(frame: hex.frame.count)
     }
