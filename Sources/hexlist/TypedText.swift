@@ -27,11 +27,11 @@ struct TypedText {
     private mutating func add(_ argument: String, _ check: LinkCheck, before following: ArraySlice<String>) throws {
         guard let first = LinkInput(argument) else { return }
         if check == .raw { return links.append(first) }
-        let isWord = first.description.isEmpty
-        switch LinkForm(first.url) {
-        case .bareHost where isWord || Self.isHost(first.url):
+        let (word, isWord) = (first.url, first.description.isEmpty)
+        switch LinkForm(word) {
+        case .bareHost where isWord || Self.isHost(word):
             links += try LinkInput.all(argument, check).map { try check.checked($0) }
-        case .link where isWord && !first.url.contains("://"):
+        case .link where isWord && !word.contains("://"):
             links.append(try check.checked(first))
         case .bareHost, .link, .other:
             let found = LinkText(argument)
@@ -61,9 +61,10 @@ struct TypedText {
 
     private mutating func add(_ found: LinkText, _ check: LinkCheck) throws {
         links += try found.links.map { try check.checked(LinkInput(url: $0.url, description: $0.title, service: nil)) }
-        guard !found.description.isEmpty else { return }
+        let rest = found.description
+        guard !rest.isEmpty else { return }
         // Words without quotes are arguments of their own.
-        let separator = text.isEmpty ? "" : text.contains("\n") || found.description.contains("\n") ? "\n" : " "
-        text += separator + found.description
+        let hasLines = text.contains("\n") || rest.contains("\n")
+        text += text.isEmpty ? rest : (hasLines ? "\n" : " ") + rest
     }
 }
