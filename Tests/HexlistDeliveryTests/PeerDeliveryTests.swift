@@ -84,7 +84,7 @@ struct PeerDeliveryTests {
         _ = delivery.settled([RowResult(id: 1, .stored)], isCurrent: true, now: start)
         delivery.written()
         delivery.appended([Self.row(1)], isDurable: true)
-        #expect(!delivery.knowsOfRows && !delivery.hasWork)
+        #expect(!delivery.hasKnownRows && !delivery.hasWork)
         // If the order became uncertain meanwhile, the store is queried. A query that ran too early does no harm.
         delivery.appended([Self.row(2)], isDurable: false)
         delivery.rowsChanged()
@@ -193,7 +193,7 @@ struct PeerDeliveryTests {
         var delivery = PeerDelivery()
         let half = Self.row(1, bytes: PeerDelivery.loadBytes / 2)
         delivery.appended([half, Self.row(2)], isDurable: true)
-        #expect(!delivery.isBehind)  // no session
+        #expect(!delivery.isBufferFilling)  // no session
         delivery.connected(frameLimit: 16 << 20)
         _ = Self.drain(&delivery, outbox: [], now: start)
         delivery.appended([half], isDurable: true)
@@ -202,7 +202,7 @@ struct PeerDeliveryTests {
         #expect(delivery.isBufferFilling)
         delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)], isDurable: true)
         delivery.appended([Self.row(4)], isDurable: true)  // not taken
-        #expect(!delivery.isBehind)
+        #expect(!delivery.isBufferFilling)
         delivery.disconnected()
         #expect(!delivery.isBufferFilling)
     }

@@ -38,14 +38,14 @@ struct DuplicateSessionsTests {
     func duplicates() {
         let (low, high) = (Self.peers[0], Self.peers[1])
         // The older one was dialled by low, the newer by high: the one dialled by the greater UUID stays.
-        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
-        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
+        #expect(DuplicateSessions.resolution(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
+        #expect(DuplicateSessions.resolution(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
         // The reverse.
-        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
-        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
+        #expect(DuplicateSessions.resolution(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
+        #expect(DuplicateSessions.resolution(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
         // Both dialled by one side: that side ends the older one.
-        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
-        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
+        #expect(DuplicateSessions.resolution(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
+        #expect(DuplicateSessions.resolution(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
     }
 
     /// One side's view: the sessions in the order they opened there, and which of them it dialled.

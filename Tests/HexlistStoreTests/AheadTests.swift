@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistStore
 
-/// Hexes that are sent before their row is committed.
+/// Hexes that are sent before their commit.
 @Suite(.timeLimit(.minutes(2))) struct AheadTests {
     private final class Told: Sendable {
         let left = Mutex<[Int64]>([])
@@ -20,7 +20,7 @@ import Testing
     init() throws {
         test = try TestStore()
         peer = try TestPeer(1)
-        // A row in `late` makes only the COMMIT fail.
+        // A row in `late` makes COMMIT fail, and no earlier statement.
         try test.store.onWritingConnection { db in
             try db.execute(sql: "CREATE TABLE early (id INTEGER PRIMARY KEY)")
             try db.execute(sql: "CREATE TABLE late (id INTEGER REFERENCES early (id) DEFERRABLE INITIALLY DEFERRED)")
@@ -56,7 +56,7 @@ import Testing
 
     private static func id(_ report: EnqueueReport) -> Int64? { report.results.first.flatMap { try? $0.get().first?.id } }
 
-    /// Commits everything that `body` submits in one transaction.
+    /// Runs the requests that `body` submits in one transaction.
     private func together(_ body: () -> Void) throws {
         let gate = try Gate(test.store)
         body()
@@ -79,7 +79,7 @@ import Testing
         #expect(seen.withLock { $0 } == [0, 1])
     }
 
-    @Test("an id of a hex sent early is not reused, even if its transaction failed")
+    @Test("the id of a sent hex is not used again, even if its transaction failed")
     func idsAreKept() throws {
         try together {
             enqueueEarly(1)
@@ -90,7 +90,7 @@ import Testing
         #expect(try test.read { try $0.outboxPage(limit: 9).items.isEmpty })
         try together { enqueue(2) }
         #expect(told.done.withLock { $0 } == [nil, 2])
-        // A late receipt for the missing row changes no other row.
+        // A late result for the missing row changes no other row.
         let late = [Settlement(id: 1, state: .stored)]
         let moves = try test.write { [id = peer.id] in try $0.settle(late, of: id, at: start) }
         #expect(moves.isEmpty)
@@ -98,7 +98,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test("a receipt that arrives before the commit is recorded with it", arguments: [1, 64], [false, true])
+    @Test("a result that arrives before the commit of its row is recorded with it", arguments: [1, 64], [false, true])
     func earlyAnswer(others: Int, isAwaited: Bool) async throws {
         let answered = Mutex<[OutboxMove]>([])
         try together {
@@ -113,7 +113,7 @@ import Testing
         #expect(try test.read { try $0.outboxRow(1) }?.state == .stored)
     }
 
-    @Test("ids of a batch that created no rows go to the next batch")
+    @Test("unused ids of a batch are used by the next one")
     func unusedIDs() throws {
         let key = PreparedHexes([PreparedHex(messageID: message(7), hasKey: true, body: Array("{}".utf8))])
         for _ in 1...2 {
@@ -125,7 +125,7 @@ import Testing
         #expect(told.left.withLock { $0 } == [2])
     }
 
-    @Test("ids follow the order of calls, for early and normal sends")
+    @Test("ids follow the order of the calls, for early sends and others")
     func idsInOrder() throws {
         try together {
             enqueue(1)
@@ -136,19 +136,19 @@ import Testing
         #expect(told.left.withLock { $0 } == [2, 4])
         #expect(told.done.withLock { $0 } == [1, 2, 3, 4])
         #expect(try test.read { try $0.outboxPage(limit: 9).items.map(\.id) } == [1, 2, 3, 4])
-        // A reopened store continues after them.
+        // A reopened store continues after these ids.
         #expect(try test.store.onWritingConnection { try StoreCounters(on: $0) }.nextOutbox == 5)
     }
 
-    @Test("after a commit that failed for the disk, no hex is sent early until such rows have been committed")
+    @Test("after a transaction that failed because of the disk, no hex is sent early until a new row is committed")
     func fullDisk() throws {
-        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // no more pages than now
+        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // as many pages as there are
         let large = outgoing(1, to: peer, body: String(repeating: "x", count: 900_000))
         #expect(throws: HexlistError.self) { try test.store.writeSync { try $0.enqueue(large) } }
         _ = try test.store.writeSync { try $0.run("DELETE FROM early") }  // for this there is room
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
-        #expect(!enqueueAhead(2))
-        // A refused batch proves nothing.
+        #expect(!enqueueEarly(2))
+        // A refused batch does not count.
         test.store.enqueue([hex(2)], terms(bounds: OutboxBounds(rows: 0))) { _ in }
         try test.store.writeSync { _ in }
         #expect(!enqueueEarly(2))
@@ -160,7 +160,7 @@ import Testing
         #expect(told.done.withLock { $0 } == [1, 2])
     }
 
-    @Test("no hex is sent early if the bounds might refuse it, counting uncommitted rows")
+    @Test("no hex is sent early if the outbox may be full, counting uncommitted rows")
     func fullOutbox() throws {
         let two = terms(bounds: OutboxBounds(rows: 2))
         try together {
@@ -175,7 +175,7 @@ import Testing
         #expect(told.done.withLock { $0 } == [1, 2, 3])
     }
 
-    @Test("no hex is sent early if it might be refused after a recent failure")
+    @Test("no hex is sent early that may be refused because of a recent failure")
     func failedLately() throws {
         enqueueEarly(1)
         let failed = [Settlement(id: 1, state: .failed)]

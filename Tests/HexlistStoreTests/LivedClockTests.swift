@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistStore
 
-/// A machine whose wall clock can be set at will, between and during runs of a store. Only the monotonic clock advances normally.
+/// A machine whose wall clock is set as it likes, between the runs of a store and during one. Only the monotonic clock advances by itself.
 private final class Machine {
     let folder: String
     let peer: TestPeer
@@ -33,19 +33,19 @@ private final class Machine {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Lets the daemon run for some time.
+    /// Time in which the daemon runs.
     func live(_ milliseconds: Int64) {
         wall &+= milliseconds
         steady.now.withLock { $0 += .milliseconds(milliseconds) }
     }
 
-    /// Restarts the daemon with a different wall time. The monotonic clock begins again, as after a reboot.
+    /// Stops the daemon and starts it; the wall clock shows another time then. The monotonic clock of another boot began anew.
     func restart(wall: Int64) throws {
         try store.close()
         try reopen(path, wall: wall)
     }
 
-    /// Starts the daemon on the files left by a kill.
+    /// Starts the daemon on the files that a killed one left.
     func kill(wall: Int64) throws {
         let left = folder + "/\(UUID().uuidString).sqlite"
         for end in ["", "-wal"] where FileManager.default.fileExists(atPath: path + end) {
@@ -61,8 +61,7 @@ private final class Machine {
         store = try HexStore(path: path, steady: { [steady] in steady.now.withLock { $0 } })
     }
 
-    /// Creates one of each object with an age: a queued hex, a held one, the id of a deleted one, events, an offer, a cached file, a
-    /// transfer.
+    /// One of everything that has an age: a queued hex, a held one, the id of a deleted one, events, an offer, a cached file, a transfer.
     func fill() async throws {
         let (peer, stranger, wall) = (peer, stranger, wall)
         try store.writeSync { writer in
@@ -93,7 +92,7 @@ private final class Machine {
         try store.writeSync { try $0.updateTransfers([ended]) }
     }
 
-    /// The objects of `fill` that remain after maintenance.
+    /// The parts of `fill` that are left after a round of maintenance.
     func remaining() throws -> Set<String> {
         let wall = wall
         while try store.writeSync({ try $0.maintain(now: wall) }).isPartial {}
@@ -118,7 +117,7 @@ private final class Machine {
 private let hour: Int64 = 3_600_000
 
 @Suite(.timeLimit(.minutes(5))) struct LivedClockTests {
-    /// Wall times as offsets from the first.
+    /// Wall times, as offsets from the first.
     static let jumps: [(name: String, wall: [Int64])] = [
         ("61 days ahead", [start + 61 * day]), ("60 days back", [start - 60 * day]), ("ahead for one run", [start + 61 * day, start]),
         ("back for one run", [start - 60 * day, start]), ("before 1970", [-5 * day]), ("the beginning of 1970", [0]),
@@ -126,7 +125,7 @@ private let hour: Int64 = 3_600_000
         ("to and fro", (0..<12).map { start + ($0 % 2 == 0 ? 1 : -1) * $0 * 40 * day }),
     ]
 
-    @Test("setting the wall clock between runs ages nothing", arguments: jumps.indices, [false, true])
+    @Test("a wall clock that was set makes nothing older, across a restart", arguments: jumps.indices, [false, true])
     func acrossRestarts(jump: Int, isKilled: Bool) async throws {
         let machine = try Machine()
         try await machine.fill()
@@ -136,7 +135,7 @@ private let hour: Int64 = 3_600_000
         }
     }
 
-    @Test("setting the wall clock during a run ages nothing", arguments: jumps.indices)
+    @Test("a wall clock that is set during a run makes nothing older", arguments: jumps.indices)
     func duringARun(jump: Int) async throws {
         let machine = try Machine()
         try await machine.fill()
@@ -147,14 +146,14 @@ private let hour: Int64 = 3_600_000
         }
     }
 
-    @Test("ages count days of running, in one run or in many", arguments: [1, 4])
+    @Test("ages count the days lived through, in one run or in many", arguments: [1, 4])
     func ages(runsADay: Int) async throws {
         let machine = try Machine()
         try await machine.fill()
         var gone: [String: Int64] = [:]
         for number in 0..<62 {
             for run in 0..<runsADay {
-                // Each start has a different wall time.
+                // Each start finds the wall clock somewhere else.
                 if runsADay > 1 { try machine.restart(wall: start + Int64((number + run) % 7 - 3) * 50 * day) }
                 machine.live(day / Int64(runsADay))
             }
@@ -166,7 +165,7 @@ private let hour: Int64 = 3_600_000
             ])
     }
 
-    @Test("a kill loses the running time since the last maintenance, an hour at most")
+    @Test("a kill loses what was lived since the last round, an hour at most")
     func kills() async throws {
         let machine = try Machine()
         let before = machine.store.clock.now
@@ -191,8 +190,8 @@ private let hour: Int64 = 3_600_000
                 return try writer.receive([hex(1)], from: sender, at: wall, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
             }
         }
-        #expect(try receive() == [.stored(1)])
-        // Received at one time, deleted at another: the id is remembered from its deletion.
+        #expect(try receive() == [.stored])
+        // Received at one time, deleted at another: the id is remembered from the deletion on.
         try machine.restart(wall: start + 61 * day)
         try machine.store.writeSync { _ = try $0.delete([1]) }
         _ = try machine.remaining()
@@ -200,7 +199,7 @@ private let hour: Int64 = 3_600_000
         #expect(try receive() == [.duplicate(of: .stored)])
     }
 
-    @Test("the address that answered last is tried first and kept, whatever the wall clock was")
+    @Test("the address that answered last is tried first and kept, whatever the clock showed then")
     func addresses() throws {
         let machine = try Machine()
         func remember(_ hosts: [String]) throws {
@@ -222,7 +221,7 @@ private let hour: Int64 = 3_600_000
         #expect(record.endpoints.count == PeerRecord.endpointLimit)
     }
 
-    @Test("an offer's end is shown as its expected wall time")
+    @Test("an offer's end is shown as the wall time at which it will come")
     func shownEnd() throws {
         let machine = try Machine()
         machine.live(hour)
@@ -230,7 +229,7 @@ private let hour: Int64 = 3_600_000
         #expect(machine.store.clock.instant(of: ends) - machine.store.clock.instant(of: machine.store.clock.now) == .seconds(2 * 86_400))
     }
 
-    @Test("a store of an earlier version whose last event is old or missing continues from its newest row")
+    @Test("a store from before whose last event is long ago, or gone, continues from its newest row")
     func migrationWithoutEvents() throws {
         let fixture = try #require(Bundle.module.path(forResource: "version-4", ofType: "sqlite", inDirectory: "Fixtures"))
         for change in ["DELETE FROM event", "UPDATE event SET at = 5"] {
@@ -246,7 +245,7 @@ private let hour: Int64 = 3_600_000
         }
     }
 
-    @Test("rows of an earlier version continue from its last event", arguments: ["version-1", "version-4"])
+    @Test("rows of a store from before continue from its last event", arguments: ["version-1", "version-4"])
     func migration(name: String) throws {
         let fixture = try #require(Bundle.module.path(forResource: name, ofType: "sqlite", inDirectory: "Fixtures"))
         let folder = try TestStore.makeFolder()
@@ -255,7 +254,7 @@ private let hour: Int64 = 3_600_000
         let store = try HexStore(path: folder + "/hexlist.sqlite")
         defer { try? store.close() }
         #expect((0..<60_000).contains(store.clock.now - start))
-        // Years later by the wall clock nothing is due, nor a day before the running time is reached.
+        // Years later by the wall clock nothing is due, a day before its days are over neither.
         for days: Int64 in [0, 6] {
             let report = try store.writeSync { writer in
                 writer.lived = start + days * day

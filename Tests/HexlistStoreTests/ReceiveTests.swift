@@ -43,7 +43,7 @@ import Testing
         #expect(record.fingerprint == peer.fingerprint && record.name == peer.name && record.trust == .stranger && record.held == 1)
     }
 
-    /// Trust belongs to the key: the UUID alone, or with another key, grants nothing.
+    /// Trust is in the key: the UUID alone, or with another key, opens nothing.
     @Test func trustNeedsTheKey() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -61,9 +61,9 @@ import Testing
         }
     }
 
-    // MARK: - Batches
+    // MARK: - Together
 
-    /// A batch has the same result as single hexes, for any numbers of links and any subset already stored.
+    /// A batch gives the same rows as its hexes one by one, with any number of links and any duplicates.
     @Test(arguments: [[], [3], [0, 7, 8, 30], Array(0..<40)])
     func hexesThatComeTogetherAreKeptAsEachAlone(_ earlier: [Int]) throws {
         let counts = [5, 0, 1, 7, 8, 9, 40, 41, 47, 48, 3, 80, 81, 500] + [Int](repeating: 5, count: 26)
@@ -82,7 +82,7 @@ import Testing
         }
         let outcomes = try stores[0].receive(hexes, from: peer)
         #expect(try outcomes == hexes.map { try stores[1].receive([$0], from: peer)[0] })
-        // One equals another. The one without message id is new each time.
+        // One of them is the same as another; the one without a message id is another one each time.
         let kept = earlier.contains(10) ? 40 : 39
         let pages = try stores.map { try $0.read { try $0.hexPage(limit: 1_000) } }
         #expect(pages[0].items == pages[1].items && pages[0].items.count == kept)
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    /// Hexes that cannot be stored as a batch are decided one by one.
+    /// Refusals, a full disk and tombstones apply to single hexes of a batch.
     @Test func eightHexesWithSomethingToDecide() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -157,10 +157,10 @@ import Testing
         let test = try TestStore()
         let (trusted, stranger) = (try TestPeer(1), try TestPeer(2))
         _ = try test.trust(trusted)
-        #expect(try test.receive([hex(1), hex(1), hex(2)], from: trusted) == [.stored(1), .duplicate(of: .stored), .stored(2)])
-        #expect(try test.receive([hex(2), hex(3)], from: trusted) == [.duplicate(of: .stored), .stored(3)])
-        // The same id from another sender is another hex.
-        #expect(try test.receive([hex(1), hex(1)], from: stranger) == [.held(4), .duplicate(of: .held)])
+        #expect(try test.receive([hex(1), hex(1), hex(2)], from: trusted) == [.stored, .duplicate(of: .stored), .stored])
+        #expect(try test.receive([hex(2), hex(3)], from: trusted) == [.duplicate(of: .stored), .stored])
+        // The same id of another sender is another hex.
+        #expect(try test.receive([hex(1), hex(1)], from: stranger) == [.held, .duplicate(of: .held)])
         #expect(try test.receive([hex(1)], from: stranger, policy: .everyone) == [.duplicate(of: .held)])
         #expect(try test.receive([hex(1)], from: stranger, policy: .trusted) == [.duplicate(of: .held)])
         #expect(try test.countersAreRight())
@@ -174,14 +174,14 @@ import Testing
         try test.receive([hex(1), hex(2)], from: peer)
         #expect(try test.write { try $0.delete([1, 2, 99]) } == 2)
         #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
-        // Also if the peer is a stranger again.
+        // Also when it is a stranger again.
         _ = try test.trust(peer, .stranger)
         #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
         _ = try test.trust(peer)
         #expect(try test.write { try $0.maintain(at: start + 59 * day) }.idsForgotten == 0)
         #expect(try test.write { try $0.maintain(at: start + 61 * day) }.idsForgotten == 2)
-        #expect(try test.receive([hex(1)], from: peer, at: start + 61 * day) == [.stored(3)])
-        // The days count from the deletion, however old the hex was.
+        #expect(try test.receive([hex(1)], from: peer, at: start + 61 * day) == [.stored])
+        // The days begin with the deletion, however long the hex was there.
         try test.write(lived: start + 200 * day) { _ = try $0.delete([3]) }
         #expect(try test.receive([hex(1)], from: peer, at: start + 259 * day) == [.duplicate(of: .stored)])
         #expect(try test.write { try $0.maintain(at: start + 261 * day) }.idsForgotten == 1)
@@ -192,8 +192,8 @@ import Testing
         let peer = try TestPeer(1)
         try test.receive([hex(1)], from: peer)
         #expect(try test.write { try $0.delete([1]) } == 1)
-        #expect(try test.receive([hex(1)], from: peer) == [.held(2)])
-        // Once accepted it is an inbox hex.
+        #expect(try test.receive([hex(1)], from: peer) == [.held])
+        // Once accepted it is one of the inbox.
         #expect(try test.write { try $0.accept([2], at: start) } == [2])
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
         try test.write { _ = try $0.delete([2]) }
@@ -210,7 +210,7 @@ import Testing
         #expect(try test.receive([anonymous, anonymous], from: peer) == [.held, .held])
         #expect(try test.read { try $0.hex(1) }?.summary.messageID == message(1))
         #expect(try test.read { try $0.hex(4) }?.summary.messageID == nil)
-        // Trusting the peer accepts hexes whose key was proved; the others are accepted one by one.
+        // Trusting the peer accepts hexes with a proven key; the user accepts the others one by one.
         #expect(try test.trust(peer).moved == [3, 4, 5])
         #expect(try test.write { try $0.accept([1, 2], at: start) } == [1, 2])
         #expect(try test.countersAreRight())
@@ -232,7 +232,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    /// A held hex was acknowledged, so 220 other sources must not displace it, however they send.
+    /// A held hex was acknowledged, so hexes from 220 other sources do not displace it.
     @Test func whatIsHeldGivesWayToNobody() throws {
         let test = try TestStore()
         let honest = try TestPeer(1)
@@ -245,14 +245,14 @@ import Testing
             held += outcomes.count { if case .held = $0 { true } else { false } }
             #expect(outcomes.allSatisfy { if case .duplicate = $0 { false } else { true } })
         }
-        #expect(held == 145)  // with the honest peer's five, three quarters of 200
+        #expect(held == 145)  // with the honest one's five three quarters of 200
         #expect(try test.read { try $0.hexPage(HexFilter(location: .held, peer: honest.id)) }.items.map(\.id) == [5, 4, 3, 2, 1])
-        #expect(try test.read { try $0.peers() }.count == 9)  // refused peers leave no row
+        #expect(try test.read { try $0.peers() }.count == 9)  // who was refused leaves no row
         #expect(try test.countersAreRight())
     }
 
     @Test(arguments: [
-        // One /64, one IPv4 address in any spelling, a link, this machine.
+        // One /64, one IPv4 address however it is written, a link, this machine.
         ["2001:db8::1", "2001:db8::2:3", "2001:db8::ffff"], ["10.0.0.7", "::ffff:10.0.0.7", "10.0.0.7"],
         ["fe80::1%eth0", "fe80::2%eth0", "fe80::3%eth0"], ["169.254.1.1", "169.254.2.2", "169.254.3.3"], ["127.0.0.1", "127.3.2.1", "::1"],
     ])
@@ -265,7 +265,7 @@ import Testing
             #expect(try test.receive([hex(1)], from: peer, address: address, quotas: quotas) == [.held])
         }
         #expect(try test.receive([hex(1), hex(2)], from: try TestPeer(50), address: addresses[0], quotas: quotas) == [full, full])
-        // Another interface's link is another source. All sources together leave a quarter.
+        // Another interface's link is another source; all sources together leave a quarter.
         #expect(
             try test.receive([hex(1), hex(2), hex(3), hex(4)], from: try TestPeer(51), address: "fe80::1%eth1", quotas: quotas) == [
                 .held, .held, .held, full,
@@ -284,7 +284,7 @@ import Testing
         let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1 << 20, hexes: 8, bytes: 1 << 20)
         let full = DeliveryResult.refused(.quotaExceeded, retryAfter: 3_600)
         try test.write { try $0.setAlias(named.id, "Ada") }
-        // Strangers use up their share, from the same address as the named peer.
+        // Strangers fill what is theirs, from the very address the named one comes from too.
         for number in 0..<6 {
             try test.receive([hex(1), hex(2)], from: try TestPeer(UInt8(10 + number)), address: "10.0.\(number).1", quotas: quotas)
         }
@@ -292,10 +292,10 @@ import Testing
         #expect(try test.receive([hex(1)], from: other, address: "10.0.9.1", quotas: quotas) == [full])
         #expect(
             try test.receive([hex(1), hex(2), hex(3)], from: named, address: "10.0.0.1", quotas: quotas) == [.held, .held, full])
-        // Hexes of the named peer do not reduce the others' share.
+        // The hexes of the peer with an alias do not reduce the share of the others.
         _ = try test.write { try $0.delete([1]) }
-        #expect(try test.receive([hex(1)], from: other, address: "10.0.9.1", quotas: quotas) == [.held(9)])
-        // The user deleted some: there is space again, and refused hexes are resent.
+        #expect(try test.receive([hex(1)], from: other, address: "10.0.9.1", quotas: quotas) == [.held])
+        // After the user deleted some, refused hexes are accepted when they are sent again.
         _ = try test.write { try $0.accept([7], at: start) }
         #expect(try test.receive([hex(3)], from: named, address: "10.0.0.1", quotas: quotas) == [.held])
         #expect(try test.countersAreRight())
@@ -348,7 +348,7 @@ import Testing
         #expect(
             try test.receive([hex(2)], from: two, at: late, policy: .everyone, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 90)]
         )
-        // A trusted peer does not count, and the next day starts at zero.
+        // A trusted peer counts for nothing, and the next day is a new one.
         _ = try test.trust(two)
         #expect(try test.receive([hex(2)], from: two, at: late, policy: .everyone, quotas: quotas) == [.stored])
         #expect(try test.receive([hex(3)], from: one, at: noon + day, policy: .everyone, quotas: quotas) == [.stored])
@@ -366,7 +366,7 @@ import Testing
 
     // MARK: - Order
 
-    /// PROTOCOL: after a temporary refusal all later hexes are refused until a refused one is resent.
+    /// PROTOCOL: a temporary refusal refuses what comes behind it, until one refused so comes again.
     @Test func nothingOvertakesARefusedHex() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -375,9 +375,9 @@ import Testing
         let outcomes = try test.receive(
             [hex(1, bytes: 500), hex(2, bytes: 600), hex(3, bytes: 10), hex(1, bytes: 500), hex(3, bytes: 10), hex(2, bytes: 600)],
             from: peer, quotas: quotas)
-        // The resent hex 3 ends the state: its sender has seen the refusal.
-        #expect(outcomes == [.held(1), refused, refused, refused, .held(2), refused])
-        // A hex without an id is refused and starts no such state.
+        // The repeat of hex 3 ends the state: its sender has seen the refusal.
+        #expect(outcomes == [.held, refused, refused, refused, .held, refused])
+        // One without an id is refused and starts nothing.
         let anonymous = IncomingHex(content: content(), messageID: nil, weight: 600)
         #expect(try test.receive([anonymous, hex(4, bytes: 10)], from: peer, quotas: quotas) == [refused, .held])
     }
@@ -412,7 +412,7 @@ import Testing
             LinkContent(
                 url: content.add(String(repeating: "ü", count: 32_768)), linkDescription: TextSlice(arena: 0..<2),
                 service: content.add("Box")),
-            // A slice outside its buffer is an empty text.
+            // A slice that does not lie in its buffer is no text.
             LinkContent(url: TextSlice(frame: 0..<4_000_000), linkDescription: TextSlice(arena: 4_000_000..<4_000_001), service: .empty),
         ]
         let incoming = IncomingHex(content: content, messageID: message(1), weight: content.frame.count)
