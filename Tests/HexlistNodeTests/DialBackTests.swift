@@ -14,15 +14,15 @@ struct DialBackTests {
             #expect(await two.node.dialBacks.pause == .seconds(10))
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(1)) }
             // More than 8 s, because replies take longer beside other tests.
-            #expect(await two.node.askToDialBack(one.id, patience: .seconds(60)) == .result(.notTrusted))
+            #expect(await two.node.diagnostics.requestDialBack(from: one.id, timeout: .seconds(60)) == .result(.notTrusted))
             _ = try await two.node.peers.setTrust(one.id, .trusted)
-            #expect(await one.node.askToDialBack(two.id, patience: .seconds(60)) == .result(.reached))
+            #expect(await one.node.diagnostics.requestDialBack(from: two.id, timeout: .seconds(60)) == .result(.reached))
             // The requesting side limits itself too, and repeats its last result; a success is repeated at once.
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(3_600)) }
-            #expect(await one.node.askToDialBack(two.id) == .result(.reached))
+            #expect(await one.node.diagnostics.requestDialBack(from: two.id) == .result(.reached))
             // An immediate repeat would let a peer cause endless dials.
             await one.node.forgetAsking(two.id)
-            #expect(await one.node.askToDialBack(two.id, patience: .milliseconds(300)) == .noReply)
+            #expect(await one.node.diagnostics.requestDialBack(from: two.id, timeout: .milliseconds(300)) == .noReply)
             // The dial left no session behind and ended none.
             #expect(try await one.verified() == [two.id])
             #expect(try await one.send(to: two).state == .stored)

@@ -312,7 +312,7 @@ import Testing
             // Hexes received before the allowance was set are not fetched later.
             #expect(try await send(["before"], one, two).state == .stored)
             let limit = Int64(Self.piece * 5 / 2)
-            #expect(try await two.node.change(one.id, PeerChange(fetchLimit: limit)).fetchLimit == limit)
+            #expect(try await two.node.peers.change(one.id, PeerChange(fetchLimit: limit)).fetchLimit == limit)
             // A hex of three files exceeds the allowance, one of two does not; a third file exceeds the day's.
             for names in [["a", "b", "c"], ["d", "e"], ["f"]] { #expect(try await send(names, one, two).state == .stored) }
             try await untilLooked(atHexesOf: one, by: two)

@@ -20,7 +20,8 @@ enum AutostartRoutes {
     /// - Returns: the number of those that were on.
     private static func turnOff() async throws(HexlistError) -> Int {
         var changed = 0
-        let variables = ["HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"].reduce(into: [:]) { variables, name in
+        var variables: [String: String] = [:]
+        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"] {
             variables[name] = getenv(name).map { String(cString: $0) }
         }
         if let entry = AutostartEntry(environment: variables), entry.exists {

@@ -62,8 +62,9 @@ struct BulkReplyWriter: Sendable {
         return refusals.flatMap { BulkLine.refused($0).lineBytes } + warnings.flatMap { BulkLine.warning($0).lineBytes }
     }
 
-    /// - Parameter all: those too that have no end yet.
-    private func ends(all: Bool) async throws -> [UInt8] {
+    /// New outcomes.
+    /// - Parameter all: whether to include rows without an outcome yet.
+    private func newOutcomes(all: Bool) async throws -> [UInt8] {
         guard options.reportsAll else {
             guard options.wait == .stored else { return [] }
             return try await node.outbox.takeFailures(of: bulk).flatMap { line($0.line, $0.outcome) }

@@ -41,11 +41,11 @@ extension Doctor {
     func session(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) async -> [DoctorStep] {
         // A session with a blocked peer would end at once.
         guard trust != .blocked else { return [] }
-        let (hello, meeting) = await greet(id, trust, reaches)
-        guard let meeting else { return [hello] }
-        let dialBack = meeting.session.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
+        let (hello, diagnostics) = await greet(id, trust, reaches)
+        guard let diagnostics else { return [hello] }
+        let dialBack = diagnostics.session.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
         // The state as of now: the peer may have said Hello again meanwhile.
-        let there = Self.trustThere(await api.node.diagnostics.session(with: id) ?? meeting.session, meeting.ping, dialBack)
+        let there = Self.trustThere(await api.node.diagnostics.session(with: id) ?? diagnostics.session, diagnostics.ping, dialBack)
         let trusting = Self.trust(id, trust, there)
         guard there != .blocked else { return [hello, trusting] }  // nothing can be sent either way
         return [hello, trusting, Self.frame(diagnostics.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
@@ -224,15 +224,15 @@ extension Doctor {
 
     private func greet(
         _ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]
-    ) async -> (step: DoctorStep, meeting: SessionDiagnostics?) {
-        var meeting = await api.node.diagnostics.testSession(with: id)
+    ) async -> (step: DoctorStep, diagnostics: SessionDiagnostics?) {
+        var diagnostics = await api.node.diagnostics.testSession(with: id)
         var failure: ReachFailure?
         // Bounds the time if every attempt times out.
         let givesUp = ContinuousClock.now + .seconds(30)
         for (endpoint, reach) in reaches where diagnostics == nil && .now < givesUp {
             guard case .success? = reach.tls else { continue }
             switch await api.node.diagnostics.openSession(with: id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
-            case .success(let found): meeting = found
+            case .success(let found): diagnostics = found
             case .failure(let why): failure = why
             }
         }
