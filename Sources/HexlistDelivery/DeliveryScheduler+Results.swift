@@ -65,11 +65,11 @@ extension DeliveryScheduler {
     /// Checks the store for queued rows of a peer that left before its results were written.
     private func checkForRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         let peer = link.peer
-        let version = link.delivery.queueVersion
+        let revision = link.delivery.queueRevision
         host.outbox.nextBatch(for: peer, after: 0, limit: 1, maxBytes: 1, longest: .max) { [host] result in
             host.onLoop { host in
                 guard case .success(let batch) = result, batch.items.isEmpty, let link = host.deliveries.links[peer],
-                    link.couriers.isEmpty, link.delivery.foundNone(at: version)
+                    link.couriers.isEmpty, link.delivery.foundNone(at: revision)
                 else { return }
                 link.endedWithRows = false
                 host.deliveries.removeIfIdle(link, host)

@@ -79,7 +79,7 @@ struct PeerDelivery: Sendable {
     /// Whether there are known rows without a result.
     private(set) var hasKnownRows = false
     /// Increases whenever rows are queued.
-    private(set) var queueVersion: UInt64 = 0
+    private(set) var queueRevision: UInt64 = 0
     /// The number of batches of results that are being written.
     private var writing = 0
     /// Maximum rows in flight after a failure or a refusal: one at first, doubled with each receipt; `nil` for no limit. A row on which the
@@ -182,7 +182,7 @@ struct PeerDelivery: Sendable {
 
     private mutating func queueChanged() {
         hasKnownRows = true
-        queueVersion &+= 1
+        queueRevision &+= 1
     }
 
     /// Rewinds because rows were cancelled or retried, so that those in memory may be outdated.
@@ -211,10 +211,10 @@ struct PeerDelivery: Sendable {
     }
 
     /// Notes that the store has no rows for the peer, while there is no courier.
-    /// - Parameter version: `queueVersion` at the time of the query.
+    /// - Parameter revision: `queueRevision` at the time of the query.
     /// - Returns: `false` if rows were queued since, so that the query is outdated.
-    mutating func foundNone(at version: UInt64) -> Bool {
-        guard channel == nil, version == queueVersion else { return false }
+    mutating func foundNone(at revision: UInt64) -> Bool {
+        guard channel == nil, revision == queueRevision else { return false }
         hasKnownRows = false
         return true
     }

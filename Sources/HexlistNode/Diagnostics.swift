@@ -51,8 +51,10 @@ public struct Diagnostics: Sendable {
 
     /// - Returns: numeric addresses, or the reason why there are none.
     public func addresses(of name: String) async -> Result<[String], ReachFailure> {
-        guard let result = try? await node.transport.addresses(of: name).get() else { return .success([]) }
-        return result.mapError { ReachFailure($0) }
+        await node.perform { node in
+            guard let result = try? await node.transport.addresses(of: name).get() else { return .success([]) }
+            return result.mapError { ReachFailure($0) }
+        }
     }
 
     /// Tries TCP, then TLS up to the proof of identity.
@@ -60,21 +62,23 @@ public struct Diagnostics: Sendable {
     ///   - host: numeric.
     ///   - peer: the expected peer; `nil` for any.
     public func probe(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> AddressProbeResult {
-        let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
-        let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
-        let tcp = (try? await node.transport.connectTime(target).get()) ?? failed
-        var result = AddressProbeResult(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
-        guard case .success = tcp else { return result }
-        let begun = node.clocks.now
-        guard let report = try? await node.transport.dial([target], expecting: peer).report.get() else { return result }
-        if let connection = report.connection {
-            result.peer = connection.peerFingerprint?.peerID
-            connection.abort()
-            result.tls = .success(node.clocks.now - begun)
-        } else {
-            result.tls = .failure(ReachFailure(report.summary ?? .closed))
+        await node.perform { node in
+            let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
+            let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
+            let tcp = (try? await node.transport.connectTime(target).get()) ?? failed
+            var result = AddressProbeResult(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
+            guard case .success = tcp else { return result }
+            let begun = node.clocks.now
+            guard let report = try? await node.transport.dial([target], expecting: peer).report.get() else { return result }
+            if let connection = report.connection {
+                result.peer = connection.peerFingerprint?.peerID
+                connection.abort()
+                result.tls = .success(node.clocks.now - begun)
+            } else {
+                result.tls = .failure(ReachFailure(report.summary ?? .closed))
+            }
+            return result
         }
-        return result
     }
 
     // MARK: Sessions

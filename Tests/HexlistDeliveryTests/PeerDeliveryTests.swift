@@ -163,11 +163,11 @@ struct PeerDeliveryTests {
     func staleLook() {
         var delivery = PeerDelivery()
         delivery.rowsAdded()
-        let noted = delivery.queueVersion
+        let noted = delivery.queueRevision
         delivery.appended([Self.row(1)], isDurable: true)
         var isNone = delivery.foundNone(at: noted)
         #expect(!isNone && delivery.hasKnownRows)
-        isNone = delivery.foundNone(at: delivery.queueVersion)
+        isNone = delivery.foundNone(at: delivery.queueRevision)
         #expect(isNone && !delivery.hasKnownRows)
     }
 
