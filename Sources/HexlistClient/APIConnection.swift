@@ -209,7 +209,7 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Refuses a socket of another user, who could read the requests and forge replies.
+    /// Refuses a socket of another user: that user could read the requests and forge replies.
     private func checkOwner() throws(HexlistError) {
         let path = TerminalText.clean(socketPath)
         guard socketPath.utf8.count <= Self.pathBytes else { throw Self.tooLong(path) }

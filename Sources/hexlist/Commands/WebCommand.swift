@@ -101,7 +101,7 @@ enum PagePlace: String, ExpressibleByArgument, CaseIterable {
 /// Texts about the page.
 enum PageText {
     static func forwarding(port: Int) -> String {
-        // Without the option ssh continues if another user of that machine holds the port, who would then get the secret.
+        // Without the option ssh continues if another user of that machine holds the port, and that user would get the secret.
         "This address works once, within 30 seconds. From another machine, first run "
             + "`ssh -o ExitOnForwardFailure=yes -L \(port):127.0.0.1:\(port) HOST`, then this again."
     }
