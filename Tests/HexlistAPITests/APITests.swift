@@ -264,7 +264,7 @@ struct APITests {
             #expect(try await list(.last(0), []).isEmpty)
             #expect(try await list(.after(3), ["peer"]).map(\.number) == [4])
             let held = try await list(.last(2), ["hex"])
-            #expect(held.map(\.number) == [3, 5] && held.map(\.subject) == [nil, "example.org"])
+            #expect(held.map(\.number) == [3, 5] && held.map(\.subject) == [nil, "example.org/a"])
             #expect(try await list(.oldest, ["hex.held", "peer.up"]).map(\.number) == [1, 2, 5])
             #expect(try await list(.after(2), ["peer"]).map(\.number) == [4])
             let typo = try await #require(throws: HexlistError.self) { try await list(.oldest, ["hex.recieved"]) }

@@ -78,7 +78,7 @@ struct RawAPITests {
             ("GET /v1/peers/nobody", "", "", 404, "notFound", "nobody"),
             ("POST /v1/peers/nobody/befriend", "", "", 404, "notFound", "befriend"),
             ("POST /v1/sends?to=nobody", "", #"{"links":["u"]}"#, 404, "notFound", "nobody"),
-            ("POST /v1/sends", "", #"{"links":["u"]}"#, 400, "badRequest", "peer"),
+            ("POST /v1/sends", "", #"{"links":["u"]}"#, 400, "badRequest", "recipient"),
             ("POST /v1/sends?to=x", "", "", 400, "badRequest", "no hex"),
             ("POST /v1/sends?to=x", "", "not json", 400, "badRequest", "malformed"),
             ("POST /v1/sends?to=x&wait=forever", "", "{}", 400, "badRequest", "forever"),

@@ -32,7 +32,7 @@ struct SearchTermTests {
         "an invalid search is refused with a valid one",
         arguments: [
             ("", "nothing to search"), ("   ", "nothing to search"), ("host:", "followed by nothing"), ("host:a b", nil),
-            ("host:\"a b\"", "no host"), ("host:user@example.org", "no host"), ("color:tael", "no colour"),
+            ("host:\"a b\"", "no host"), ("host:user@example.org", "no host"), ("color:tael", "Unknown colour"),
             (String(repeating: "a", count: 1_001), "longer than 1000"), (String(repeating: "a ", count: 40), "40 conditions"),
         ] as [(String, String?)])
     func refused(text: String, part: String?) throws {
