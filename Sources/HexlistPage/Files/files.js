@@ -34,11 +34,20 @@ function live(element, update) {
   return element;
 }
 
+/** The newest open transfers, as the last event listed them. */
+let listed = [];
+
 /** Called with the open transfers, newest first, whenever they change. */
 export function transfersChanged(items) {
-  const ids = new Set(items.map((item) => item.id));
-  const ended = [...transfers.values()].filter((one) => isOpen(one) && !ids.has(one.id) && (items.length < eventLimit || one.id > items.at(-1).id));
+  listed = items;
   for (const item of items) transfers.set(item.url, item);
+  refreshTransfers();
+}
+
+/** Reads what may have ended. Also called for other events: a short transfer begins and ends between two lists. */
+export function refreshTransfers() {
+  const ids = new Set(listed.map((item) => item.id));
+  const ended = [...transfers.values()].filter((one) => isOpen(one) && !ids.has(one.id) && (listed.length < eventLimit || one.id > listed.at(-1).id));
   draw();
   for (const one of ended) readEnded(one);
   for (const [id, batch] of batches) if (!batch.isDone) readBatch(id, batch);
@@ -66,9 +75,9 @@ async function readBatch(id, batch) {
   batch.isReading = false;
   const { running, soon, waiting, done, failed, cancelled } = batch.summary;
   batch.isDone = running + soon + waiting === 0;
+  if (batch.isDone) batches.delete(id);
   draw();
   if (!batch.isDone) return batch.isStale && readBatch(id, batch);
-  batches.delete(id);
   if (done || failed) toast(`${count(done, 'file')} saved${failed ? `, ${failed} failed` : ''}${cancelled ? `, ${cancelled} cancelled` : ''}.`, { time: 9000 });
 }
 
@@ -108,7 +117,7 @@ async function cancelBatch({ first, last }) {
     const page = await ask('GET', `/v1/transfers${query({ state: ['waiting', 'running', 'paused'], limit: 200, after })}`);
     if (!page) return;
     for (const { id } of page.items) if (id >= first && id <= last) await call('POST', `/v1/transfers/${id}/cancel`).catch(faultOf);
-    if (!page.next) return;
+    if (!page.next) return refreshTransfers();
     after = page.next;
   }
 }
@@ -154,7 +163,10 @@ export function fileItem(hex, index, link, size, canSave) {
     const labelled = (text, act) => button(text, act, '', { 'aria-label': `${text} ${name}` });
     if (transfer && isOpen(transfer)) {
       const bar = h('progress', { max: transfer.size || size || 1, value: transfer.bytes, 'aria-label': `Saving ${name}` });
-      tools.replaceChildren(bar, labelled('Cancel', () => ask('POST', `/v1/transfers/${transfer.id}/cancel`)));
+      tools.replaceChildren(bar, labelled('Cancel', async () => {
+        const ended = await ask('POST', `/v1/transfers/${transfer.id}/cancel`);
+        if (ended) { transfers.set(link.url, ended); draw(); }
+      }));
     } else if (transfer?.state === 'failed' || transfer?.state === 'cancelled') {
       tools.replaceChildren(labelled('Retry', async () => {
         const again = await ask('POST', `/v1/transfers/${transfer.id}/retry?force`);

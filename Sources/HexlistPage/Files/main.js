@@ -2,7 +2,7 @@
 import { session, call, follow, part } from './api.js';
 import { h, icon, clean, button, dialog, ask, setChildren, showBug } from './dom.js';
 import { HexView, undo } from './hexes.js';
-import { transfersChanged } from './files.js';
+import { transfersChanged, refreshTransfers } from './files.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';
 import { MineView } from './mine.js';
@@ -108,6 +108,7 @@ const handlers = {
     notice.hidden = !value.storeFault;
     notice.textContent = value.storeFault ?? '';
     drawSections();
+    refreshTransfers();
     if (!before) return;
     const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
     if (isNew && app.name !== 'peers') app.view?.refresh();
