@@ -1,7 +1,7 @@
 import HexlistModel
 
 /// The name of an envelope's file in a mailbox folder: `<time, 12 digits>-<id, 32 digits>.hxe`, hexadecimal in upper case.
-public struct EnvelopeFileName: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct EnvelopeFileName: Hashable, Sendable, CustomStringConvertible {
     private static let suffix = ".hxe"
     /// The greatest time of 12 digits, in the year 10889.
     private static let latest: Int64 = 0xFFFF_FFFF_FFFF
@@ -30,6 +30,4 @@ public struct EnvelopeFileName: Hashable, Comparable, Sendable, CustomStringConv
         let time = (0..<6).map { UInt8(truncatingIfNeeded: postedAt >> (40 - 8 * $0)) }
         return Hexadecimal.encode(time) + "-" + id.description + Self.suffix
     }
-
-    public static func < (left: EnvelopeFileName, right: EnvelopeFileName) -> Bool { left.description < right.description }
 }

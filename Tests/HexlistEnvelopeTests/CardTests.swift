@@ -46,7 +46,10 @@ import Testing
         let name = EnvelopeFileName(postedAt: 1_800_000_000_000, id: id)
         #expect(name.description == "01A3185C5000-7C4B67F43775DE5716026113AD33B17B.hxe")
         #expect(EnvelopeFileName(name.description) == name)
-        #expect(EnvelopeFileName(postedAt: 0, id: id) < name && EnvelopeFileName(postedAt: .max, id: id) > name)
+        #expect(
+            [0, 1_800_000_000_000, .max].map { EnvelopeFileName(postedAt: $0, id: id).description }.sorted().map {
+                EnvelopeFileName($0)?.postedAt
+            } == [0, 1_800_000_000_000, 0xFFFF_FFFF_FFFF])
         #expect(EnvelopeFileName(postedAt: .min, id: id) == EnvelopeFileName(postedAt: 0, id: id))
     }
 

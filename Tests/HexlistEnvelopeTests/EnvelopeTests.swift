@@ -77,7 +77,7 @@ import Testing
         let other = try Card(of: bob.signer, sealingKey: eve.key)
         let envelope = try Letter.seal([frame], at: start, boot: BootNonce(7), card: ada.card, signer: ada.signer, for: other)
         #expect(reason(envelope.bytes, for: bob) == .otherKey)
-        // Eve, who is trusted, opens Ada's letter and seals it again, for Bob.
+        // Eve is trusted. She opens Ada's letter and seals it again for Bob.
         let resealed = try Envelope(sealing: ada.plaintext(to: eve), for: bob.card)
         #expect(reason(resealed.bytes, for: bob) == .forged)
         // A header of Bob's on an envelope for Eve, whose sealing key it was encrypted for.
