@@ -234,14 +234,18 @@ int hexlist_remove_unused(int folder, const char *name) {
 
 int hexlist_clone(int from, int to) { return ioctl(to, FICLONE, from); }
 
-int hexlist_watch_folder(const char *folder) {
+static int watch(const char *folder, uint32_t events) {
     int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (fd >= 0 && inotify_add_watch(fd, folder, IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR) < 0) {
+    if (fd >= 0 && inotify_add_watch(fd, folder, events | IN_ONLYDIR) < 0) {
         close(fd);
         return -1;
     }
     return fd;
 }
+
+int hexlist_watch_folder(const char *folder) { return watch(folder, IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF); }
+
+int hexlist_watch_additions(const char *folder) { return watch(folder, IN_MOVED_TO | IN_CLOSE_WRITE); }
 
 int hexlist_lock_file(int file) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

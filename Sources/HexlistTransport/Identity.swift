@@ -18,6 +18,16 @@ public struct Identity: Sendable {
         Array(HMAC<SHA256>.authenticationCode(for: Array(purpose.utf8), using: SymmetricKey(data: privateKey)))
     }
 
+    /// The DER of the key's SubjectPublicKeyInfo, 91 bytes.
+    public var keyInfo: [UInt8] {
+        (try? P256.Signing.PrivateKey(derRepresentation: privateKey)).map { Array($0.publicKey.derRepresentation) } ?? []
+    }
+
+    /// The key's ECDSA signature (P-256, SHA-256) of a message as r ‖ s, 64 bytes. The message begins with a label that no other use has.
+    @Sendable public func signature(of message: [UInt8]) throws -> [UInt8] {
+        Array(try P256.Signing.PrivateKey(derRepresentation: privateKey).signature(for: message).rawRepresentation)
+    }
+
     /// The identifier by which other peers know this one.
     public var peerID: PeerID { fingerprint.peerID }
 

@@ -94,12 +94,17 @@ public struct Receipt: Sendable, Equatable {
     /// The status of the first copy; only for `duplicate`.
     public var of: ReceiptStatus?
     public var rejected: [Rejection]
+    /// The id of the envelope whose frames the receipt is for; `nil` on a session.
+    public var envelope: String?
 
-    public init(through: Int64, status: ReceiptStatus?, of: ReceiptStatus? = nil, rejected: [Rejection] = []) {
+    public init(
+        through: Int64, status: ReceiptStatus?, of: ReceiptStatus? = nil, rejected: [Rejection] = [], envelope: String? = nil
+    ) {
         self.through = through
         self.status = status
         self.of = of
         self.rejected = rejected
+        self.envelope = envelope
     }
 }
 

@@ -113,6 +113,9 @@ int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds);
 /// A descriptor (inotify(7)) that becomes readable when an entry of a folder, or the folder itself, is deleted or moved away; -1 and errno.
 int hexlist_watch_folder(const char *folder);
 
+/// The same for entries that are moved into a folder, or were written and closed there.
+int hexlist_watch_additions(const char *folder);
+
 /// Locks an open file for as long as its open file description lives (fcntl(2), F_OFD_SETLK), beside a lock of flock(2): unlike that one,
 /// another process can query it without taking it. 0, or -1 and errno.
 int hexlist_lock_file(int file);

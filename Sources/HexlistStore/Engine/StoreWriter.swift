@@ -136,6 +136,11 @@ extension HexStore {
         try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }
 
+    /// Sets a value, or removes it, without waiting.
+    public func setMeta(_ key: String, _ value: String?, completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+        submit({ try $0.setMeta(key, value) }, completion: completion)
+    }
+
     /// Does the same and blocks. For tools that run without a daemon.
     public func setMetaSync(_ values: [String: String?]) throws {
         try writeSync { writer in for (key, value) in values { try writer.setMeta(key, value) } }

@@ -8,7 +8,7 @@ import HexlistModel
 private let mostRejected = ProtocolLimits.windowFramesRange.upperBound
 
 private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window }
-private enum ReceiptMember: String, CaseIterable { case through, status, of, rejected }
+private enum ReceiptMember: String, CaseIterable { case through, status, of, rejected, envelope }
 private enum RejectionMember: String, CaseIterable { case sequence, code, message, retryAfter }
 private enum PairingMember: String, CaseIterable { case step, commitment, nonce, message }
 
@@ -63,6 +63,7 @@ extension HexReader {
     mutating func receipt(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var status = Text()
         var of = Text()
+        var envelope = Text()
         var receipt = Receipt(through: -1, status: nil)
         let end = try members(json, at: start) { (reader, member: ReceiptMember?, position) throws(GrammarFault) in
             switch member {
@@ -72,6 +73,7 @@ extension HexReader {
                 return end
             case .status: return try reader.texts.read(json, at: position, open: open + 1, into: &status)
             case .of: return try reader.texts.read(json, at: position, open: open + 1, into: &of)
+            case .envelope: return try reader.texts.read(json, at: position, open: open + 1, into: &envelope)
             case .rejected:
                 let (rejected, end) = try reader.rejected(json, at: position, open: open + 1)
                 receipt.rejected = rejected
@@ -80,6 +82,8 @@ extension HexReader {
             }
         }
         receipt.status = named(status, json)
+        let id = texts.string(envelope.slice, in: json, bytes: ProtocolLimits.wordBytes)
+        receipt.envelope = id.isEmpty ? nil : id
         // The status of the first copy, which cannot be `duplicate` itself.
         receipt.of = named(of, json).flatMap { $0 == .duplicate ? nil : $0 }
         object = .receipt(receipt)

@@ -98,7 +98,12 @@ extension JSONWriter {
     }
 
     fileprivate mutating func receipt(_ receipt: Receipt) {
-        member(#"{"through":"#) { $0.raw(receipt.through) }
+        raw("{")
+        if let envelope = receipt.envelope {
+            member(#""envelope":"#) { $0.string(envelope) }
+            raw(",")
+        }
+        member(#""through":"#) { $0.raw(receipt.through) }
         if let status = receipt.status { member(#","status":"#) { $0.string(status.rawValue) } }
         if let of = receipt.of { member(#","of":"#) { $0.string(of.rawValue) } }
         member(#","rejected":"#) {
