@@ -132,7 +132,8 @@ let package = Package(
         .target(
             name: "HexlistNode",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistEnvelope", "HexlistDiscovery",
+                "HexlistStore", "HexlistTransport",
                 "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery", "HexlistTransfers",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -285,8 +286,9 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEventLoop", "HexlistFiles", "HexlistJSON",
-                "HexlistSession", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport",
+                "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEnvelope", "HexlistEventLoop", "HexlistFiles",
+                "HexlistJSON", "HexlistSession", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel",
+                "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

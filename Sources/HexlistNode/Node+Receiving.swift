@@ -14,12 +14,21 @@ extension Node {
                 .notAccepting, message: IdentityConflicts.ownConflictMessage, retryAfter: IdentityConflicts.ownConflictRetry)
             return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
         }
-        let sender = sender(of: session)
+        let epoch = invitations.capacityEpoch
+        keep(batch, from: sender(of: session)) { node, results in
+            session.batchCompleted(results)
+            node.invitations.refused(results, of: session, decidedAt: epoch, node)
+        }
+    }
+
+    /// Stores hexes. Their results come later, on the loop, once the transaction is durable.
+    func keep(
+        _ batch: [IncomingHex], from sender: Sender, then completion: @escaping @Sendable (isolated Node, [DeliveryResult]) -> Void
+    ) {
         let policy = configuration.announce ? configuration.receiveFrom : .trusted
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = clocks.milliseconds
-        let epoch = invitations.capacityEpoch
         let takesNothing = registry[sender.peer]?.receive == .nothing
         let began = clocks.now
         store.receive(batch, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) { [self] result in
@@ -33,8 +42,7 @@ extension Node {
             metrics.receive.recordNanoseconds((clocks.now - began).nanoseconds)
             metrics.received(results)
             onLoop { node in
-                session.batchCompleted(results)
-                node.invitations.refused(results, of: session, decidedAt: epoch, node)
+                completion(node, results)
                 if node.registry[sender.peer]?.fetchLimit != nil { node.transfers.fetchAutomatically(from: sender.peer) }
             }
         }

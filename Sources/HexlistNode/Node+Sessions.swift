@@ -203,6 +203,7 @@ extension Node {
         if others.isEmpty {
             links[peer]?.hasRecordedAlert = false
             transfers.peerWent(peer)
+            folderRoute?.peerWent(peer, self)
             registry.rememberSeen(peer, self)
         }
         duplicates.challengeAgain(others.filter { !$0.machine.isClosed })

@@ -49,6 +49,8 @@ public actor Node {
     public nonisolated let outbox: Outbox
     /// Files between this machine and its peers.
     public nonisolated let transfers: FileTransfers
+    /// `nil` without a configured folder.
+    let folderRoute: FolderRoute?
     private var wallTimes: MonotonicToWallClock
     nonisolated let watchers = Watchers()
 
@@ -93,6 +95,12 @@ public actor Node {
         outbox = Outbox(
             store, configuration, on: eventLoop, clocks, watchers: watchers, metrics: metrics,
             logger: logger)
+        if let folder = configuration.mailbox.folder {
+            folderRoute = try FolderRoute(
+                path: folder, configuration.mailbox, identity: identity, boot: boot, on: eventLoop, clocks)
+        } else {
+            folderRoute = nil
+        }
         let host = TransfersNode()
         transfers = FileTransfers(
             TransfersConfiguration(configuration), node: host, identity: identity, store: store, transport: transport, remotes: remotes,
@@ -127,6 +135,10 @@ public actor Node {
 
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
+        if let folderRoute {
+            let peers = records.map(\.peer)
+            folderRoute.start(try await store.read { [id] in try FolderRoute.postings($0, of: id, for: peers) }, self)
+        }
         try await transfers.start(fetchingFrom: records.filter { $0.fetchLimit != nil }.map(\.peer))
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
@@ -167,6 +179,7 @@ public actor Node {
         await outbox.stop()
         await pairingDriver.stop(self)
         maintenance.stop()
+        folderRoute?.stop()
         sessions.stop()
         registry.stop()
         await finder.stop(self)

@@ -27,6 +27,7 @@ public struct NodeConfiguration: Sendable {
     public var announce = true
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
+    public var mailbox = Mailbox()
     public var limits = Limits()
     public var send = Send()
     public var outbox = Outbox()
@@ -92,6 +93,22 @@ public struct NodeConfiguration: Sendable {
         public var cacheDays = 30
         /// The folder of the pool; `nil` for one beside the store.
         public var cacheFolder: String?
+
+        public init() {}
+    }
+
+    /// The folder in which envelopes wait for peers that are away.
+    public struct Mailbox: Sendable, Equatable {
+        /// The user's name for it.
+        public var name = ""
+        /// An absolute path, of a folder that other machines have too; `nil` for none.
+        public var folder: String?
+        /// The time for which a peer has to be away before hexes are put into its mailbox.
+        public var awayTime = Duration.seconds(60)
+        /// The same after a start, because sessions open within seconds.
+        public var startTime = Duration.seconds(10)
+        /// The delay after hexes were queued or a file arrived, so that several share an envelope.
+        public var batchTime = Duration.seconds(2)
 
         public init() {}
     }

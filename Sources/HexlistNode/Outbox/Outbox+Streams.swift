@@ -110,6 +110,7 @@ extension Outbox {
         for (peer, queued) in zip(peers, queued) where !queued.isEmpty { rows[peer] = queued }
         deliveries.sends.moved(requeued)
         deliveries.queued(rows, again: Set(requeued.map(\.peer)), isDurable: taken.isDurable, self)
+        node?.assumeIsolated { $0.folderRoute?.somethingCame($0) }
         outboxChanged()
     }
 

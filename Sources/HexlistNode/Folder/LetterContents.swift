@@ -1,0 +1,105 @@
+import HexlistEnvelope
+import HexlistModel
+import HexlistWire
+import NIOCore
+
+/// The frames of one letter that count: hexes, and receipts of this machine's envelopes.
+struct LetterContents: Sendable {
+    var hexes: [IncomingHex] = []
+    var receipts: [(envelope: Envelope.ID, receipt: Receipt)] = []
+    /// Bytes that the hexes take in memory.
+    private(set) var weight = 0
+    /// Frames that are permanently refused, by number.
+    private var rejected: [Int64: Rejection] = [:]
+    /// Frames that are not JSON. As many as end a session make the letter malformed.
+    private var undecodable = 0
+    private let frameCount: Int
+
+    /// Decodes the frames. Frame k of the letter, counted from 1, has number k.
+    init(_ letter: Letter) {
+        frameCount = letter.frames.count
+        var decoder = WrapperDecoder()
+        for (index, frame) in letter.frames.enumerated() {
+            let number = Int64(index + 1)
+            switch decoder.decode(frame) {
+            case .refused(let refusal):
+                if refusal.isUndecodable { undecodable += 1 }
+                guard !isMalformed else { return }
+                if !refusal.code.isTemporary {
+                    rejected[number] = Rejection(sequence: number, code: refusal.code, message: refusal.message)
+                }
+            case .wrapper(let wrapper):
+                switch wrapper.object {
+                case .hex(let content):
+                    guard let messageID = wrapper.messageID else { continue }
+                    let hex = IncomingHex(
+                        content: content, messageID: messageID, weight: content.weight(frame: frame.count), sequence: number)
+                    hexes.append(hex)
+                    weight += hex.weight
+                case .receipt(let receipt):
+                    if let envelope = receipt.envelope.flatMap({ Envelope.ID($0) }) { receipts.append((envelope, receipt)) }
+                default: continue
+                }
+            }
+        }
+    }
+
+    /// Whether nothing of the letter counts.
+    var isMalformed: Bool { undecodable >= ProtocolLimits.strikes }
+
+    /// Whether the letter gets a receipt: it has hexes, or frames that might have been hexes.
+    var isReceiptOwed: Bool { !isMalformed && (!hexes.isEmpty || !rejected.isEmpty) }
+
+    /// The receipts of the letter; `nil` if a hex was refused temporarily, so that the letter has to be stored again later.
+    /// - Parameter results: those of `hexes`.
+    func receipts(of envelope: Envelope.ID, _ results: [DeliveryResult]) -> [Receipt]? {
+        guard results.count == hexes.count, !results.contains(where: \.isTemporary) else { return nil }
+        var rejected = self.rejected
+        var statuses: [Int64: ReceiptStatus] = [:]
+        for (hex, result) in zip(hexes, results) {
+            guard let number = hex.sequence else { continue }
+            switch result {
+            case .stored, .duplicate(of: .stored), .duplicate(of: .duplicate): statuses[number] = .stored
+            case .held, .duplicate(of: .held): statuses[number] = .held
+            case .refused(let code, let message, _): rejected[number] = Rejection(sequence: number, code: code, message: message)
+            }
+        }
+        // A receipt has one status, so each change of it starts another one, as on a session.
+        var receipts: [Receipt] = []
+        for number in 1...Int64(max(frameCount, 1)) {
+            let rejection = rejected[number]
+            let status = rejection == nil ? statuses[number] ?? .stored : nil
+            if var last = receipts.popLast() {
+                if status == nil || last.status == nil || last.status == status {
+                    last.through = number
+                    last.status = last.status ?? status
+                    if let rejection { last.rejected.append(rejection) }
+                    receipts.append(last)
+                    continue
+                }
+                receipts.append(last)
+            }
+            receipts.append(
+                Receipt(through: number, status: status, rejected: rejection.map { [$0] } ?? [], envelope: envelope.description))
+        }
+        return receipts
+    }
+
+    // MARK: Frames
+
+    static func frame(_ hex: OutgoingHex) -> [UInt8] {
+        frame { buffer in
+            hex.body.withUnsafeBytes { WrapperEncoder.store(hexJSON: $0, messageID: hex.messageID, sequence: 1, into: &buffer) }
+        }
+    }
+
+    static func frame(_ receipt: Receipt) -> [UInt8] { frame { WrapperEncoder.ack(receipt, into: &$0) } }
+
+    /// A frame without its length.
+    private static func frame(_ write: (inout ByteBuffer) -> Void) -> [UInt8] {
+        var buffer = ByteBuffer()
+        write(&buffer)
+        buffer.moveReaderIndex(forwardBy: 4)
+        return Array(buffer.readableBytesView)
+    }
+}

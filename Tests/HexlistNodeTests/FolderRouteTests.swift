@@ -1,0 +1,227 @@
+import Foundation
+import HexlistEnvelope
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import TestSupport
+import Testing
+
+@testable import HexlistNode
+
+/// Nodes that reach each other through a shared folder only: real TLS identities, real SQLite, real files.
+@Suite("Folder route", .serialized, .timeLimit(.minutes(5))) struct FolderRouteTests {
+    /// A node with the folder and without waiting times.
+    private static func node(_ name: String, _ folder: TemporaryFolder, on link: InMemoryLink? = nil, state: URL? = nil) async throws
+        -> TestNode
+    {
+        try await TestNode(name, on: link, folder: state) { configuration in
+            configuration.mailbox.folder = folder.path
+            configuration.mailbox.awayTime = .zero
+            configuration.mailbox.startTime = .zero
+            configuration.mailbox.batchTime = .milliseconds(20)
+        }
+    }
+
+    /// Two nodes that met, trust each other, and were stopped.
+    private static func strangersOfTime(_ folder: TemporaryFolder) async throws -> (one: TestNode, two: TestNode) {
+        let link = InMemoryLink()
+        let (one, two) = (try await node("one", folder, on: link), try await node("two", folder, on: link))
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        _ = try await one.node.setTrust(two.id, .trusted)
+        try await eventually { Self.files(of: one.id, folder).contains("card.hxc") && Self.files(of: two.id, folder).contains("card.hxc") }
+        try await one.stop(removing: false)
+        try await two.stop(removing: false)
+        return (one, two)
+    }
+
+    private static func files(of peer: PeerID, _ folder: TemporaryFolder) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: "\(folder.path)/\(peer)")) ?? []
+    }
+
+    private static func envelopes(for peer: PeerID, _ folder: TemporaryFolder) -> [String] {
+        files(of: peer, folder).filter { EnvelopeFileName($0) != nil }
+    }
+
+    private static func descriptions(_ node: TestNode) async throws -> [String] {
+        try await node.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: nil) }.items.map(\.description)
+    }
+
+    @Test("two nodes that are never awake together exchange hexes, and the rows are settled") func neverTogether() async throws {
+        try await TemporaryFolder.with { folder in
+            let (first, second) = try await Self.strangersOfTime(folder)
+
+            var one = try await Self.node("one", folder, state: first.folder)
+            let rows = try await (0..<5).asyncMap { try await one.send(2, to: second, description: "hex \($0)", wait: .zero) }
+            #expect(rows.allSatisfy { $0.state == .queued })
+            // The record of the postings, without which the rows would be posted once more.
+            let key = "postings.\(one.id).\(second.id)"
+            try await eventually { [node = one.node] in
+                let text = try await node.store.read { try $0.meta(key) } ?? ""
+                return Postings(text: text).all.reduce(0) { $0 + $1.rowCount } == rows.count
+            }
+            try await one.stop(removing: false)
+            let contents = try Self.envelopes(for: second.id, folder).map {
+                try Data(contentsOf: URL(filePath: "\(folder.path)/\(second.id)/\($0)"))
+            }
+            #expect(contents.allSatisfy { !$0.contains(Data("example.org".utf8)) })
+
+            let two = try await Self.node("two", folder, state: second.folder)
+            try await eventually { Self.envelopes(for: second.id, folder).isEmpty && !Self.envelopes(for: one.id, folder).isEmpty }
+            #expect(try await Self.descriptions(two).sorted() == (0..<5).map { "hex \($0)" })
+            try await two.stop()
+
+            one = try await Self.node("one", folder, state: first.folder)
+            #expect(try await one.ends(of: rows.map(\.outboxID)).allSatisfy { $0 == .stored })
+            try await eventually { Self.envelopes(for: one.id, folder).isEmpty }
+            try await one.stop()
+        }
+    }
+
+    @Test("replayed, renamed, altered and foreign files: each hex is stored once, and foreign files stay") func hostileFolder() async throws
+    {
+        try await TemporaryFolder.with { folder in
+            let (first, second) = try await Self.strangersOfTime(folder)
+            let one = try await Self.node("one", folder, state: first.folder)
+            _ = try await one.send(to: second, description: "once", wait: .zero)
+            try await eventually { !Self.envelopes(for: second.id, folder).isEmpty }
+            try await one.stop()
+
+            let mailbox = "\(folder.path)/\(second.id)"
+            let name = try #require(Self.envelopes(for: second.id, folder).first)
+            let bytes = try Data(contentsOf: URL(filePath: "\(mailbox)/\(name)"))
+            var altered = bytes
+            altered[bytes.count / 2] ^= 1
+            let other = "01A3185C5000-00112233445566778899AABBCCDDEEFF.hxe"
+            try bytes.write(to: URL(filePath: "\(mailbox)/\(other)"))
+            try altered.write(to: URL(filePath: "\(mailbox)/" + other.replacing("00112233", with: "10112233")))
+            try bytes.prefix(3_000).write(to: URL(filePath: "\(mailbox)/" + other.replacing("00112233", with: "20112233")))
+            try Data("note".utf8).write(to: URL(filePath: "\(mailbox)/note.txt"))
+            try FileManager.default.createSymbolicLink(
+                atPath: "\(mailbox)/" + other.replacing("00112233", with: "30112233"), withDestinationPath: "/etc/passwd")
+            #expect(mkfifo("\(mailbox)/" + other.replacing("00112233", with: "40112233"), 0o600) == 0)
+
+            var two = try await Self.node("two", folder, state: second.folder)
+            try await eventually { !Self.files(of: second.id, folder).contains(name) && !Self.files(of: second.id, folder).contains(other) }
+            // The same bytes once more, while the node runs: the kernel reports the file.
+            try bytes.write(to: URL(filePath: "\(mailbox)/\(name)"))
+            try await eventually { !Self.files(of: second.id, folder).contains(name) }
+            #expect(try await Self.descriptions(two) == ["once"])
+            try await two.stop(removing: false)
+            two = try await Self.node("two", folder, state: second.folder)
+            #expect(try await Self.descriptions(two) == ["once"])
+            // Perhaps incomplete, and so kept for a day: the altered and the cut file. Not files, or not envelopes: the rest.
+            #expect(Self.files(of: second.id, folder).count == 6)
+            try await two.stop()
+        }
+    }
+
+    @Test("a stranger's envelope is removed; without a card of the trusted key nothing is posted") func strangers() async throws {
+        try await TemporaryFolder.with { folder in
+            let (first, second) = try await Self.strangersOfTime(folder)
+            let one = try await Self.node("one", folder, state: first.folder)
+            // Somebody puts another card into the mailbox.
+            let eve = try Mailbox(path: folder.path, identity: .ephemeral(), boot: BootNonce(1))
+            try Data(eve.card.bytes).write(to: URL(filePath: "\(folder.path)/\(second.id)/card.hxc"))
+            _ = try await one.send(to: second, description: "for two", wait: .zero)
+            let letter = try #require(
+                try eve.post([Array("{}".utf8)], to: one.node.identity.fingerprint, at: Int64(Date.now.timeIntervalSince1970 * 1_000)))
+            try await eventually { !Self.files(of: one.id, folder).contains(letter.name.description) }
+            #expect(Self.envelopes(for: second.id, folder).isEmpty)
+            // The owner restores its card, and the hex is posted.
+            let two = try await Self.node("two", folder, state: second.folder)
+            try await two.stop()
+            _ = try await one.send(to: second, description: "for two, too", wait: .zero)
+            try await eventually { !Self.envelopes(for: second.id, folder).isEmpty }
+            try await one.stop()
+        }
+    }
+}
+
+extension Sequence {
+    fileprivate func asyncMap<Value>(_ transform: (Element) async throws -> Value) async throws -> [Value] {
+        var values: [Value] = []
+        for element in self { values.append(try await transform(element)) }
+        return values
+    }
+}
+
+@Suite("Postings") struct PostingsTests {
+    private static func posting(_ number: UInt8, _ rows: [ClosedRange<Int64>], posts: Int = 1) throws -> Postings.Posting {
+        let id = try #require(Envelope.ID(Hexadecimal.encode(Array(repeating: number, count: 16))))
+        return Postings.Posting(file: EnvelopeFileName(postedAt: 1_000, id: id), rows: rows, bytes: 5_260, posts: posts)
+    }
+
+    private static func id(_ number: UInt8) throws -> Envelope.ID { try posting(number, [1...1]).file.id }
+
+    @Test("a receipt settles the rows of its frames, in parts and once") func parts() throws {
+        var postings = Postings()
+        postings.add(try Self.posting(1, [5...6, 9...9]))
+        postings.add(try Self.posting(2, [10...10]))
+        let rejection = Rejection(sequence: 2, code: .tooManyLinks, message: "m")
+        let first = Receipt(through: 2, status: .stored, rejected: [rejection])
+        #expect(
+            postings.settle(try Self.id(1), first)
+                == [RowResult(id: 5, .stored), RowResult(id: 6, .refused(.tooManyLinks, message: "m"))])
+        #expect(postings.settle(try Self.id(1), first).isEmpty)
+        #expect(postings.settle(try Self.id(1), Receipt(through: 3, status: .held)) == [RowResult(id: 9, .held)])
+        #expect(postings.all.count == 1 && postings.lastRow == 10)
+        #expect(postings.settle(try Self.id(1), Receipt(through: 3, status: .held)).isEmpty)
+    }
+
+    @Test(
+        "an impossible receipt settles nothing",
+        arguments: [
+            Receipt(through: 0, status: .stored), Receipt(through: -1, status: .stored), Receipt(through: 4, status: .stored),
+            Receipt(through: .max, status: .stored), Receipt(through: 2, status: nil),
+            Receipt(through: 1, status: .stored, rejected: [Rejection(sequence: 2, code: .tooLarge)]),
+            Receipt(through: 1, status: .stored, rejected: [Rejection(sequence: 0, code: .tooLarge)]),
+            Receipt(through: 3, status: .stored, rejected: [Rejection(sequence: 1, code: .storageFull)]),
+            Receipt(
+                through: 3, status: .stored, rejected: [Rejection(sequence: 1, code: .tooLarge), Rejection(sequence: 1, code: .tooLarge)]),
+        ])
+    func impossible(_ receipt: Receipt) throws {
+        var postings = Postings()
+        postings.add(try Self.posting(1, [5...7]))
+        let before = postings
+        #expect(postings.settle(try Self.id(1), receipt).isEmpty && postings == before)
+        #expect(postings.settle(try Self.id(2), Receipt(through: 3, status: .stored)).isEmpty && postings == before)
+    }
+
+    @Test("rows are posted again after 1, 3, 7 and 14 days without a receipt, but not while the file is there") func repetition() throws {
+        let day: Int64 = 86_400_000
+        for (posts, days) in [(1, 1), (2, 3), (3, 7), (4, 14), (5, nil)] as [(Int, Int64?)] {
+            var postings = Postings()
+            postings.add(try Self.posting(1, [5...7], posts: posts))
+            let due = 1_000 + (days ?? 59) * day
+            #expect(postings.due(at: due - 1) { _ in false }.isEmpty)
+            #expect(postings.due(at: due) { _ in true }.isEmpty)
+            let again = postings.due(at: due) { _ in false }
+            #expect(again.map(\.rows) == (days == nil ? [] : [[5...7]]) && again.map(\.posts) == (days == nil ? [] : [posts]))
+            #expect(postings.all.isEmpty == (days != nil))
+            #expect(postings.due(at: 1_001 + 60 * day) { _ in true }.isEmpty && postings.all.isEmpty)
+        }
+    }
+
+    @Test("the text in the store is read again; other lines are left out") func text() throws {
+        var postings = Postings()
+        postings.add(try Self.posting(1, [5...6, 9...9]))
+        postings.add(try Self.posting(2, [10...10], posts: 3))
+        _ = postings.settle(try Self.id(1), Receipt(through: 1, status: .stored))
+        #expect(Postings(text: postings.text) == postings)
+        for line in [
+            "", "x", "a 1 1 0 1-1", "\(postings.all[0].file) 1 0 0 1-1", "\(postings.all[0].file) 1 1 0 2-1",
+            "\(postings.all[0].file) 1 1 0 1-99999999",
+        ] {
+            #expect(Postings(text: line).all.isEmpty, "\(line)")
+        }
+    }
+
+    @Test("an outbox of many rows is divided into letters that are full") func division() {
+        let items = (0..<100).map { (key: $0, frames: [Array(repeating: UInt8(1), count: 40_000)]) }
+        let letters = Mailbox.letters(items)
+        #expect(letters.map(\.count) == [24, 24, 24, 24, 4] && letters.flatMap { $0.map(\.key) } == Array(0..<100))
+    }
+}
