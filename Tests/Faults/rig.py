@@ -272,7 +272,7 @@ class Daemon:
         return os.path.join(self.state, "hexlist.sqlite")
 
     def store_bytes(self):
-        """Raises a failure with its log."""
+        """Bytes of the store's file and its WAL."""
         return sum(os.path.getsize(self.store + end) for end in ("", "-wal") if os.path.exists(self.store + end))
 
     def environment(self, extra=None):
