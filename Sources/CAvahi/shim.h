@@ -1,6 +1,6 @@
 #ifndef HEXLIST_CAVAHI_SHIM_H
 #define HEXLIST_CAVAHI_SHIM_H
-// libavahi-client as Swift sees it: its headers, and the calls Swift cannot import.
+// Headers of libavahi-client, and wrappers of calls that Swift cannot import.
 #include <avahi-client/client.h>
 #include <avahi-client/lookup.h>
 #include <avahi-client/publish.h>
@@ -19,19 +19,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/// Takes the wakes out of a `hexlist_wakeup` descriptor.
+/// Resets a `hexlist_wakeup` descriptor to not readable.
 static inline void hexlist_empty(int fd) {
     uint64_t count;
     ssize_t taken = read(fd, &count, sizeof(count));
-    (void)taken;  // none is fine
+    (void)taken;  // EAGAIN if it was not readable
 }
 
-/// A descriptor another thread makes readable with `hexlist_wake`; -1 where there is none.
+/// Creates a descriptor that another thread makes readable with `hexlist_wake`; -1 on failure.
 static inline int hexlist_wakeup(void) {
     return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
-/// For people who look at threads; at most 15 bytes. (`pthread_setname_np` is hidden from Swift: it is a GNU extension.)
+/// Names the calling thread for debuggers and `top`; at most 15 bytes. (`pthread_setname_np` is a GNU extension that Swift does not
+/// import.)
 static inline void hexlist_name_thread(const char *name) {
     extern int pthread_setname_np(pthread_t, const char *);
     pthread_setname_np(pthread_self(), name);
@@ -40,6 +41,6 @@ static inline void hexlist_name_thread(const char *name) {
 static inline void hexlist_wake(int fd) {
     uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof(one));
-    (void)written;  // full means that it is awake already
+    (void)written;  // EAGAIN means that it is readable already
 }
 #endif

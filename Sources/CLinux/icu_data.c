@@ -1,10 +1,9 @@
-// Empty data of ICU. GRDB and Yams import Foundation, whose static library brings ICU with 34 MB of names, calendars and collations of all
-// languages. This project uses no locale, calendar or collation of Foundation, so ICU never looks for its data; if it did, it would report
-// U_FILE_ACCESS_ERROR or U_MISSING_RESOURCE_ERROR. ICU provides the same as stubdata.cpp
-// (https://unicode-org.github.io/icu/userguide/icu_data/).
+// Empty ICU data. GRDB and Yams import Foundation, whose static library contains 34 MB of ICU data: names, calendars and collations of all
+// languages. This project uses none of it, so ICU never reads its data; if it did, it would report U_FILE_ACCESS_ERROR or
+// U_MISSING_RESOURCE_ERROR. ICU offers the same as stubdata.cpp (https://unicode-org.github.io/icu/userguide/icu_data/).
 //
-// The linker prefers this definition and leaves out the one of the library. The number in the name is the version of ICU in the toolchain:
-// with another version the constant is unused and hexlistd is 34 MB larger. Hidden, so that a dynamic Foundation keeps its data.
+// The linker prefers this definition to the one in the library. The number in its name is the ICU version of the toolchain: with another
+// version it is unused and hexlistd is 34 MB larger. It is hidden, so that a dynamically linked Foundation keeps its own data.
 #include <stdint.h>
 
 __attribute__((visibility("hidden"), aligned(16))) const struct {

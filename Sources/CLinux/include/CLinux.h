@@ -1,7 +1,7 @@
 #ifndef HEXLIST_CLINUX_H
 #define HEXLIST_CLINUX_H
-// The parts of the system that Swift does not see, or sees only through macros, variadic functions and structures with bit fields. No
-// header of the system is included here: its declarations would belong to this module instead of Glibc.
+// System calls and libc functions that Swift cannot import: macros, variadic functions, structures with bit fields. No system header is
+// included here, because its declarations would then belong to this module instead of Glibc.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,145 +12,148 @@ enum {
     HEXLIST_DNS_SERVER_REFUSED = -5
 };
 
-/// Asks the servers of resolv.conf, read anew each time, for records of class IN: over UDP, and TCP where that is cut off. Blocks: each
-/// server is asked three times, with a second to answer. One that is dead costs that second only, where another one answers.
+/// Queries the servers of resolv.conf, which is read each time, for records of class IN; over UDP, and over TCP if the answer is truncated.
+/// Blocks: three attempts per server with a timeout of one second each, so an unreachable server costs one second if another one answers.
 /// - name: absolute, in presentation form; no search list is applied.
-/// - Returns: the bytes of the answer, at most `capacity`, or one of the above.
+/// - Returns: the length of the answer, at most `capacity`, or one of the error codes above.
 int hexlist_dns_query(const char *name, int type, unsigned char *answer, int capacity);
 
 // MARK: Command line
 
-/// The number of words of this process's command line, the program's name included, as the C library passes them to main().
+/// The argument count of this process, including the program's name (argc).
 int hexlist_argument_count(void);
 
-/// A word of the command line; NULL for an index outside of it.
+/// An argument of this process (argv); NULL if the index is out of bounds.
 const char *hexlist_argument(int index);
 
 // MARK: Connections
 
-/// Looks up the user of an established TCP connection's end in this network namespace, by one query for one socket (sock_diag(7)). The
-/// kernel answers at once; nothing is listed, and nothing waits.
-/// - local, remote: the addresses and ports of that end, as IPv6 addresses, those of IPv4 mapped (RFC 4291 section 2.5.5.2).
-/// - Returns: 1 with the user; 0 if no process has such a connection; -1 and errno if the kernel cannot be asked.
+/// Looks up the user who owns an established TCP connection's end in this network namespace, by a sock_diag(7) query for one socket. Does
+/// not block.
+/// - local, remote: addresses and ports of that end, as IPv6; IPv4 addresses are mapped (RFC 4291 section 2.5.5.2).
+/// - Returns: 1 with the user; 0 if no process has such a connection; -1 and errno if the query failed.
 int hexlist_connection_user(
     const unsigned char local[16], uint16_t local_port, const unsigned char remote[16], uint16_t remote_port, uint32_t *user);
 
 // MARK: Clock and sleep
 
-/// Whether something keeps the clock right, by the kernel's word: 1 yes, 0 no, -1 where it says nothing.
+/// Whether the kernel's clock is synchronised, by NTP for example: 1 yes, 0 no, -1 unknown.
 int hexlist_clock_is_synchronised(void);
 
-/// A descriptor that becomes readable when the wall clock jumps, as it does when the machine wakes from sleep; -1 where there is none.
+/// Creates a descriptor that becomes readable when the wall clock jumps, as it does when the machine wakes from sleep; -1 on failure.
 int hexlist_watch_wake(void);
 
-/// Arms, or arms again, what `hexlist_watch_wake` made: a timer that never runs out and is cancelled when the wall clock jumps.
+/// Arms or rearms a descriptor of `hexlist_watch_wake`: a timer that never expires and is cancelled when the wall clock jumps.
 int hexlist_arm_wake(int fd);
 
-/// Nanoseconds the machine has slept since it was started: what one clock counts and the other does not.
+/// Nanoseconds the machine has been suspended since boot: CLOCK_BOOTTIME less CLOCK_MONOTONIC.
 int64_t hexlist_slept(void);
 
 // MARK: Interfaces
 
-/// A netlink socket that becomes readable whenever an interface or an address of this machine changes; -1 where there is none.
+/// Creates a netlink socket that becomes readable when an interface or address of this machine changes; -1 on failure.
 int hexlist_watch_addresses(void);
 
-/// Reads whatever waits in a non-blocking descriptor and throws it away.
+/// Reads and discards all pending bytes of a non-blocking descriptor.
 void hexlist_drain(int fd);
 
 // MARK: Memory of the process
 
-/// Sets the heap's bounds, before anything large is in it: a block of 256 KiB is mapped by itself and given back when it is freed, and of
-/// the free end of a heap 1 MiB is kept. Left alone, glibc raises both with the first large blocks, to 32 and 64 MiB; and each of its threads'
-/// heaps keeps so much, since malloc_trim gives back their holes and not their ends.
+/// Fixes malloc's thresholds; call it before large allocations. Blocks of 256 KiB and more are mapped separately and unmapped when freed,
+/// and 1 MiB of free memory at the end of a heap is kept. By default glibc raises both thresholds after large allocations, to 32 and 64
+/// MiB, and keeps that much for the heap of each thread, since malloc_trim does not shrink their ends.
 void hexlist_bound_heap(void);
 
-/// Gives the free pages of the heap back to the system. glibc does so by itself at the heap's end only, and keeps what a burst left between
-/// what still lives: two thirds of it, for good.
+/// Returns free heap pages to the system (malloc_trim). On its own, glibc frees only the end of the heap, so after a burst about two thirds
+/// of the memory would stay allocated.
 void hexlist_return_memory(void);
 
-/// No core dump of this process, and no look into its memory by another one of this user (prctl(2), PR_SET_DUMPABLE). A program it starts
-/// is not concerned.
+/// Disables core dumps of this process, and access to its memory by other processes of the user (prctl(2), PR_SET_DUMPABLE). Child programs
+/// are not affected.
 void hexlist_forbid_core_dumps(void);
 
 // MARK: Files
 
-/// Opens a path beneath an open folder, with no symbolic link on it, at its end or elsewhere (openat2(2), Linux 5.6). The descriptor, which
-/// programs started from here do not inherit, or -1 and errno: `ENOSYS` or `EPERM` where the kernel, or what confines the process, has no such call.
+/// Opens a path beneath an open folder without following symbolic links anywhere in it (openat2(2), Linux 5.6), with O_CLOEXEC.
 /// - flags: as for open(2).
+/// - Returns: a descriptor, or -1 and errno: `ENOSYS` or `EPERM` if the kernel or a seccomp filter does not provide the call.
 int hexlist_open_beneath(int folder, const char *path, int flags);
 
-/// Renames within an open folder unless the new name is taken (renameat2(2), RENAME_NOREPLACE). 0, or -1 and errno: `EEXIST` where it is
-/// taken, `EINVAL` or `ENOSYS` where the file system or the kernel cannot do this.
+/// Renames an entry of an open folder without replacing another one (renameat2(2), RENAME_NOREPLACE). 0, or -1 and errno: `EEXIST` if the
+/// new name exists, `EINVAL` or `ENOSYS` if the file system or kernel does not support it.
 int hexlist_rename_new(int folder, const char *old_name, const char *new_name);
 
 /// syncfs(2)
 int hexlist_sync_file_system(int file);
 
-/// Has the kernel begin to write a part of an open file to the disk, and waits for nothing: what fsync(2) waits for is less then. What comes of
-/// it is not told; fsync(2) tells.
+/// Starts writeback of a part of an open file without waiting (sync_file_range(2)), so that a later fsync(2) has less to write. Errors are
+/// reported by fsync(2) only.
 void hexlist_begin_write_back(int file, int64_t offset, int64_t count);
 
-/// Sets an attribute of an open file (xattr(7), in the namespace `user`). 0, or -1 and errno: `ENOTSUP` where the file system has none.
+/// Sets an extended attribute of an open file (xattr(7), namespace `user`). 0, or -1 and errno: `ENOTSUP` if the file system does not
+/// support them.
 int hexlist_set_attribute(int file, const char *name, const char *value);
 
-/// Reads an attribute of an open file. Its length, or -1 and errno: `ENODATA` where it is not set, `ERANGE` where it is longer.
+/// Reads an extended attribute of an open file. Its length, or -1 and errno: `ENODATA` if it is not set, `ERANGE` if it is longer than
+/// `size`.
 int64_t hexlist_get_attribute(int file, const char *name, char *value, size_t size);
 
-/// Removes an attribute of an open file. 0, or -1 and errno.
+/// Removes an extended attribute of an open file. 0, or -1 and errno.
 int hexlist_remove_attribute(int file, const char *name);
 
-/// Deletes an entry of an open folder unless it is a file that somebody has open (fcntl(2), F_SETLEASE). Where the file system has no leases it
-/// is deleted: who has it open keeps what is in it. 0, or -1 and errno: `EBUSY` where it is open.
+/// Deletes a file of an open folder unless it is open in any process, which is detected with a lease (fcntl(2), F_SETLEASE). On file
+/// systems without leases it is deleted anyway; processes that have it open can still read it. 0, or -1 and errno: `EBUSY` if it is open.
 int hexlist_remove_unused(int folder, const char *name);
 
-/// Makes a file have what another one has, with the same blocks on the disk until one of them changes (FICLONE). 0, or -1 and errno where the
-/// file system cannot do this, or they lie on two.
+/// Makes a file a copy-on-write clone of another one (ioctl FICLONE). 0, or -1 and errno if the file system does not support it or the
+/// files are on different ones.
 int hexlist_clone(int from, int to);
 
-/// Sets the time of the last change of an open file and leaves the time of its last use. 0, or -1 and errno.
+/// Sets the modification time of an open file and keeps its access time. 0, or -1 and errno.
 int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds);
 
-/// A descriptor (inotify(7)) that becomes readable when an entry of a folder, or the folder itself, is deleted or moved away; -1 and errno.
+/// Creates an inotify(7) descriptor that becomes readable when an entry of a folder, or the folder itself, is deleted or moved away; -1 and
+/// errno on failure.
 int hexlist_watch_folder(const char *folder);
 
 /// The same for entries that are moved into a folder, or were written and closed there.
 int hexlist_watch_additions(const char *folder);
 
-/// Locks an open file for as long as its open file description lives (fcntl(2), F_OFD_SETLK), beside a lock of flock(2): unlike that one,
-/// another process can query it without taking it. 0, or -1 and errno.
+/// Locks an open file until its open file description is closed (fcntl(2), F_OFD_SETLK). Unlike flock(2), the lock can be queried by
+/// another process without acquiring it. 0, or -1 and errno.
 int hexlist_lock_file(int file);
 
-/// Releases the locks of `hexlist_lock_file` and of flock(2). Closing the file does not while another process has a copy of its descriptor, as
-/// a child has between fork and exec.
+/// Releases the locks of `hexlist_lock_file` and of flock(2). Closing the file is not enough while a child process still shares the
+/// description, between fork and exec.
 void hexlist_unlock_file(int file);
 
-/// Queries the lock of `hexlist_lock_file` without taking it: 1 if another open file description holds it, 0 if none does or the file system
-/// has no such locks.
+/// Whether another open file description holds the lock of `hexlist_lock_file`: 1 yes; 0 no, or the file system does not support such
+/// locks.
 int hexlist_is_file_locked(int file);
 
 // MARK: Programs
 
-/// A descriptor that becomes readable when the process ends; -1 and errno. Linux 5.3.
+/// Creates a descriptor that becomes readable when a process ends (pidfd_open(2), Linux 5.3); -1 and errno.
 int hexlist_pidfd_open(int32_t pid);
 
-/// A pipe that does not block, reader first. Both ends are closed in whatever another thread starts meanwhile. 0, or -1 and errno.
+/// Creates a non-blocking pipe, reader first, with O_CLOEXEC on both ends. 0, or -1 and errno.
 int hexlist_pipe(int ends[2]);
 
-/// Starts the program at a path, with no shell between, as the leader of a session of its own, with no signal blocked or ignored, and
-/// with no descriptor but `input`, `output` and `errors` as the standard ones; what it writes to `errors` is dropped if that is negative.
-/// 0, or an errno.
-/// - folder: to start in; NULL for this process's.
+/// Starts a program by its path, without a shell, in a new session, with all signals unblocked and set to their defaults. Its only
+/// descriptors are `input`, `output` and `errors` as stdin, stdout and stderr; a negative `errors` means /dev/null.
+/// - folder: working directory; NULL for that of this process.
+/// - Returns: 0, or an errno.
 int hexlist_spawn(
     int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output,
     int errors);
 
-/// As above, and the kernel kills the program when the thread that called this ends, and so with this process however that ends
-/// (prctl(2), PR_SET_PDEATHSIG). The caller's thread has to live as long as the program. `output` takes its errors too.
+/// Like `hexlist_spawn`, but the kernel kills the program when the calling thread ends, and so when this process ends for any reason
+/// (prctl(2), PR_SET_PDEATHSIG). The calling thread must outlive the program. stderr goes to `output` too.
 int hexlist_spawn_bound(
     int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output);
 
-/// Starts a program, looked for in PATH unless its name has a slash, with no shell between, in this process's session and folder, with its
-/// environment and standard descriptors. SIGPIPE ends it, also where this process ignores that. 0, or an errno.
+/// Starts a program, without a shell, in this process's session, folder and environment and with its standard descriptors. The program is
+/// searched in PATH unless its name contains a slash. SIGPIPE has its default action, even if this process ignores it. 0, or an errno.
 int hexlist_spawn_here(int32_t *pid, const char *program, char *const arguments[]);
 
 #endif
