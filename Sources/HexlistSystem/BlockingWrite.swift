@@ -2,10 +2,10 @@
     internal import Glibc
 #endif
 
-/// Writes to a descriptor that blocks.
+/// Writes to a blocking file descriptor.
 public enum BlockingWrite {
-    /// Writes all of the bytes, in as many calls as that takes.
-    /// - Throws: the system's error; some of the bytes may be written then.
+    /// Writes all bytes, with as many write(2) calls as necessary.
+    /// - Throws: the error of the system; some bytes may have been written.
     public static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {

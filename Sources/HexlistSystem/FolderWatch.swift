@@ -7,8 +7,9 @@ internal import CLinux
 
 /// Watches a folder for entries that are deleted or moved away. The kernel reports them: nothing is polled.
 public enum FolderWatch {
-    /// Elements say that something is gone, not what; several removals may be one element. The watch ends with the stream.
-    /// - Throws: the error of the kernel, such as one for too many watches.
+    /// A stream with an element whenever entries were removed. It does not say which ones, and several removals may be one element. The
+    /// watch ends with the stream.
+    /// - Throws: the error of the system, for example if there are too many watches.
     public static func removals(in folder: String) throws(SystemError) -> AsyncStream<Void> {
         let descriptor = hexlist_watch_folder(folder)
         guard descriptor >= 0 else { throw .last }

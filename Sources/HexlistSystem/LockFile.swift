@@ -4,13 +4,13 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// A file that one process at a time holds locked, until it ends or releases the object.
+/// A lock file held by one process at a time, until it exits or the object is released.
 ///
-/// The file contains the process id of the holder on its first line, and after it the socket that the holder listens on, if it has one.
-/// Two locks: that of flock(2) excludes other holders, and that of fcntl(2), taken once the text is complete, lets a reader see that
-/// the text belongs to a process that still runs.
+/// The first line has the process ID of the holder, the second one the path of the socket it listens on, if any.
+/// Two locks: flock(2) excludes other holders; the fcntl(2) lock, taken after the text is complete, proves to readers that the holder is
+/// still running.
 public final class LockFile: Sendable {
-    /// The process that holds a lock, as the file names it.
+    /// The process that holds the lock, according to the file.
     public struct Holder: Error, Equatable, Sendable {
         /// `nil` if the file does not contain it.
         public var pid: Int?
@@ -31,7 +31,7 @@ public final class LockFile: Sendable {
         case held(Holder)
     }
 
-    /// The most bytes of the text that are read. A socket's path has 107 at most.
+    /// Maximum bytes of the text that are read. The path of a socket has at most 107.
     private static let textBytes = 4_096
 
     private let descriptor: CInt
@@ -49,23 +49,23 @@ public final class LockFile: Sendable {
         _ = hexlist_lock_file(descriptor)
     }
 
-    // Also if `init` throws; the locks of another holder stay.
+    // Runs also if `init` throws; then the locks of the other holder are not affected.
     deinit {
         hexlist_unlock_file(descriptor)
         close(descriptor)
     }
 
-    /// Replaces the text of the file. It is written over the old one before the file is cut, so that it takes no room on a full disk. A
-    /// failure leaves an incomplete text, which readers ignore.
+    /// Replaces the text of the file. The new text is written over the old one before truncation, so that it needs no space on a full disk.
+    /// If it fails, the text is incomplete and readers ignore it.
     public func write(socket: String?) {
         let text = Array(("\(getpid())\n" + (socket.map { "\($0)\n" } ?? "")).utf8)
         _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
         _ = ftruncate(descriptor, off_t(text.count))
     }
 
-    /// Returns the running process that holds the lock of the file `name` in a folder.
-    /// - Returns: `nil` if no process holds it, or another user could have written the text: folder and file have to belong to the user of
-    ///   this process, and nobody else may write to them.
+    /// The running process that holds the lock of file `name` in a folder.
+    /// - Returns: `nil` if no process holds it, or if the text is not trustworthy: folder and file must belong to this user, and others
+    ///   must not be able to write to them.
     public static func holder(of name: String, in folder: String) -> Holder? {
         let place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard place >= 0 else { return nil }
@@ -89,7 +89,7 @@ public final class LockFile: Sendable {
         return holder(text: buffer.prefix(max(0, count)))
     }
 
-    /// Parses `PID\nSOCKET\n`. A path that is relative or has no end is ignored.
+    /// Parses `PID\nSOCKET\n`. A relative or unterminated path is ignored.
     static func holder(text: some Collection<UInt8>) -> Holder {
         let newline = UInt8(ascii: "\n")
         guard let end = text.firstIndex(of: newline), let pid = Int(String(decoding: text[..<end], as: UTF8.self)), pid > 0 else {

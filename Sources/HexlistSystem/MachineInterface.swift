@@ -6,17 +6,17 @@ public import HexlistModel
     internal import Darwin
 #endif
 
-/// One network interface of this machine: for the daemon to know what may be dialled, for `hexlist doctor` to show what Avahi does there
-/// and what a firewall filters.
+/// A network interface of this machine. The daemon uses it to decide which addresses it may dial, `hexlist doctor` to check Avahi and the
+/// firewall.
 public struct MachineInterface: Sendable, Equatable {
     public var name: String
     public var index: Int32
     public var isUp: Bool
-    /// Whether the interface has a carrier: a cable, an access point.
+    /// Whether the interface has a carrier, such as a cable or an access point.
     public var isRunning: Bool
     public var isLoopback: Bool
     public var hasMulticast: Bool
-    /// The addresses: those of IPv4 first, then by address and prefix, always in the same order.
+    /// The addresses, sorted: IPv4 first, then by address and prefix.
     public var addresses: [InterfaceAddress]
 
     public init(
@@ -31,7 +31,7 @@ public struct MachineInterface: Sendable, Equatable {
         self.addresses = addresses
     }
 
-    /// Whether the interface was made by containers or virtual machines, with no other machines behind it.
+    /// Whether it is a virtual interface of containers or virtual machines on this machine.
     public var isVirtual: Bool {
         ["docker", "virbr", "veth", "br-", "lxc", "lxdbr", "cni", "flannel", "podman", "vmnet", "vboxnet"].contains { name.hasPrefix($0) }
     }
@@ -39,7 +39,7 @@ public struct MachineInterface: Sendable, Equatable {
     /// Whether avahi-daemon announces and browses on the interface.
     public var isUsed: Bool { isUp && !isLoopback && hasMulticast && !addresses.isEmpty }
 
-    /// The reason why the interface is not used; `nil` if it is.
+    /// The reason why avahi-daemon does not use the interface; `nil` if it does.
     public var why: String? {
         switch true {
         case isUsed: nil

@@ -7,13 +7,12 @@ internal import Synchronization
     internal import Glibc
 #endif
 
-/// Reports the machine's addresses whenever they change, and waking from sleep. The kernel wakes it: nothing is polled.
+/// Reports changes of the machine's addresses, and waking from sleep. Event-driven, without polling.
 public final class MachineWatch: Sendable {
     public enum Change: Sendable {
-        /// The addresses of all interfaces that are up, by interface, in the order of `MachineInterface.all()`; never the same twice in a
-        /// row.
+        /// The addresses of all interfaces that are up, in the order of `MachineInterface.all()`. Never equal to the previous report.
         case addresses([InterfaceAddress])
-        /// The machine slept, and runs again.
+        /// The machine woke from sleep.
         case woke
     }
 
@@ -27,25 +26,26 @@ public final class MachineWatch: Sendable {
 
     public init() {}
 
-    /// - Parameter tell: called with the addresses at once, then on a thread of this object, one change at a time, until `stop`.
-    public func start(_ tell: @escaping @Sendable (Change) -> Void) {
-        watch(hexlist_watch_addresses()) { [self] _ in lookAtAddresses(tell) }
+    /// - Parameter onChange: called with the current addresses before this method returns, then on a queue of this object, one change at a
+    ///   time, until `stop`.
+    public func start(_ onChange: @escaping @Sendable (Change) -> Void) {
+        watch(hexlist_watch_addresses()) { [self] _ in reportAddresses(onChange) }
         watch(hexlist_watch_wake()) { [self] descriptor in
             _ = hexlist_arm_wake(descriptor)
-            if state.withLock({ $0.sleep.hasWoken(slept: hexlist_slept()) }) { tell(.woke) }
+            if state.withLock({ $0.sleep.hasWoken(slept: hexlist_slept()) }) { onChange(.woke) }
         }
-        // After the watches are set up, so that no change is missed in between.
-        queue.sync { lookAtAddresses(tell) }
+        // After both watches are set up, so that no change is missed.
+        queue.sync { reportAddresses(onChange) }
     }
 
-    /// Ends the reports; none follows when this returns.
+    /// Stops the reports. None is made after this method has returned.
     public func stop() {
         for source in state.withLock({ $0.sources }) { source.cancel() }
         state.withLock { $0.sources = [] }
         queue.sync {}
     }
 
-    /// - Parameter descriptor: readable when there is something to look at. Closed at the end; -1 if the kernel has none.
+    /// - Parameter descriptor: becomes readable on a change; closed at the end. -1 if it could not be created.
     private func watch(_ descriptor: Int32, _ look: @escaping @Sendable (Int32) -> Void) {
         guard descriptor >= 0 else { return }
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
@@ -58,12 +58,12 @@ public final class MachineWatch: Sendable {
         source.activate()
     }
 
-    private func lookAtAddresses(_ tell: (Change) -> Void) {
+    private func reportAddresses(_ onChange: (Change) -> Void) {
         let present = MachineInterface.all().filter(\.isUp).flatMap(\.addresses)
         let isNew = state.withLock { state in
             defer { state.addresses = present }
             return state.addresses != present
         }
-        if isNew { tell(.addresses(present)) }
+        if isNew { onChange(.addresses(present)) }
     }
 }

@@ -4,8 +4,8 @@ public import HexlistModel
     import Glibc
 #endif
 
-/// The file system /proc, of which libdispatch needs the part about this process: it ends a program whose threads it cannot look up there. So
-/// nothing may run on its queues, as every `Task` does, before `check`.
+/// The /proc file system, which libdispatch needs: it traps if it cannot read the threads of this process there. So `check` must run before
+/// any `Task` or dispatch queue is used.
 public enum ProcFileSystem {
     /// - Throws: `HexlistError` `internal` if /proc is not there.
     public static func check(for program: String) throws(HexlistError) {

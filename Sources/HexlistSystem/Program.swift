@@ -5,75 +5,77 @@ internal import Dispatch
     internal import Glibc
 #endif
 
-/// Another program, started without a shell: hooks, the programs that doctor queries, and those that open a link.
+/// An external program, started without a shell: hooks, system programs that `doctor` runs, and programs that open a link.
 public struct Program: Sendable {
-    /// The end of a program.
-    public enum End: Equatable, Sendable {
+    /// How a program ended.
+    public enum Termination: Equatable, Sendable {
         case exited(Int)
         case signalled(Int)
         case timedOut
-        /// The task that ran the program was cancelled.
+        /// Stopped, because the task that ran it was cancelled.
         case stopped
-        /// The program was not started, for the reason the system gave.
+        /// Not started; the text of the system's error.
         case notStarted(String)
     }
 
-    public struct Outcome: Equatable, Sendable {
-        public var end: End
-        /// Standard output and, unless it is dropped, standard error, in the order they were written, up to the bound of the run.
+    public struct RunResult: Equatable, Sendable {
+        public var end: Termination
+        /// Standard output and, unless dropped, standard error, in the order they were written, up to the limit of the run.
         public var output: [UInt8] = []
 
-        public init(end: End, output: [UInt8] = []) { (self.end, self.output) = (end, output) }
+        public init(end: Termination, output: [UInt8] = []) { (self.end, self.output) = (end, output) }
     }
 
-    /// The path. `runHere` also looks for a name without a slash in `PATH`.
+    /// The path. `runHere` also searches a name without a slash in `PATH`.
     public var path: String
-    /// The arguments, without the program's own name.
+    /// The arguments, without the program's name.
     public var arguments: [String]
 
-    /// Whether `run` drops what the program writes to standard error, instead of mixing it with its output.
+    /// Whether `run` discards standard error instead of mixing it with the output.
     public var dropsErrors = false
-    /// Whether the kernel kills the program that `run` started when this process ends, however it ends. Its errors are not dropped then.
+    /// Whether the kernel kills the program when this process ends for any reason. Then `dropsErrors` has no effect.
     public var endsWithThisProcess = false
 
     public init(_ path: String, _ arguments: [String] = []) { (self.path, self.arguments) = (path, arguments) }
 
     // MARK: Programs of the system
 
-    /// The folders of the system's programs. The user's `PATH` is not used, so that no other program runs under their names.
+    /// Folders of system programs. The user's `PATH` is not used, so that no other program can take their names.
     public static let systemFolders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"]
 
-    /// The path of a program of the system; `nil` if it is not installed.
+    /// The path of a system program; `nil` if it is not installed.
     public static func path(ofSystem name: String) -> String? { systemFolders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 } }
 
     // MARK: Running
 
-    /// The milliseconds from SIGTERM to SIGKILL.
+    /// Milliseconds between SIGTERM and SIGKILL.
     private static let grace: Int64 = 1_000
-    /// The clock of the time limit, which stops while the machine sleeps, as the program does.
+    /// The clock of the time limit. It stops during sleep, as the program does.
     private typealias Clock = SuspendingClock
-    /// The threads, one for each running program.
+    /// One thread for each running program.
     private static let threads = DispatchQueue(label: "hexlist.programs", attributes: .concurrent)
 
-    /// Runs the program in a session of its own, with no descriptors but `input` and its output. The whole session is ended (SIGTERM, then
-    /// SIGKILL) when `milliseconds` are over or, with `stopped`, when the task is cancelled; what is left of it when the program has ended.
+    /// Runs the program in a new session, with no descriptors but its input and output. The whole session is terminated (SIGTERM, then
+    /// SIGKILL) at the time limit or, with `stopped`, when the task is cancelled. Processes that the program left running are killed when
+    /// it ends.
     /// - Parameters:
     ///   - input: the bytes of its standard input.
-    ///   - environment: its whole environment, as `NAME=value`.
-    ///   - folder: the folder to start in; `nil` for this process's.
+    ///   - environment: the complete environment, as `NAME=value`.
+    ///   - folder: the working directory; `nil` for that of this process.
     ///   - milliseconds: the time limit.
-    ///   - outputBytes: the most bytes of `Outcome.output`. A program that writes more finds its output closed (SIGPIPE).
-    ///   - onOutput: is handed the output as it comes, on the program's thread, instead of `Outcome`; `outputBytes` bounds a piece.
+    ///   - outputBytes: maximum bytes of output in the result. Afterwards its output is closed (SIGPIPE).
+    ///   - onOutput: called with the output as it arrives, on the program's thread. Then the result has no output, and `outputBytes` limits
+    ///     one call.
     public func run(
         input: [UInt8] = [], environment: [String], folder: String? = nil, milliseconds: Int64, outputBytes: Int,
         onOutput: (@Sendable (ArraySlice<UInt8>) -> Void)? = nil
-    ) async -> Outcome {
+    ) async -> RunResult {
         let stop: Pipe
-        do { stop = try Pipe() } catch { return Outcome(end: .notStarted(error.description)) }
+        do { stop = try Pipe() } catch { return RunResult(end: .notStarted(error.description)) }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 Self.threads.async {
-                    continuation.resume(returning: attend(input, environment, folder, milliseconds, outputBytes, onOutput, stop))
+                    continuation.resume(returning: supervise(input, environment, folder, milliseconds, outputBytes, onOutput, stop))
                 }
             }
         } onCancel: {
@@ -81,10 +83,9 @@ public struct Program: Sendable {
         }
     }
 
-    /// Runs the program in this process's session, on its terminal, with its environment, folder and standard descriptors, and blocks until
-    /// the end.
-    /// - Throws: the system's error if the program cannot be started.
-    public func runHere() throws(SystemError) -> End {
+    /// Runs the program in this process's session, with its terminal, environment, folder and standard descriptors. Blocks until it ends.
+    /// - Throws: the error of the system if the program cannot be started.
+    public func runHere() throws(SystemError) -> Termination {
         var words = Self.pointers([path] + arguments)
         defer { for word in words { free(word) } }
         var pid: pid_t = 0
@@ -93,18 +94,18 @@ public struct Program: Sendable {
         return Self.end(of: pid)
     }
 
-    /// Attends to the program on a thread of its own, which starts it and stays until it is gone.
-    private func attend(
+    /// Starts the program on its own thread and supervises it until it has ended.
+    private func supervise(
         _ input: [UInt8], _ environment: [String], _ folder: String?, _ milliseconds: Int64, _ outputBytes: Int,
         _ onOutput: (@Sendable (ArraySlice<UInt8>) -> Void)?, _ stop: Pipe
-    ) -> Outcome {
+    ) -> RunResult {
         let (programInput, programOutput): (Pipe, Pipe)
         let pid: pid_t
         do {
             (programInput, programOutput) = (try Pipe(), try Pipe())
             pid = try start(environment, folder, programInput, programOutput)
         } catch {
-            return Outcome(end: .notStarted(error.description))
+            return RunResult(end: .notStarted(error.description))
         }
         programInput.closeReader()
         programOutput.closeWriter()
@@ -112,14 +113,14 @@ public struct Program: Sendable {
         defer { if ended >= 0 { close(ended) } }
         var rest = input[...]
         var output: [UInt8] = []
-        var why: End?
+        var why: Termination?
         func take() {
             Self.read(from: programOutput, into: &output, atMost: outputBytes)
             guard let onOutput, !output.isEmpty else { return }
             onOutput(output[...])
             output.removeAll(keepingCapacity: true)
         }
-        // Without a descriptor for its end the program cannot be awaited, and is ended at once.
+        // Without a pidfd the end cannot be awaited, so the program is killed at once.
         if ended < 0 { why = .notStarted("its end cannot be awaited") }
         var isKilled = ended < 0
         var deadline = Clock.now + .milliseconds(milliseconds)
@@ -136,7 +137,7 @@ public struct Program: Sendable {
             if waited[0].revents != 0 { break }
             if waited[3].revents != 0 { Self.write(&rest, to: programInput) }
             if waited[1].revents != 0 || Clock.now >= deadline {
-                // The program is first asked to end, then killed.
+                // SIGTERM first, then SIGKILL.
                 isKilled = why != nil
                 why = why ?? (waited[1].revents != 0 ? .stopped : .timedOut)
                 kill(-pid, isKilled ? SIGKILL : SIGTERM)
@@ -144,10 +145,10 @@ public struct Program: Sendable {
             }
         }
         take()
-        // Ends what the program left behind. Its number stays taken until it is waited for.
+        // Kills processes that the program left behind. Its PID is not reused until waitpid(2).
         kill(-pid, SIGKILL)
         let own = Self.end(of: pid)
-        return Outcome(end: why ?? own, output: output)
+        return RunResult(end: why ?? own, output: output)
     }
 
     private func start(
@@ -156,7 +157,7 @@ public struct Program: Sendable {
         var words = Self.pointers([path] + arguments)
         var variables = Self.pointers(environment)
         defer { for text in words + variables { free(text) } }
-        // Standard input and output block in the program, as programs expect; the ends in this process do not.
+        // Programs expect blocking standard descriptors; the ends in this process do not block.
         input.setBlocking(input.reader)
         output.setBlocking(output.writer)
         var pid: pid_t = 0
@@ -168,11 +169,11 @@ public struct Program: Sendable {
         return pid
     }
 
-    /// Copies for a C function that takes a list terminated by `nil`; to be freed by the caller.
+    /// Copies for a C function that expects a `nil`-terminated array; freed by the caller.
     static func pointers(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] { texts.map { strdup($0) } + [nil] }
 
-    /// Waits for a child, whose number is free afterwards.
-    private static func end(of pid: pid_t) -> End {
+    /// Waits for a child. Its PID can be reused afterwards.
+    private static func end(of pid: pid_t) -> Termination {
         var status: CInt = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
         return status & 0x7F == 0 ? .exited(Int(status >> 8 & 0xFF)) : .signalled(Int(status & 0x7F))
@@ -181,7 +182,7 @@ public struct Program: Sendable {
     private static func write(_ rest: inout ArraySlice<UInt8>, to pipe: Pipe) {
         let count = rest.withUnsafeBytes { Glibc.write(pipe.writer, $0.baseAddress, $0.count) }
         if count > 0 { rest = rest.dropFirst(count) }
-        // A program that does not read all of its input has not failed.
+        // It is not an error if a program does not read all of its input.
         if rest.isEmpty || count < 0 && errno != EAGAIN && errno != EINTR { pipe.closeWriter() }
     }
 

@@ -1,14 +1,14 @@
-/// Distinguishes waking from sleep from other jumps of the wall clock, such as somebody setting it.
+/// Distinguishes waking from sleep from other jumps of the wall clock, such as a manual change.
 struct SleepWatch {
-    /// The nanoseconds by which two clocks may differ because they are read one after another.
+    /// Maximum difference in nanoseconds between two clocks that are read one after the other.
     private static let noise: Int64 = 500_000_000
 
     private var slept: Int64
 
-    /// - Parameter slept: the nanoseconds that the machine has slept since it was started.
+    /// - Parameter slept: nanoseconds the machine has been suspended since boot.
     init(slept: Int64) { self.slept = slept }
 
-    /// - Returns: whether the machine has slept since the last call.
+    /// - Returns: whether the machine was suspended since the last call.
     mutating func hasWoken(slept now: Int64) -> Bool {
         guard now - slept > Self.noise else { return false }
         slept = now

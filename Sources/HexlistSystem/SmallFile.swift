@@ -2,20 +2,20 @@
     internal import Glibc
 #endif
 
-/// A small text file, read whole.
+/// Reads a small text file.
 public enum SmallFile {
     public enum Fault: Error, Equatable, Sendable {
-        /// There is no such file, or no such folder.
+        /// The file or its folder does not exist.
         case missing(SystemError)
         /// The file cannot be opened.
         case closed(SystemError)
         /// The file can be opened but not read.
         case unreadable(SystemError)
-        /// The file is longer than the bound, or not UTF-8.
+        /// The file exceeds the limit, or is not UTF-8.
         case noText
     }
 
-    /// - Parameter limit: the most bytes; a longer file is refused.
+    /// - Parameter limit: maximum bytes.
     public static func read(_ path: String, limit: Int) throws(Fault) -> String {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw errno == ENOENT || errno == ENOTDIR ? .missing(.last) : .closed(.last) }

@@ -2,17 +2,17 @@
     internal import Glibc
 #endif
 
-/// Ensures that standard input, output and error are open. If one of them were closed, the next opened file would take its place, and
-/// texts for the user could go into the database or onto a connection.
+/// Ensures that standard input, output and error are open. Otherwise the next opened file would take a closed one's number, and messages
+/// could be written into the database or to a connection.
 public enum StandardDescriptors {
-    /// Opens those that are closed so that their use fails: input for writing, output and error for reading.
+    /// Opens closed ones in a way that using them fails: input for writing, output and error for reading.
     public static func fill() {
         var descriptor: CInt
         repeat {
-            // A new descriptor is the lowest free one, so input is the first that can be missing.
+            // A new descriptor has the lowest free number, so only the first can be standard input.
             let mode = fcntl(STDIN_FILENO, F_GETFD) < 0 ? O_WRONLY : O_RDONLY
             descriptor = open("/dev/null", mode)
-            // In a container /dev may be empty. Neither reading nor writing works on a folder.
+            // /dev may be empty in a container. A folder can be neither read nor written.
             if descriptor < 0 { descriptor = open("/", O_RDONLY) }
         } while (0...STDERR_FILENO).contains(descriptor)
         if descriptor >= 0 { close(descriptor) }

@@ -1,8 +1,8 @@
 internal import CLinux
 
-/// The wall clock of the machine, as the kernel keeps it.
+/// The wall clock of the machine.
 public enum SystemClock {
-    /// Whether the kernel says that the clock is synchronised; `nil` if it does not tell.
+    /// Whether the clock is synchronised, by NTP for example; `nil` if unknown.
     public static var isSynchronised: Bool? {
         let state = hexlist_clock_is_synchronised()
         return state < 0 ? nil : state == 1

@@ -9,7 +9,7 @@ public struct SystemError: Error, Equatable, CustomStringConvertible {
 
     public init(code: CInt) { self.code = code }
 
-    /// The error of the previous call.
+    /// The error of the last system call.
     public static var last: SystemError { SystemError(code: errno) }
 
     /// Whether the file system or the user's quota has no room.

@@ -1,9 +1,9 @@
 internal import CLinux
 
-/// The resolver of the C library: one question of unicast DNS to the servers of resolv.conf.
+/// The DNS resolver of the C library: queries the servers of resolv.conf.
 public enum SystemResolver {
     public enum Failure: Error, Equatable, Sendable {
-        /// There is no such name, or it has no such records.
+        /// The name does not exist, or has no such records.
         case nothing
         /// No server answered.
         case noAnswer
@@ -13,12 +13,12 @@ public enum SystemResolver {
         case serverRefused
     }
 
-    /// Asks one question. Blocks, for some seconds if no server answers.
+    /// Sends one query. Blocks for some seconds if no server answers.
     /// - Parameters:
-    ///   - name: an absolute name in presentation form; no search list is applied.
-    ///   - type: the type of the records, of class IN, by its number.
-    ///   - bytes: the most bytes of the answer; a longer one is cut.
-    /// - Returns: the server's message, which anybody may have sent.
+    ///   - name: absolute, in presentation form; no search list is applied.
+    ///   - type: the record type (class IN).
+    ///   - bytes: maximum bytes of the response; a longer one is truncated.
+    /// - Returns: the response, which is untrusted.
     public static func ask(_ name: String, type: Int32, atMost bytes: Int) throws(Failure) -> [UInt8] {
         var answer: [UInt8] = []
         let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes) { buffer -> Int32 in

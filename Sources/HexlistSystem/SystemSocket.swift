@@ -2,17 +2,17 @@
     public import Glibc
 #endif
 
-/// Sockets of kinds for which NIO is not used: Unix sockets of other programs, and datagrams.
+/// Sockets for which NIO is not used: Unix sockets of other programs, and datagram sockets.
 public enum SystemSocket {
     public enum Kind: Sendable {
         case stream, datagram
     }
 
-    /// The most bytes of a Unix socket's path (`sockaddr_un`, less the final zero).
+    /// Maximum bytes of a Unix socket's path (`sockaddr_un`, less the final NUL).
     public static let maximumPathBytes = 107
 
-    /// - Parameter family: the address family, such as `AF_UNIX` and `AF_INET`.
-    /// - Returns: a descriptor that programs started from here do not inherit; -1 with errno.
+    /// - Parameter family: the address family, such as `AF_UNIX` or `AF_INET`.
+    /// - Returns: a close-on-exec descriptor; -1 with errno.
     public static func open(_ family: CInt, _ kind: Kind, isBlocking: Bool = true) -> CInt {
         let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
         return socket(
@@ -20,8 +20,8 @@ public enum SystemSocket {
     }
 
     /// Calls `body` with the address of a Unix socket.
-    /// - Parameter path: a path, or a name in the abstract namespace after `@`.
-    /// - Returns: what `body` returns; -1 with `ENAMETOOLONG` for a path that does not fit.
+    /// - Parameter path: a path, or `@` and a name in the abstract namespace.
+    /// - Returns: the result of `body`; -1 with `ENAMETOOLONG` if the path is too long.
     public static func withUnixAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -1,7 +1,7 @@
 internal import CLinux
 public import HexlistModel
 
-/// An established TCP connection within this machine, seen from one of its ends.
+/// An established TCP connection on this machine, seen from one end.
 public struct TCPConnection: Sendable {
     public var local: (address: IPAddress, port: UInt16)
     public var remote: (address: IPAddress, port: UInt16)
@@ -11,9 +11,9 @@ public struct TCPConnection: Sendable {
         self.remote = remote
     }
 
-    /// Returns the user who owns the local end, by one query to the kernel that does not block.
+    /// The user who owns the local end. One query to the kernel, without blocking.
     /// - Returns: `nil` if no process of this network namespace has that end.
-    /// - Throws: the error of the kernel, such as one that was built without this query (inet_diag).
+    /// - Throws: the error of the kernel, for example if it has no inet_diag.
     public func user() throws(SystemError) -> UInt32? {
         var user: UInt32 = 0
         let (here, there) = (local.address.mappedBytes, remote.address.mappedBytes)

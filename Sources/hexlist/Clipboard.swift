@@ -54,7 +54,7 @@ enum Clipboard {
             close(descriptor)
             unlink(file)
         }
-        let end: Program.End
+        let end: Program.Termination
         do {
             try BlockingWrite.write(Array(text.utf8), to: descriptor)
             end = try Program(

@@ -20,7 +20,7 @@ enum Opener {
         guard let first = link.utf8.first, first != UInt8(ascii: "-") else {
             throw HexlistError(.badRequest, "This link cannot be opened.")
         }
-        let end: Program.End
+        let end: Program.Termination
         do {
             end = try Program(program, [link]).runHere()
         } catch {

@@ -165,7 +165,7 @@ struct HookWorker: Sendable {
     }
 
     /// Describes the failure of a run; `nil` if it succeeded or the daemon ended it.
-    private static func failure(_ end: Program.End, milliseconds: Int64) -> String? {
+    private static func failure(_ end: Program.Termination, milliseconds: Int64) -> String? {
         switch end {
         case .exited(0), .stopped: nil
         case .exited(let status): "it ended with status \(status)"

@@ -132,7 +132,7 @@ struct RestoreCommand: AsyncParsableCommand {
             try Terminal.confirm("Restore \(file)? [y/N]")
         }
         let program = Program(daemon, ["--restore", file] + (stateDir.map { ["--state-dir", $0] } ?? []))
-        let end: Program.End
+        let end: Program.Termination
         do {
             end = try program.runHere()
         } catch {
