@@ -43,7 +43,8 @@ extension PeerChange: JSONCoded {
         let limit: Int64? = try object.given("fetchLimit")
         guard (0...1 << 50).contains(limit ?? 0) else { throw JSONFault("`fetchLimit`: bytes from 0 to \(1 << 50) are expected") }
         self.init(
-            alias: alias.map { .set($0.wrappedValue) } ?? .kept, receive: receive, notify: try object.given("notify"), fetchLimit: limit)
+            alias: alias.map { .set($0.wrappedValue) } ?? .unchanged, receive: receive, notify: try object.given("notify"),
+            fetchLimit: limit)
     }
 }
 

@@ -178,7 +178,7 @@ public final class DeliveryScheduler {
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: clocks.now) { return (.retry, until) }
         guard let link, link.courier != nil, !host.isUndecided(peer) else { return (.session, nil) }
         guard !link.delivery.waitsForTrust(bytes: bytes) else { return (.trust, nil) }
-        return (slots.isWaiting(peer) ? .turn : .window, nil)
+        return (slots.isWaiting(peer) ? .slot : .window, nil)
     }
 
     /// Whether a row may get its result before the deadline: its peer is online, trusts this machine if the row is long, and did not request

@@ -1,11 +1,11 @@
-/// A network address in place of a peer's name: `192.168.7.20`, `fe80::20%eth0`, `[fd00::20]:24391`, `ada.corp.example`, `ada:25000`.
+/// A network address used instead of a peer's name: `192.168.7.20`, `fe80::20%eth0`, `[fd00::20]:24391`, `ada.corp.example`, `ada:25000`.
 public struct AddressText: Sendable, Equatable {
-    /// The text as it goes into the configuration.
+    /// The text to write into the configuration.
     public let text: String
-    /// The address or name without brackets and port.
+    /// The address or host name without brackets and port.
     public let host: String
 
-    /// - Returns: `nil` for anything else: a name is one of a machine if it has a dot or a port.
+    /// - Returns: `nil` if it is not an address. A name counts as a host name if it has a dot or a port.
     public init?(_ text: String) {
         guard (1...300).contains(text.utf8.count) else { return nil }
         self.text = text
@@ -33,20 +33,20 @@ public struct AddressText: Sendable, Equatable {
 
     private static func isName(_ text: Substring) -> Bool {
         let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        let ofName = labels.last?.isEmpty == true ? labels.dropLast() : labels[...]  // the dot at the end of an absolute name
+        let ofName = labels.last?.isEmpty == true ? labels.dropLast() : labels[...]  // the final dot of an absolute name
         return !ofName.isEmpty && text.utf8.count <= 253
             && ofName.allSatisfy { label in
                 (1...63).contains(label.count) && label.allSatisfy { ASCII.isAlphanumeric($0) || "-_".utf8.contains($0) || $0 >= 0x80 }
             }
     }
 
-    /// Whether a peer was seen at this address.
+    /// Whether `other` is the same host.
     public func isHost(_ other: String) -> Bool {
         if let one = IPAddress(ofHost: host), let other = IPAddress(ofHost: other) { return one == other }
         return host.lowercased().utf8.elementsEqual(other.lowercased().utf8)
     }
 
-    /// The advice to name the address in the configuration, with the line to add.
+    /// A hint that the address must be added to the configuration, with the line to add.
     public var advice: String {
         "An address is named in the configuration: add it under `peers:`, as in `peers: [\"\(TerminalText.clean(text))\"]`, and reload it"
             + " (`hexlist config` shows the file). `hexlist peers` then lists the peer by its name."

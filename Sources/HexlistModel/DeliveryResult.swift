@@ -1,16 +1,16 @@
-/// The result of handing one hex to a peer: from the transaction that stores it, over the receipt, to the caller that waits for it.
+/// The result of delivering one hex to a peer. Produced by the transaction that stores it, sent in a receipt, returned to the sender.
 public enum DeliveryResult: Sendable, Equatable {
-    /// The hex is durably in the peer's inbox.
+    /// The hex is durable in the peer's inbox.
     case stored
-    /// The peer keeps the hex durably, apart from its inbox, until its user accepts it.
+    /// The hex is durable at the peer, but outside its inbox until its user accepts it.
     case held
-    /// The peer had the hex before, as `.stored` or `.held`.
+    /// The peer already had the hex, as `.stored` or `.held`.
     case duplicate(of: ReceiptStatus)
-    /// The peer did not keep the hex. If the code is temporary, another attempt may succeed after `retryAfter` seconds.
+    /// The peer did not store the hex. If the code is temporary, it may be sent again after `retryAfter` seconds.
     case refused(RefusalCode, message: String = "", retryAfter: Int? = nil)
 
-    /// The result in a receipt.
-    /// - Parameter of: for `.duplicate` how the peer keeps the hex; an earlier version does not say it.
+    /// Converts the status of a receipt.
+    /// - Parameter of: for `.duplicate`, how the peer stores the hex; `nil` from earlier versions.
     public init(_ status: ReceiptStatus, of: ReceiptStatus?) {
         switch status {
         case .stored: self = .stored
@@ -22,10 +22,10 @@ public enum DeliveryResult: Sendable, Equatable {
     /// Whether the peer has the hex.
     public var isDelivered: Bool { if case .refused = self { false } else { true } }
 
-    /// Whether the peer refused the hex for now, so that it is sent again later.
+    /// Whether the refusal is temporary, so that the hex is sent again later.
     public var isTemporary: Bool { if case .refused(let code, _, _) = self { code.isTemporary } else { false } }
 
-    /// The state that the result gives a row of the outbox; `nil` if the row goes on waiting.
+    /// The new state of the outbox row; `nil` if it stays queued.
     public var state: OutboxState? {
         switch self {
         case .stored: .stored

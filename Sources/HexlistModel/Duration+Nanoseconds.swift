@@ -1,5 +1,5 @@
 extension Duration {
-    /// The duration in whole nanoseconds; of more than 292 years the most there is room for.
+    /// The duration in nanoseconds, clamped to `Int64.max` (292 years).
     public var nanoseconds: Int64 {
         let (whole, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, exceeds) = whole.addingReportingOverflow(components.attoseconds / 1_000_000_000)

@@ -1,23 +1,23 @@
-/// Wishes that are not granted again for a while, because they failed repeatedly by their source's own fault.
+/// Suspends requests with a key for a fixed time after repeated failures of their source.
 public struct FailureBackoff<Key: Hashable & Sendable>: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
-    /// The end of each pause.
+    /// The end of each suspension.
     private var ends: [Key: Instant] = [:]
 
     public init() {}
 
-    /// The most keys that are remembered.
+    /// Maximum number of keys.
     public static var most: Int { 1_000 }
     public static var length: Duration { .seconds(180) }
 
     public var count: Int { ends.count }
 
-    /// The end of a key's pause; `nil` if it has none.
+    /// The end of a key's suspension; `nil` if it is not suspended.
     public func end(of key: Key, now: Instant) -> Instant? { ends[key].flatMap { $0 > now ? $0 : nil } }
 
-    /// Begins a pause; of too many the one that ends first is forgotten.
-    /// - Returns: its end.
+    /// Suspends a key. If there are too many keys, the one that ends first is dropped.
+    /// - Returns: the end of the suspension.
     @discardableResult
     public mutating func begin(_ key: Key, now: Instant) -> Instant {
         ends = ends.filter { $0.value > now }

@@ -1,9 +1,9 @@
-/// The order of a folder's entries.
+/// The sort order of a folder's entries.
 public enum FileOrder: String, Sendable, CaseIterable {
-    /// By the bytes of the names.
+    /// Names in byte order.
     case name
-    /// The largest first; folders, which have no size, last.
+    /// Largest first; folders have no size and come last.
     case size
-    /// The newest first.
+    /// Newest first.
     case time
 }

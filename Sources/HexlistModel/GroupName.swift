@@ -1,18 +1,18 @@
-/// The rules for names of groups of peers. A group is written `@NAME` where a peer may stand as well.
+/// Rules for names of peer groups. `@NAME` can be used instead of a peer.
 public enum GroupName {
-    /// The most bytes of a name: groups are read in lists and typed by people.
+    /// Maximum bytes of a name, because people read and type it.
     public static let bytes = 64
     private static let mark = UInt8(ascii: "@")
 
-    /// Whether a text names a group and not a peer.
+    /// Whether a text names a group instead of a peer.
     public static func isMarked(_ text: String) -> Bool { text.utf8.first == mark }
 
-    /// The name without the `@` that may stand before it.
+    /// The name without a leading `@`.
     public static func bare(_ text: String) -> String { isMarked(text) ? String(decoding: text.utf8.dropFirst(), as: UTF8.self) : text }
 
     public static func marked(_ name: String) -> String { "@\(name)" }
 
-    /// A sentence that says why a text without `@` before it cannot be the name of a group; `nil` if it can.
+    /// A sentence about why a name (without `@`) is invalid; `nil` if it is valid.
     public static func fault(_ name: String) -> String? {
         guard !name.isEmpty, name.utf8.count <= bytes, TerminalText.clean(name).utf8.elementsEqual(name.utf8), NameKey(name) != nil,
             !isMarked(name)

@@ -1,9 +1,9 @@
-/// The position of one text of a hex: a range of `HexContent.frame` or of `HexContent.arena`.
+/// A text of a hex: a range of `HexContent.frame` or of `HexContent.arena`.
 ///
-/// A text without escapes is a slice of the bytes it came in; only what had to be rewritten (escapes, repairs) is copied
-/// into the arena. Frames stay under 16 MiB, so 31 bits of offset are enough.
+/// Texts without escapes are slices of the received bytes. Only texts that had to be rewritten (unescaped, repaired) are copied into the
+/// arena. 31 bits of offset are enough, because frames are shorter than 16 MiB.
 public struct TextSlice: Hashable, Sendable {
-    /// The place in the lower half, the length in bytes of UTF-8 in the upper one: one number, which is moved about faster than two.
+    /// Offset in the lower 32 bits, length in UTF-8 bytes in the upper ones. A single integer is faster to copy than two.
     @usableFromInline var bits: UInt64
 
     @inlinable
@@ -17,14 +17,14 @@ public struct TextSlice: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - place: the offset in bytes; the top bit is set for an offset into the arena.
+    ///   - place: offset in bytes; the top bit is set for the arena.
     ///   - count: the length in bytes.
     @inlinable
     public init(place: UInt32, count: UInt32) {
         bits = UInt64(count) << 32 | UInt64(place)
     }
 
-    /// The text of zero bytes.
+    /// The empty text.
     @inlinable public static var empty: TextSlice { TextSlice(frame: 0..<0) }
     @inlinable public var count: Int { Int(bits >> 32) }
     @inlinable public var isEmpty: Bool { count == 0 }
@@ -32,13 +32,13 @@ public struct TextSlice: Hashable, Sendable {
     @inlinable public var offset: Int { Int(bits & 0x7FFF_FFFF) }
 }
 
-/// One link of a `HexContent`.
+/// A link of a `HexContent`.
 public struct LinkContent: Hashable, Sendable {
     public var url: TextSlice
     public var linkDescription: TextSlice
-    /// The service's name: in its known spelling if it is a known service (T13), `Unknown` if the link had none.
+    /// The service's name: normalized for a known service (T13), `Unknown` if the link had none.
     public var service: TextSlice
-    /// The unknown members as one JSON object, `{"a":1}`; empty if there are none.
+    /// Unknown members as a JSON object, `{"a":1}`; empty if there are none.
     public var extra: TextSlice
 
     @inlinable
@@ -52,19 +52,19 @@ public struct LinkContent: Hashable, Sendable {
     public var byteCount: Int { url.count + linkDescription.count + service.count + extra.count }
 }
 
-/// One hex inside another, at any level of a `HexContent`.
+/// A hex nested in another one, at any level of a `HexContent`.
 public struct ChildContent: Hashable, Sendable {
-    /// The index in `HexContent.children` of the hex it is in; `nil` for one directly inside the hex itself.
+    /// The index of its parent in `HexContent.children`; `nil` if it is directly inside the top hex.
     public var parent: Int?
     public var senderUUID: TextSlice = .empty
     public var senderName: TextSlice = .empty
     public var hexDescription: TextSlice = .empty
     public var hexColor: TextSlice = .empty
-    /// The links, as a range of `HexContent.childLinks`.
+    /// Its links, as a range of `HexContent.childLinks`.
     public var links: Range<Int> = 0..<0
-    /// The hexes inside this one, as a range of `HexContent.children`.
+    /// Its children, as a range of `HexContent.children`.
     public var children: Range<Int> = 0..<0
-    /// The unknown members as one JSON object; empty if there are none.
+    /// Unknown members as a JSON object; empty if there are none.
     public var extra: TextSlice = .empty
 
     public init(parent: Int?) { self.parent = parent }
@@ -72,27 +72,26 @@ public struct ChildContent: Hashable, Sendable {
     public var byteCount: Int { senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count }
 }
 
-/// A hex on its way through the process, with the hexes inside it. Its texts are slices of the bytes it arrived in, and go to the store as
-/// bytes.
+/// The content of a hex in memory, with its inner hexes. Texts are slices of the received bytes and are stored as bytes.
 ///
-/// The hexes inside stand in one array, level by level: those of one hex lie together in their order, and behind the hex they are in. So
-/// nothing that reads or writes a tree calls itself, however deep the tree is.
+/// Inner hexes are in one array, level by level: the children of a hex are consecutive, in order, and after their parent. So trees of any
+/// depth are read and written without recursion.
 ///
-/// Every slice is valid UTF-8 and lies inside its buffer. The tolerant decoder, the store and all others that build a
-/// `HexContent` guarantee that; `withBytes` checks the range again and does not trap.
+/// Every slice is valid UTF-8 and inside its buffer. The tolerant decoder, the store and all other code that builds a `HexContent`
+/// guarantees that; `withBytes` checks the range again and does not trap.
 public struct HexContent: Sendable {
-    /// The JSON the hex was read from, of which its texts are parts without escapes; empty for one that was not read from JSON.
+    /// The JSON that contains the texts without escapes; empty if the hex was not read from JSON.
     public var frame: [UInt8]
     public var arena: [UInt8]
     public var senderUUID: TextSlice = .empty
     public var senderName: TextSlice = .empty
     public var hexDescription: TextSlice = .empty
     public var hexColor: TextSlice = .empty
-    /// The links of the hex itself.
+    /// The links of the top hex.
     public var links: [LinkContent]
-    /// The unknown members of the hex as one JSON object; empty if there are none.
+    /// Unknown members of the top hex as a JSON object; empty if there are none.
     public var extra: TextSlice = .empty
-    /// The hexes inside the hex, at all levels. Those directly inside come first.
+    /// The inner hexes of all levels. Direct children come first.
     public var children: [ChildContent]
     /// The links of all `children`.
     public var childLinks: [LinkContent]
@@ -101,13 +100,13 @@ public struct HexContent: Sendable {
     public init(frame: [UInt8] = [], arena: [UInt8] = []) {
         self.frame = frame
         self.arena = arena
-        // Here and not at the properties, where each would be a call of its own from another module.
+        // Initialized here because default values of properties would be calls from other modules.
         links = []
         children = []
         childLinks = []
     }
 
-    /// Calls `body` with the bytes of a slice, or with an empty buffer if the slice does not lie inside its buffer.
+    /// Calls `body` with the bytes of a slice; with an empty buffer if the slice is out of bounds.
     @inlinable
     public func withBytes<Result>(of slice: TextSlice, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try (slice.isInArena ? arena : frame).withUnsafeBytes { bytes in
@@ -123,14 +122,14 @@ public struct HexContent: Sendable {
     /// Appends a text to the arena.
     public mutating func add(_ text: some StringProtocol) -> TextSlice { add(bytes: text.utf8) }
 
-    /// Appends bytes of UTF-8 to the arena.
+    /// Appends UTF-8 bytes to the arena.
     public mutating func add(bytes: some Collection<UInt8>) -> TextSlice {
         let start = arena.count
         arena.append(contentsOf: bytes)
         return TextSlice(arena: start..<arena.count)
     }
 
-    /// Appends a hex inside another. Those of one hex have to be added together, and after it.
+    /// Appends an inner hex. The children of a hex must be added consecutively and after it.
     /// - Returns: its index in `children`.
     @discardableResult
     public mutating func add(child: ChildContent) -> Int {
@@ -143,19 +142,19 @@ public struct HexContent: Sendable {
         return index
     }
 
-    /// The hexes directly inside one, as a range of `children`; for `nil` those directly inside the hex itself.
+    /// The children of an inner hex as a range of `children`; with `nil` those of the top hex.
     public func children(of parent: Int?) -> Range<Int> {
         guard let parent else { return 0..<(children.firstIndex { $0.parent != nil } ?? children.count) }
         return children[parent].children
     }
 
-    /// The links of one of the hexes inside; for `nil` those of the hex itself.
+    /// The links of an inner hex; with `nil` those of the top hex.
     public func links(of child: Int?) -> ArraySlice<LinkContent> {
         guard let child else { return links[...] }
         return childLinks[children[child].links]
     }
 
-    /// A hex inside with all that is in it, by itself. It shares the bytes of its texts.
+    /// An inner hex with its descendants as a content of its own. It shares the texts' bytes.
     public func subtree(_ index: Int) -> HexContent {
         let top = children[index]
         var tree = HexContent(frame: frame, arena: arena)
@@ -182,32 +181,31 @@ public struct HexContent: Sendable {
         return tree
     }
 
-    /// The number of hexes: the hex itself and those inside.
+    /// The number of hexes, including the top one.
     public var hexCount: Int { 1 + children.count }
-    /// The number of links of the hex and of those inside.
+    /// The number of links of all hexes.
     public var allLinkCount: Int { links.count + childLinks.count }
-    /// Whether the hex keeps to the bounds of the protocol on its links and on the hexes inside. Its levels are not counted.
+    /// Whether links and inner hexes are within the limits of the protocol. Levels are not checked.
     public var fitsBounds: Bool { allLinkCount <= ProtocolLimits.links && children.count <= ProtocolLimits.children }
 
-    /// The number of levels: 1 for a hex with none inside.
+    /// The number of levels; 1 without inner hexes.
     public var levels: Int {
-        // A hex stands behind the one it is in, so each level is known before it is needed.
+        // Parents precede their children, so a parent's level is known.
         var levels: [Int] = []
         levels.reserveCapacity(children.count)
         for child in children { levels.append(1 + (child.parent.map { levels[$0] } ?? 1)) }
         return levels.max() ?? 1
     }
 
-    /// Bytes, in memory or in the store, that a hex and a link each take at most besides their texts.
+    /// Overhead in bytes of a hex and of a link, in memory or in the store, without texts.
     private static let hexBytes = 512
     private static let linkBytes = 64
 
-    /// The most bytes the hex takes in memory and in the store: its frame, the rewritten texts, each link, and a fixed share for itself and
-    /// for each hex inside.
-    /// - Parameter bytes: the length of the frame the hex came in.
+    /// Upper bound of the memory and storage that the hex takes: frame, rewritten texts, and the overhead of links and hexes.
+    /// - Parameter bytes: the length of the frame.
     public func weight(frame bytes: Int) -> Int { bytes + arena.count + allLinkCount * Self.linkBytes + hexCount * Self.hexBytes }
 
-    /// The length of all texts together, in bytes.
+    /// Total length of all texts in bytes.
     public var byteCount: Int {
         let own = links.reduce(senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count) {
             $0 + $1.byteCount

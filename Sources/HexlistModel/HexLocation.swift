@@ -1,9 +1,9 @@
-/// The place of a stored hex.
+/// The list that contains a stored hex.
 public enum HexLocation: String, Sendable, CaseIterable {
-    /// The inbox: received and accepted.
+    /// The inbox: received and accepted hexes.
     case inbox
-    /// Received from a stranger and kept outside the inbox, within a quota, until the sender is trusted or the hex is accepted.
+    /// Hexes of strangers, within a quota, until the sender is trusted or the hex is accepted.
     case held
-    /// My Hexlist: the user's own hexes.
+    /// My Hexlist: hexes of the user.
     case mine
 }

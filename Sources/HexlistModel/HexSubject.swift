@@ -1,12 +1,12 @@
-/// The subject of a hex, one line in a list.
+/// The one-line subject of a hex in lists.
 public enum HexSubject {
-    /// The most bytes of a subject. Lists show fewer.
+    /// Maximum bytes of a subject. Lists show less.
     public static let bytes = 120
 
     /// The description of the hex; if that is blank, the description of its first link; if that is blank too, host and path of the link, or
     /// the whole link if programs may read it in different ways (`LinkTarget`). Empty if the hex has none of these.
     ///
-    /// - Returns: text of a peer, cut to `bytes`. The caller cleans it where it is shown.
+    /// - Returns: text of a peer, cut to `bytes`; the caller cleans it for display.
     public static func of(description: String, linkDescription: @autoclosure () -> String, url: @autoclosure () -> String) -> String {
         let text = isBlank(description) ? linkDescription() : description
         guard isBlank(text) else { return PeerName.cut(text, bytes: bytes) }
@@ -31,7 +31,7 @@ public enum HexSubject {
             url: link.map { hex.string($0.url) } ?? "")
     }
 
-    /// Whether a text shows nothing: it is empty or white space.
+    /// Whether a text is empty or white space.
     public static func isBlank(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { $0.isASCII ? $0 == " " || ("\t"..."\r").contains($0) : $0.properties.isWhitespace }
     }

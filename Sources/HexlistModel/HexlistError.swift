@@ -1,6 +1,6 @@
-/// An error as a person or a script sees it: what happened and what to try.
+/// An error for users and scripts, with a message and a hint.
 public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// A stable name of the error, for clients to branch on. The command line's exit codes and the API's statuses derive from it.
+    /// A stable code for clients to branch on. It determines the exit code of the command line and the status of the API.
     public enum Code: String, Sendable, CaseIterable {
         case badRequest, tooLarge, headTooLarge, forbidden, notFound, methodNotAllowed, ambiguous, daemonUnreachable, versionMismatch,
             alreadyRunning
@@ -9,9 +9,9 @@ public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 
     public var code: Code
-    /// A sentence that says what happened, with the values.
+    /// A sentence about what happened, with the values.
     public var message: String
-    /// A sentence that says what to try.
+    /// A sentence about what to try.
     public var hint: String?
 
     public init(_ code: Code, _ message: String, hint: String? = nil) {

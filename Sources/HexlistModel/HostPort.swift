@@ -1,4 +1,4 @@
-/// A host and a port in one text, as in a URL.
+/// Formats a host and a port as in a URL.
 public enum HostPort {
     /// `192.0.2.1:24391`, `ada.example:24391`, `[2001:db8::1]:24391`
     public static func text(_ host: String, _ port: some BinaryInteger) -> String {

@@ -1,8 +1,8 @@
-/// A numeric IP address. An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) is the IPv4 address.
+/// A numeric IP address. An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) equals the IPv4 address.
 public struct IPAddress: Hashable, Sendable {
-    /// The 128 bits of IPv6, with IPv4 as `::ffff:0:0/96`: one address has one value, however it was written.
+    /// 128 bits, with IPv4 as `::ffff:0:0/96`, so that each address has exactly one value.
     private let bits: UInt128
-    /// The index of the interface of an IPv6 link-local address; 0 if it is not known, and for every other address.
+    /// The interface index of an IPv6 link-local address; 0 if unknown, and for other addresses.
     public let scope: UInt32
 
     private init(bits: UInt128, scope: UInt32 = 0) {
@@ -12,8 +12,8 @@ public struct IPAddress: Hashable, Sendable {
 
     private init(four: UInt32) { self.init(bits: 0xFFFF << 32 | UInt128(four)) }
 
-    /// - Parameter text: exactly one dotted quad or IPv6 address, without a zone. Numbers with zeros before them are refused: some
-    ///   programs read them as octal.
+    /// - Parameter text: an IPv4 or IPv6 address without a zone. Numbers with leading zeros are refused, because some programs read them as
+    ///   octal.
     public init?(_ text: String) {
         if let four = Self.four(text.utf8) {
             self.init(four: four)
@@ -24,7 +24,7 @@ public struct IPAddress: Hashable, Sendable {
         }
     }
 
-    /// - Parameter bytes: 4 of IPv4 or 16 of IPv6, in network order.
+    /// - Parameter bytes: 4 bytes of IPv4 or 16 of IPv6 in network byte order.
     public init?(bytes: [UInt8]) {
         let number = bytes.prefix(16).reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
         switch bytes.count {
@@ -34,20 +34,20 @@ public struct IPAddress: Hashable, Sendable {
         }
     }
 
-    /// - Parameter host: an address, which may have a zone; the zone is left out.
+    /// - Parameter host: an address, possibly with a zone, which is ignored.
     public init?(ofHost host: String) {
         guard let address = Self.withZone(host)?.address else { return nil }
         self = address
     }
 
-    /// Reads an address that may name its interface, such as `fe80::1%eth0` and `fe80::1%2`. Only an address written as IPv6 has a zone.
-    /// - Returns: the zone as it is written, unchecked and of any length; `nil` if there is none.
+    /// Parses an address with an optional zone, such as `fe80::1%eth0` or `fe80::1%2`. Only IPv6 addresses can have one.
+    /// - Returns: `zone` is unchecked and of any length; `nil` if there is none.
     public static func withZone(_ text: String) -> (address: IPAddress, zone: Substring?)? {
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: "%")) else { return IPAddress(text).map { ($0, nil) } }
         return six(text[..<mark].utf8).map { (IPAddress(bits: $0), text[text.utf8.index(after: mark)...]) }
     }
 
-    /// A copy with the given scope if the address is an IPv6 link-local one; any other address unchanged.
+    /// A copy with the given scope; unchanged if it is not an IPv6 link-local address.
     public func with(scope: UInt32) -> IPAddress {
         IPAddress(bits: bits, scope: isIPv6 && isLinkLocal ? scope : 0)
     }
@@ -58,7 +58,7 @@ public struct IPAddress: Hashable, Sendable {
 
     public var isIPv6: Bool { four == nil }
 
-    /// The address in network order: 4 bytes of IPv4, 16 of IPv6.
+    /// The address in network byte order: 4 bytes of IPv4, 16 of IPv6.
     public var bytes: [UInt8] {
         let count = isIPv6 ? 16 : 4
         return (1...count).map { UInt8(truncatingIfNeeded: bits >> (8 * (count - $0))) }
@@ -70,7 +70,7 @@ public struct IPAddress: Hashable, Sendable {
     /// Whether the address is in 169.254.0.0/16 or fe80::/10.
     public var isLinkLocal: Bool { four.map { $0 >> 16 == 0xA9FE } ?? (bits >> 118 == 0xFE80 >> 6) }
 
-    /// Whether the address is routed inside an organization but not on the Internet: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
+    /// Whether the address is private, so not routed on the Internet: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
     public var isPrivate: Bool {
         four.map { $0 >> 24 == 10 || $0 >> 20 == 0xAC1 || $0 >> 16 == 0xC0A8 || $0 >> 22 == 0x6440 >> 6 } ?? (bits >> 121 == 0xFC >> 1)
     }
@@ -78,19 +78,19 @@ public struct IPAddress: Hashable, Sendable {
     /// Whether the address is in 224.0.0.0/4 or ff00::/8.
     public var isMulticast: Bool { four.map { $0 >> 28 == 0xE } ?? (bits >> 120 == 0xFF) }
 
-    /// Whether the address belongs to no single host: unspecified (all of 0.0.0.0/8), multicast, broadcast.
+    /// Whether the address is not that of a single host: unspecified (0.0.0.0/8), multicast, broadcast.
     public var isNoHost: Bool { isMulticast || (four.map { $0 >> 24 == 0 || $0 == .max } ?? (bits == 0)) }
 
-    /// The network of addresses that one subscriber usually holds together, for limits by address: the /64 of an IPv6 address, and an IPv4
-    /// address itself. A link-local address stays whole, with its scope, because all hosts of a link share one prefix.
+    /// The network that is usually assigned to one subscriber, for limits per address: the /64 of an IPv6 address; an IPv4 address itself.
+    /// A link-local address is unchanged, because all hosts of a link share its prefix.
     public var subscriber: IPAddress {
         isIPv6 && !isLinkLocal ? IPAddress(bits: (bits >> 64) << 64) : self
     }
 
-    /// Whether the first `length` bits are those of `prefix`: 0 … 32 of IPv4, 0 … 128 of IPv6. False across IP versions. Ignores scopes.
+    /// Whether the address is in the network `prefix`/`length`. False if the IP versions differ. Scopes are ignored.
     public func isInside(_ prefix: IPAddress, length: Int) -> Bool {
         let width = isIPv6 ? 128 : 32
-        // A shift by the whole width gives 0 in Swift, so a prefix of no bits contains every address.
+        // Shifting by the full width gives 0 in Swift, so a prefix of length 0 contains all addresses.
         return isIPv6 == prefix.isIPv6 && (0...width).contains(length) && (bits ^ prefix.bits) >> (width - length) == 0
     }
 }
@@ -108,10 +108,10 @@ extension IPAddress: CustomStringConvertible {
     }
 }
 
-// The two notations. `LinkHost` reads hosts of links with them too, with rules of its own: a host that ends in a number must be an IPv4
-// address as a whole, and IPv6 is never shown with dots.
+// Parsers of the two notations. `LinkHost` also uses them for hosts of links, where a host that ends in a number must be a complete IPv4
+// address, and IPv6 is never shown with dots.
 extension IPAddress {
-    /// - Parameter bytes: `192.0.2.1`: four numbers up to 255, without zeros before them.
+    /// - Parameter bytes: `192.0.2.1`: four numbers up to 255 without leading zeros.
     static func four(_ bytes: some Collection<UInt8>) -> UInt32? {
         var address: UInt32 = 0
         var (ended, octet, digits) = (0, UInt32(0), 0)
@@ -135,7 +135,7 @@ extension IPAddress {
         let colon = UInt8(ascii: ":")
         var rest = bytes[...]
         var (pieces, count) = (UInt128(0), 0)
-        /// The number of pieces before `::`, which stands for one or more pieces of zeros.
+        /// The number of groups before `::`, which stands for one or more groups of zeros.
         var before: Int?
         if rest.starts(with: [colon, colon]) {
             before = 0
@@ -168,7 +168,7 @@ extension IPAddress {
         return (pieces >> behind) << (128 - 16 * before) | pieces & (1 << behind - 1)
     }
 
-    /// Eight pieces in lower case, the longest run of two or more zeros as `::` (the first of equally long ones), never with dots.
+    /// Eight groups in lower case, with the first longest run of two or more zero groups as `::`, without dots.
     static func text(ofSix bits: UInt128) -> String {
         let pieces = (1...8).map { UInt16(truncatingIfNeeded: bits >> (128 - 16 * $0)) }
         var longest = 0..<0

@@ -1,4 +1,4 @@
-/// SHA-256 of a peer's DER SubjectPublicKeyInfo, 32 bytes. Trust stores and compares fingerprints.
+/// The SHA-256 of a peer's DER SubjectPublicKeyInfo, 32 bytes. Trust is bound to fingerprints.
 public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
     public let bytes: [UInt8]
 
@@ -8,7 +8,7 @@ public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
         self.bytes = Array(bytes)
     }
 
-    /// Reads 64 hexadecimal digits; ignores colons, spaces and letter case.
+    /// Parses 64 hexadecimal digits, ignoring colons, spaces and letter case.
     public init?(_ text: some StringProtocol) {
         let digits = String(decoding: text.utf8.filter { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: " ") }, as: UTF8.self)
         guard let bytes = Hexadecimal.decode(digits) else { return nil }
@@ -17,14 +17,14 @@ public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { Hexadecimal.encode(bytes) }
 
-    /// The first 16 bytes as a UUID of version 8, an identifier that only the holder of the key can prove (Docs/Protocol.md, "Identity").
+    /// The first 16 bytes as a UUID of version 8. Only the holder of the key can prove it (Docs/Protocol.md, "Identity").
     public var peerID: PeerID {
-        guard let uuid = UUIDBytes(bytes: bytes.prefix(16)) else { return PeerID(.nil) }  // never: 32 bytes are held
+        guard let uuid = UUIDBytes(bytes: bytes.prefix(16)) else { return PeerID(.nil) }  // never: there are 32 bytes
         return PeerID(uuid.with(version: 8))
     }
 }
 
-/// The name of one installation, derived from its key (`Fingerprint.peerID`).
+/// The ID of one installation, derived from its key (`Fingerprint.peerID`).
 public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let uuid: UUIDBytes
 
@@ -36,13 +36,13 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
     }
 
     public var description: String { uuid.description }
-    /// The first 8 digits, for people and logs. No decision depends on them.
+    /// The first 8 digits, for users and logs. No decision depends on them.
     public var shortID: String { String(description.prefix(8)) }
 
     public static func < (left: PeerID, right: PeerID) -> Bool { left.uuid < right.uuid }
 }
 
-/// The identifier of one hex, made once by its sender. A receiver recognizes duplicates by it and the sender's key.
+/// The ID of one hex, created by its sender. Together with the sender's key it identifies duplicates.
 public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let uuid: UUIDBytes
 
@@ -68,7 +68,7 @@ public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible
     public static func < (left: MessageID, right: MessageID) -> Bool { left.uuid < right.uuid }
 }
 
-/// 64 random bits made at each start of a process. They distinguish two starts, and two machines, of one identity.
+/// 64 random bits, new at each start of the process. They distinguish restarts, and machines that share an identity.
 public struct BootNonce: Hashable, Sendable, CustomStringConvertible {
     public let value: UInt64
 
@@ -77,13 +77,13 @@ public struct BootNonce: Hashable, Sendable, CustomStringConvertible {
     /// A random nonce, never 0.
     public static var random: BootNonce { BootNonce(UInt64.random(in: 1...(.max))) }
 
-    /// Reads exactly 16 hexadecimal digits.
+    /// Parses exactly 16 hexadecimal digits.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count == 16, let bytes = Hexadecimal.decode(text) else { return nil }
         value = bytes.reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// 16 lower-case digits, the form in TXT records and `Hello`.
+    /// 16 lower-case digits, as in TXT records and `Hello`.
     public var description: String {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: 16 - digits.utf8.count) + digits

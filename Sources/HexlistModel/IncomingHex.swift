@@ -1,12 +1,12 @@
-/// A received hex on its way into the store.
+/// A received hex before it is stored.
 public struct IncomingHex: Sendable {
     public var content: HexContent
-    /// The message id; `nil` if there was none, or on plain TCP. Without it duplicates are not recognised.
+    /// `nil` if the frame has none or came over plain TCP; then duplicates are not detected.
     public var messageID: MessageID?
-    /// The most bytes the hex takes while it waits and in the store (`HexContent.weight`): a frame of 15 kB may hold 5 000 links. Quotas, reading
-    /// and the disk's reserve count with it.
+    /// Upper bound of the memory and storage the hex takes (`HexContent.weight`): a frame of 15 kB may hold 5 000 links. Used for quotas,
+    /// back-pressure and the free-space reserve.
     public var weight: Int
-    /// The number of its frame, for the session it came on; `nil` if no receipt is owed.
+    /// The frame's number in its session; `nil` if no receipt is expected.
     public var sequence: Int64?
 
     public init(content: HexContent, messageID: MessageID?, weight: Int, sequence: Int64? = nil) {
@@ -16,6 +16,6 @@ public struct IncomingHex: Sendable {
         self.sequence = sequence
     }
 
-    /// The rows of the hex: one for itself and for each hex inside, and one per link.
+    /// The number of database rows: one per hex and one per link.
     public var rows: Int { content.hexCount + content.allLinkCount }
 }

@@ -1,12 +1,12 @@
-/// The form of a text, judged by its beginning.
+/// Classifies a text by its beginning: link, host without scheme, or other text.
 public enum LinkForm: Sendable {
-    /// A scheme (RFC 3986) and something after it.
+    /// A scheme (RFC 3986) followed by something.
     case link
-    /// A host name or address, perhaps with a port and a path, as in `avahi.org/download` or `localhost:8080`.
+    /// A host name or address, possibly with port and path, such as `avahi.org/download` or `localhost:8080`.
     case bareHost
     case other
 
-    /// Schemes that may be followed by digits only; otherwise that is `host:port`.
+    /// Schemes that may be followed by digits only; with other names that is `host:port`.
     private static let numberSchemes = ["tel", "sms", "fax"]
 
     public init(_ text: String) {
@@ -25,7 +25,7 @@ public enum LinkForm: Sendable {
         }
     }
 
-    /// Whether the bytes are a scheme. A single letter is a drive of another system, not a scheme.
+    /// Whether the bytes are a scheme. A single letter is not: it may be a Windows drive.
     private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard bytes.count > 1, let first = bytes.first, isLetter(first) else { return false }
         return bytes.allSatisfy { isLetter($0) || ASCII.isDigit($0) || "+-.".utf8.contains($0) }

@@ -1,12 +1,12 @@
-/// The host of a link in the form that browsers use (WHATWG URL, "host parsing"). Takes only hosts that every program reads alike.
+/// Parses the host of a link as browsers do (WHATWG URL, "host parsing"). Accepts only hosts that all programs interpret alike.
 enum LinkHost {
-    /// - Parameter authority: what stands between `//` and the path.
+    /// - Parameter authority: the part between `//` and the path.
     static func ascii(ofAuthority authority: ArraySlice<UInt8>) throws(LinkFault) -> String {
         guard !authority.isEmpty else { throw .noHost }
         guard !authority.contains(UInt8(ascii: "@")) else { throw .user }
         var host = authority
         var port: ArraySlice<UInt8>?
-        // The colon before the port stands after the bracket of an IPv6 address, or is the only colon.
+        // The port's colon follows the closing bracket of an IPv6 address, or is the only colon.
         let closing = authority.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
         if let colon = authority[closing...].firstIndex(of: UInt8(ascii: ":")) {
             host = authority[..<colon]
@@ -17,7 +17,7 @@ enum LinkHost {
             else { throw .port }
         }
         guard !host.isEmpty else { throw .noHost }
-        // The length is checked first: Punycode's time grows with the square of a label's length.
+        // Checks the length first, because Punycode takes quadratic time.
         guard host.count <= nameBytes + 1 else { throw .host }
         if host.first == UInt8(ascii: "[") {
             guard host.last == UInt8(ascii: "]"), let address = IPAddress.six(host.dropFirst().dropLast()) else { throw .host }
@@ -26,7 +26,7 @@ enum LinkHost {
         return try name(host)
     }
 
-    /// The most bytes of a name without its final dot, and of a label, both in the link and in ASCII (RFC 1035, 2.3.4).
+    /// Maximum bytes of a name without its final dot, and of a label, in the link and in ASCII (RFC 1035, 2.3.4).
     private static let nameBytes = 253
     private static let labelBytes = 63
 
@@ -38,7 +38,7 @@ enum LinkHost {
         let isAbsolute = labels.last == ""
         let name = labels.joined(separator: ".")
         guard name.utf8.count - (isAbsolute ? 1 : 0) <= nameBytes, name != "." else { throw .host }
-        // Browsers take every host that ends in a number for an IPv4 address, in whatever notation.
+        // Browsers interpret any host that ends in a number as an IPv4 address, in any notation.
         if let last = labels.last(where: { !$0.isEmpty }), isNumber(last) {
             guard IPAddress.four(name.utf8) != nil else { throw .host }
         }
@@ -60,8 +60,8 @@ enum LinkHost {
         return String(decoding: lowered, as: UTF8.self)
     }
 
-    /// A label with letters beyond ASCII in its ASCII form (RFC 3490, `xn--`). Takes only letters and digits that browsers leave unchanged:
-    /// nothing that is mapped (capitals, full-width, ligatures), composed, or joined by invisible characters.
+    /// Encodes a label with non-ASCII letters (RFC 3490, `xn--`). Accepts only letters and digits that browsers do not map (capitals,
+    /// full-width forms, ligatures), compose, or join with invisible characters.
     private static func international(_ bytes: ArraySlice<UInt8>) throws(LinkFault) -> String {
         let scalars = Array(String(decoding: bytes, as: UTF8.self).unicodeScalars)
         for scalar in scalars {
@@ -74,7 +74,7 @@ enum LinkHost {
             case .lowercaseLetter, .otherLetter: break
             default: throw .host
             }
-            // Jamo, the parts of Korean syllables, compose.
+            // Jamo (parts of Korean syllables) would be composed.
             guard !scalar.properties.changesWhenNFKCCaseFolded, !(0x1100...0x11FF).contains(scalar.value),
                 !(0xA960...0xA97F).contains(scalar.value), !(0xD7B0...0xD7FF).contains(scalar.value)
             else { throw .host }
@@ -85,7 +85,7 @@ enum LinkHost {
         return label
     }
 
-    /// Whether the label is a number, such as `12` and `0x7f`.
+    /// Whether the label is a number, such as `12` or `0x7f`.
     private static func isNumber(_ label: String) -> Bool {
         let bytes = Array(label.utf8)
         return bytes.allSatisfy(ASCII.isDigit)
@@ -95,7 +95,7 @@ enum LinkHost {
 
 /// Punycode (RFC 3492): the part of an `xn--` label after `xn--`.
 enum Punycode {
-    /// - Returns: `nil` if a number overflows, which does not happen with labels of 63 bytes.
+    /// - Returns: `nil` on overflow, which cannot occur for labels of 63 bytes.
     static func encode(_ scalars: [Unicode.Scalar]) -> String? {
         let (base, tMin, tMax, skew, damp) = (36, 1, 26, 38, 700)
         var (point, delta, bias) = (0x80, 0, 72)

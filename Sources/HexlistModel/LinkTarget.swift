@@ -1,22 +1,22 @@
-/// The destination of a peer's link, to be shown to the user before the link is opened.
+/// The destination of a peer's link, shown to the user before the link is opened.
 ///
-/// Stricter than browsers: links that programs read in different ways are refused, so that the host shown is the host a browser goes to
-/// (WHATWG URL). The link is read byte by byte, without a URL library.
+/// Stricter than browsers: ambiguous links are refused, so that the displayed host is the one that a browser contacts (WHATWG URL). Parsed
+/// byte by byte, without a URL library.
 public struct LinkTarget: Equatable, Sendable {
     /// The scheme, in lower case.
     public let scheme: String
-    /// The host in ASCII, as browsers read it; `nil` for schemes that are not known to name a host.
+    /// The host in ASCII, as browsers interpret it; `nil` if the scheme is not known to have one.
     public let host: String?
 
-    /// Schemes that run or read something on this machine; no configuration can allow them.
+    /// Schemes that run code or read files on this machine. The configuration cannot allow them.
     public static let neverOpened = ["about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source"]
-    /// The most bytes of a link that is opened: programs receive it as one argument.
+    /// Maximum bytes of a link that is opened, because it is passed as a command-line argument.
     public static let maximumBytes = 8 << 10
-    /// Schemes whose links name a host by the rules of `http`.
+    /// Schemes whose links have a host, by the rules of `http`.
     private static let schemesWithHost = ["http", "https", "ftp", "ws", "wss"]
 
-    /// - Parameter schemes: the schemes that may be opened, in lower case.
-    /// - Throws: the reason why the link is not offered for opening.
+    /// - Parameter schemes: the allowed schemes, in lower case.
+    /// - Throws: the reason why the link must not be opened.
     public init(_ url: String, schemes: [String]) throws(LinkFault) {
         let bytes = Array(url.utf8)
         guard !bytes.isEmpty else { throw .empty }
@@ -36,10 +36,10 @@ public struct LinkTarget: Equatable, Sendable {
         host = try LinkHost.ascii(ofAuthority: authority)
     }
 
-    /// The host, or the scheme if there is no host: what the user is told before the link is opened.
+    /// The host, or the scheme if there is none, for the question to the user.
     public var summary: String { host ?? "\(scheme):" }
 
-    /// Whether the text is a letter, then letters, digits, `+`, `-` and `.`; all in lower case, 32 bytes at most.
+    /// Whether the text is a valid scheme: a letter, then letters, digits, `+`, `-` and `.`; lower case, at most 32 bytes.
     public static func isScheme(_ text: String) -> Bool {
         guard let first = text.utf8.first, ASCII.isLowercase(first) else { return false }
         return text.utf8.count <= 32
@@ -48,7 +48,7 @@ public struct LinkTarget: Equatable, Sendable {
             }
     }
 
-    /// Refuses characters that terminals, shells and browsers drop, reorder or do not show.
+    /// Refuses characters that terminals, shells and browsers drop, reorder or hide.
     private static func checkText(_ url: String) throws(LinkFault) {
         for scalar in url.unicodeScalars {
             if scalar == "\\" { throw .backslash }
@@ -60,7 +60,7 @@ public struct LinkTarget: Equatable, Sendable {
     }
 }
 
-/// The reason why a link is not offered for opening.
+/// The reason why a link must not be opened.
 public enum LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
     case empty, tooLong, noScheme, whiteSpace, invisible, backslash, noHost, user, port
     case scheme(String)

@@ -1,15 +1,16 @@
-/// The form in which names are compared: regardless of case, of runs of white space, and of characters that show nothing.
+/// The normalized form for comparing names: ignores case, repeated white space, and invisible characters.
 ///
-/// Every Unicode scalar is mapped to its upper case and then to its lower case (so `ß` is `ss`, and the Kelvin sign is `k`), white space
-/// becomes one space between words, default-ignorable scalars (joiners, variation selectors, direction marks) are dropped, and
+/// Each Unicode scalar is mapped to upper and then to lower case (so `ß` becomes `ss`, and the Kelvin sign `k`), runs of white space become
+/// one space, default-ignorable scalars (joiners, variation selectors, direction marks) are dropped, and canonically equivalent texts are
+/// equal. Letters that merely look alike remain different.
 /// canonically equivalent texts are equal. Letters that only look alike stay different.
 public struct NameKey: Hashable, Sendable {
-    /// The most bytes of UTF-8 in a name that has a key. `String`'s equality, quadratic on hostile text, is cheap for so few bytes.
+    /// Maximum UTF-8 bytes of a name that has a key. Comparing strings takes quadratic time for hostile text, so they must be short.
     public static let bytes = ProtocolLimits.nameBytes
 
     let text: String
 
-    /// `nil` for a text that can name nobody: it is longer than `bytes`, or shows nothing.
+    /// `nil` if the text is longer than `bytes` or has no visible character.
     public init?(_ name: String) {
         guard name.utf8.count <= Self.bytes else { return nil }
         var key = String.UnicodeScalarView()
@@ -21,15 +22,15 @@ public struct NameKey: Hashable, Sendable {
         text = String(key)
     }
 
-    /// Whether `NameKey(name)` is this key. Reads no more of the name than it needs to tell the two apart, so that a search among thousands
-    /// of names that are slow to fold stays fast.
+    /// Whether `NameKey(name) == self`. Stops at the first difference, so that searching thousands of names is fast even if folding them is
+    /// slow.
     public func isKey(of name: String) -> Bool { name.utf8.count <= Self.bytes && isKey(of: name.unicodeScalars) }
 
-    /// - Parameter name: a name of at most `bytes` bytes.
+    /// - Parameter name: at most `bytes` bytes of UTF-8.
     func isKey(of name: some Sequence<Unicode.Scalar>) -> Bool {
         var wanted = text.utf8.makeIterator()
         var isSame = true
-        // Only two scalars that folding leaves are canonically equivalent to ASCII, alone or next to others; `plain` maps them.
+        // Only two scalars that can remain after folding are canonically equivalent to ASCII; `plain` maps them.
         let isASCII = text.utf8.allSatisfy { $0 < 0x80 }
         var folded = String.UnicodeScalarView()
         var room = isASCII ? 0 : text.unicodeScalars.count * Self.longestDecomposition
@@ -38,7 +39,7 @@ public struct NameKey: Hashable, Sendable {
                 let plain = scalar == "\u{37E}" ? ";" : scalar == "\u{1FEF}" ? "`" : scalar
                 isSame = wanted.next().map { UInt32($0) == plain.value } ?? false
             } else {
-                // A name that is longer than this stays longer than the key, however the two are composed.
+                // A longer name stays longer than the key after composition.
                 isSame = room > 0
                 room -= 1
                 folded.append(scalar)
@@ -49,10 +50,10 @@ public struct NameKey: Hashable, Sendable {
         return isASCII ? wanted.next() == nil : String(folded) == text
     }
 
-    /// The most scalars of a canonical decomposition, in every version of Unicode.
+    /// Maximum scalars of a canonical decomposition in any version of Unicode.
     private static let longestDecomposition = 4
 
-    /// - Parameter body: called with each scalar of the key; returns `false` to end the loop.
+    /// - Parameter body: called for each scalar of the key; returns `false` to stop.
     private static func fold(_ name: some Sequence<Unicode.Scalar>, _ body: (Unicode.Scalar) -> Bool) {
         var (isBetweenWords, isEmpty) = (false, true)
         for scalar in name {
@@ -73,7 +74,7 @@ public struct NameKey: Hashable, Sendable {
         }
     }
 
-    /// The folded forms of the some 2 900 scalars beyond ASCII that have a case. Looking one up in Unicode's tables takes microseconds.
+    /// Case folding of the about 2 900 non-ASCII scalars with a case. A lookup in Unicode's own tables takes microseconds.
     private static let foldings: [Unicode.Scalar: [Unicode.Scalar]] = {
         var foldings: [Unicode.Scalar: [Unicode.Scalar]] = [:]
         for scalar in (UInt32(0x80)...0x1_FFFF).lazy.compactMap(Unicode.Scalar.init)
@@ -89,7 +90,7 @@ extension Unicode.Scalar {
 }
 
 extension PeerName {
-    /// A name as one line of printable text with single spaces between its words. Characters that are not shown become U+FFFD.
+    /// Formats a name as one line of printable text with single spaces. Other characters become U+FFFD.
     static func line(_ name: String) -> String {
         var line = String.UnicodeScalarView()
         var isBetweenWords = false

@@ -1,15 +1,15 @@
-/// The known name nearest to an unknown one, for "did you mean".
+/// Finds the known name nearest to an unknown one, for "did you mean".
 public enum NearestName {
-    /// The nearest name if it may be the one that was meant: at most a third of its letters differ, or it begins or ends with the whole
-    /// unknown name, which has at least three letters (`desc` for `description`). `nil` rather than a poor guess.
+    /// The nearest name if it is a likely match: at most a third of its letters differ, or it begins or ends with the unknown name, which
+    /// must have at least three letters (`desc` for `description`). Otherwise `nil`.
     ///
-    /// - Parameter names: the known names; the first of equally near ones wins.
+    /// - Parameter names: the known names. The first one wins a tie.
     public static func likely(_ name: String, among names: [String]) -> String? {
         let wanted = folded(name)
         let nearest = names.lazy.compactMap { known -> (name: String, distance: Int)? in
             let letters = folded(known)
             let bound = max(1, min(wanted.count, letters.count) / 3)
-            // The distance is at least the difference of the lengths, so most names are ruled out without a look at their letters.
+            // The difference of the lengths is a lower bound of the distance and rules out most names quickly.
             guard abs(wanted.count - letters.count) <= bound, wanted.count > 1 else { return nil }
             let distance = distance(wanted, letters)
             return distance <= bound ? (known, distance) : nil
@@ -24,7 +24,7 @@ public enum NearestName {
 
     private static func folded(_ name: String) -> [UInt8] { Array(name.lowercased().utf8.prefix(80)) }
 
-    /// The number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+    /// The edit distance with insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
     static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

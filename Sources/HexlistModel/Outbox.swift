@@ -1,9 +1,9 @@
-/// A queued hex on its way to one peer: a row of the outbox with its body.
+/// A queued hex for one peer: a row of the outbox with its body.
 public struct OutgoingHex: Sendable, Equatable {
-    /// The row of the outbox, which is also the order of delivery.
+    /// The ID of the outbox row. Rows are delivered in the order of their IDs.
     public var id: Int64
     public var messageID: MessageID
-    /// The HexJM in JSON as it travels, in a buffer it may share with other rows.
+    /// The HexJM in its wire form, in a buffer that may be shared with other rows.
     public var body: ArraySlice<UInt8>
 
     public init(id: Int64, messageID: MessageID, body: ArraySlice<UInt8>) {
@@ -13,10 +13,10 @@ public struct OutgoingHex: Sendable, Equatable {
     }
 }
 
-/// The next rows of the outbox for one peer, in ascending order.
+/// The next outbox rows for one peer, in ascending order.
 public struct OutgoingBatch: Sendable, Equatable {
     public var items: [OutgoingHex]
-    /// Whether a bound was reached, so that there may be more rows after the last one.
+    /// Whether a limit was reached, so that more rows may follow.
     public var hasMore: Bool
 
     public init(items: [OutgoingHex], hasMore: Bool) {
@@ -29,7 +29,7 @@ public struct OutgoingBatch: Sendable, Equatable {
 public struct RowResult: Sendable, Equatable {
     public var id: Int64
     public var result: DeliveryResult
-    /// Whether the row is the first one refused since the last one was sent. Rows after it were refused because it was.
+    /// Whether this is the first refused row since the last one was sent. The refusal of the following rows is a consequence of it.
     public var isFirstRefused = false
 
     public init(id: Int64, _ result: DeliveryResult, isFirstRefused: Bool = false) {
@@ -39,7 +39,7 @@ public struct RowResult: Sendable, Equatable {
     }
 }
 
-/// A change of state of consecutive rows of the outbox, all for one peer.
+/// A change of state of consecutive outbox rows for one peer.
 public struct OutboxMove: Sendable, Equatable {
     public var ids: ClosedRange<Int64>
     public var peer: PeerID
@@ -55,7 +55,7 @@ public struct OutboxMove: Sendable, Equatable {
 
     public init(id: Int64, peer: PeerID, from: OutboxState, to: OutboxState) { self.init(ids: id...id, peer: peer, from: from, to: to) }
 
-    /// The moves that results make of queued rows, as few as possible. Rows that go on waiting have none.
+    /// The state changes for delivery results of queued rows, merged where possible. Rows that stay queued have none.
     public static func of(_ results: [RowResult], peer: PeerID) -> [OutboxMove] {
         var moves: [OutboxMove] = []
         for row in results {

@@ -1,23 +1,23 @@
-/// The state of one hex on its way to one peer.
+/// The delivery state of one hex for one peer.
 public enum OutboxState: String, Sendable, CaseIterable {
-    /// Durable in the outbox, waiting for its peer.
+    /// Durable in the outbox, not sent yet.
     case queued
-    /// On its way. Only a running node knows this state; it is never stored.
+    /// In flight. Exists only in a running node and is never stored.
     case sending
     /// In the peer's inbox.
     case stored
-    /// With the peer, outside its inbox until the peer trusts the sender.
+    /// At the peer, outside its inbox until the sender is trusted.
     case held
-    /// Refused for good.
+    /// Refused permanently.
     case rejected
-    /// Not delivered within the time the outbox keeps a hex.
+    /// Not delivered within the retention time of the outbox.
     case expired
-    /// Taken back by the sender.
+    /// Cancelled by the sender.
     case cancelled
     /// Given up after too many failures of the peer.
     case failed
 
-    /// Whether the peer has the hex. The body of a delivered hex is not kept.
+    /// Whether the peer has the hex. Bodies of delivered hexes are deleted.
     public var isDelivered: Bool {
         switch self {
         case .stored, .held: true
@@ -25,7 +25,7 @@ public enum OutboxState: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether the outbox keeps the body: the hex waits, or can be sent again by hand.
+    /// Whether the body is kept, because the hex is queued or can be resent manually.
     public var keepsBody: Bool {
         switch self {
         case .queued, .sending, .rejected, .failed: true
@@ -35,6 +35,6 @@ public enum OutboxState: String, Sendable, CaseIterable {
 }
 
 extension [OutboxState: Int] {
-    /// Rows in any of these states, of counts by state.
+    /// The total number of rows in these states.
     public func rows(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (self[$1] ?? 0) } }
 }

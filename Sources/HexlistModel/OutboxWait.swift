@@ -1,17 +1,17 @@
-/// The reason why a queued row of the outbox is not on its way. The raw values are those of the local API and of the store.
+/// The reason why a queued outbox row is not being sent. The raw values are used by the local API and the store.
 public enum OutboxWait: String, Sendable, CaseIterable {
-    /// The peer, which is away.
+    /// The peer is offline.
     case peer
-    /// The end of a conflict: two machines have one identity, the peer's or the own one.
+    /// Two machines have the same identity, the peer's or this one's.
     case conflict
-    /// A session: the peer is being dialled.
+    /// There is no session yet: the peer is being dialled.
     case session
-    /// A turn: other transfers go first.
-    case turn
-    /// Room: as much as the peer takes at once is on its way to it.
+    /// No slot is free: other peers are being sent to.
+    case slot = "turn"
+    /// The window is full: the maximum is in flight to the peer.
     case window
-    /// The end of a pause, after a failure or because the peer asked for it.
+    /// Back-off after a failure, or at the peer's request.
     case retry
-    /// The peer's trust: the row is longer than what it takes of strangers.
+    /// The peer does not trust this machine, and the row is longer than its limit for strangers.
     case trust
 }

@@ -1,15 +1,15 @@
-/// The rules for aliases, the local names of peers: which texts are allowed, and which alias a peer gets when it is trusted.
+/// Rules for aliases, the local names of peers: which ones are valid, and the one a peer gets when it is trusted.
 public enum PeerAlias {
     public static let bytes = NameKey.bytes
 
-    /// The alias for a peer that is trusted now: its name if that is free and allowed, else its name, or `peer` if nothing of the name can
-    /// be shown, followed by the short UUID.
+    /// The alias of a newly trusted peer: its name if that is free and valid. Otherwise the name and the short UUID, or `peer` and the
+    /// short UUID if the name has no visible character.
     ///
-    /// - Parameter isTaken: whether another peer has an alias with that key.
+    /// - Parameter isTaken: whether another peer has an alias with this key.
     public static func made(of name: String, for peer: PeerID, isTaken: (NameKey) -> Bool) -> String {
         func isFree(_ alias: String) -> Bool { NameKey(alias).map { !isTaken($0) } ?? false }
         let plain = PeerName.line(String(PeerName.line(name).unicodeScalars.filter { $0 != "\u{FFFD}" }))
-        // At most as many bytes as an announcement's name: an alias is read in lists and typed by people.
+        // An alias is no longer than an announced name, because people read and type it.
         if plain.utf8.count <= PeerName.displayBytes, fault(plain, of: peer) == nil, isFree(plain) { return plain }
         let base = NameKey(plain) == nil ? "peer" : PeerName.line(PeerName.cut(plain, bytes: PeerName.displayBytes))
         var alias = "\(base) \(peer.shortID)"
@@ -21,7 +21,7 @@ public enum PeerAlias {
         return alias
     }
 
-    /// A sentence that says why a text cannot be an alias of that peer; `nil` if it can.
+    /// A sentence about why a text is invalid as an alias of this peer; `nil` if it is valid.
     public static func fault(_ text: String, of peer: PeerID) -> String? {
         if let fault = textFault(text) { return fault }
         if PeerID.mayBegin(with: text) { return "An alias that reads as a UUID, or as the beginning of one, would name another peer." }
@@ -31,7 +31,7 @@ public enum PeerAlias {
         return nil
     }
 
-    /// A sentence that says why a text can be no alias of any peer in any version; `nil` for 1 to `bytes` bytes of printable text.
+    /// A sentence about why a text is invalid as an alias of any peer; `nil` for 1 to `bytes` bytes of printable text.
     public static func textFault(_ text: String) -> String? {
         guard !text.isEmpty, text.utf8.count <= bytes, TerminalText.clean(text).utf8.elementsEqual(text.utf8), NameKey(text) != nil else {
             return "An alias is 1 to \(bytes) bytes of printable text."
@@ -39,7 +39,7 @@ public enum PeerAlias {
         return nil
     }
 
-    /// Whether a text ends like the label of a peer without an alias (`PeerDisplayName`), for which it would be mistaken.
+    /// Whether a text could be mistaken for the display name of a peer without an alias (`PeerDisplayName`), because it ends like one.
     private static func readsAsLabel(_ text: String, of peer: PeerID) -> Bool {
         let words = text.utf8.map(ASCII.lowercased).split(separator: UInt8(ascii: " "))
         guard let last = words.last else { return false }
@@ -50,10 +50,10 @@ public enum PeerAlias {
 }
 
 extension PeerID {
-    /// The least number of a UUID's characters that name a peer.
+    /// Minimum characters of a UUID prefix that can select a peer.
     public static let prefixLength = 4
 
-    /// Whether the UUID of some peer may begin with the text, regardless of letter case.
+    /// Whether the text can be a prefix of a UUID, ignoring case.
     public static func mayBegin(with text: String) -> Bool {
         (prefixLength...36).contains(text.utf8.count)
             && text.utf8.enumerated().allSatisfy { index, byte in
@@ -61,7 +61,7 @@ extension PeerID {
             }
     }
 
-    /// Whether this UUID begins with the text, of `prefixLength` characters or more, regardless of letter case.
+    /// Whether this UUID has the prefix, of at least `prefixLength` characters, ignoring case.
     public func begins(with text: String) -> Bool {
         PeerID.mayBegin(with: text) && description.utf8.starts(with: text.utf8.map(ASCII.uppercased))
     }

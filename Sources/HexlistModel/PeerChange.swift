@@ -1,20 +1,20 @@
-/// A change of one peer by the user, beside its trust.
+/// A change of a peer's settings by the user, except trust.
 public struct PeerChange: Sendable, Equatable {
     public enum Alias: Sendable, Equatable {
-        case kept
-        /// `nil` takes the alias away.
+        case unchanged
+        /// `nil` removes the alias.
         case set(String?)
     }
 
     public var alias: Alias
-    /// `nil` keeps what is set.
+    /// `nil` for no change.
     public var receive: PeerReceive?
-    /// Whether desktop notifications tell of it; `nil` keeps what is set.
+    /// Whether desktop notifications are shown for its hexes; `nil` for no change.
     public var notify: Bool?
-    /// Bytes of a hex, and of a day, up to which files that the peer offers are fetched by themselves; 0: none. `nil` keeps what is set.
+    /// Limit in bytes, per hex and per day, for fetching offered files automatically; 0 disables it. `nil` for no change.
     public var fetchLimit: Int64?
 
-    public init(alias: Alias = .kept, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil) {
+    public init(alias: Alias = .unchanged, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil) {
         self.alias = alias
         self.receive = receive
         self.notify = notify

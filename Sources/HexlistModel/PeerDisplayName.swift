@@ -1,5 +1,5 @@
-/// The label that distinguishes a peer from every other one wherever a person reads of it: the alias, which only this machine's user
-/// gives, or the peer's own name with the short UUID after it, since anyone can take any name; then the trust, unless it is trusted.
+/// The unique display name of a peer: its alias, which only the user of this machine assigns, or else its own name with the short UUID,
+/// because peers can choose any name. Followed by the trust unless the peer is trusted.
 ///
 ///     Bob                       an alias, trusted
 ///     Bob (blocked)             an alias
@@ -8,10 +8,10 @@
 public struct PeerDisplayName: Sendable, Equatable {
     /// The peer's UUID; `nil` for an announcement without one.
     public var uuid: String?
-    /// The name the peer last gave itself. Peer text.
+    /// The last name the peer announced. Text of a peer.
     public var name: String
     public var alias: String?
-    /// `trusted`, `stranger` or `blocked`; a newer daemon may have more. Empty if unknown.
+    /// `trusted`, `stranger` or `blocked`; newer daemons may have other values. Empty if unknown.
     public var trust: String
 
     public init(uuid: String?, name: String, alias: String?, trust: String) {
@@ -28,35 +28,35 @@ public struct PeerDisplayName: Sendable, Equatable {
     public enum Detail: Sendable {
         /// As in the table above.
         case short
-        /// Without the trust, for a sentence that states it.
+        /// Without the trust, for sentences that state it.
         case named
-        /// Always with the short UUID and the trust: where somebody is about to trust the peer.
+        /// Always with short UUID and trust, for decisions about trust.
         case full
-        /// With the whole UUID and the trust: in a list of candidates.
+        /// With the whole UUID and the trust, for a list of candidates.
         case whole
     }
 
-    /// The alias or the name alone, cleaned, on one line.
+    /// The alias or name alone, cleaned, on one line.
     public var head: String { PeerName.line(alias ?? name) }
 
-    /// The label, cleaned, on one line. A long alias or name is cut, the part after it never; an alias that was cut is followed by the UUID
-    /// as a name is.
+    /// The display name, cleaned, on one line. A long alias or name is truncated, but never the part after it; a truncated alias is
+    /// followed by the UUID.
     ///
     /// - Parameters:
-    ///   - columns: the most columns of the label, 40 or more.
-    ///   - cut: returns the longest prefix of a clean text that fits into a number of columns.
+    ///   - columns: maximum columns, at least 40.
+    ///   - cut: returns the longest prefix of a clean text that fits into the columns.
     public func text(
         _ detail: Detail = .short, columns: Int = 64, cut: (String, Int) -> String = { TerminalText.clean($0, columns: $1) }
     ) -> String {
         let head = head
-        // An alias made with the short UUID (`PeerAlias.made`) contains it already.
-        let isTold = alias != nil && uuid.map { head.utf8.suffix(9).elementsEqual(" \($0.prefix(8))".utf8) } ?? false
-        if alias != nil, detail == .short || detail == .named || detail == .full && isTold {
+        // An alias created with the short UUID (`PeerAlias.made`) already contains it.
+        let containsID = alias != nil && uuid.map { head.utf8.suffix(9).elementsEqual(" \($0.prefix(8))".utf8) } ?? false
+        if alias != nil, detail == .short || detail == .named || detail == .full && containsID {
             let tail = tail(detail, hasID: false)
             if cut(head, columns - tail.utf8.count).utf8.elementsEqual(head.utf8) { return head + tail }
         }
         let tail = tail(detail, hasID: true)
-        // The whole UUID comes on top of the columns for the name.
+        // The whole UUID is not included in the columns.
         let room = detail == .whole ? columns : columns - tail.utf8.count
         return head.isEmpty ? String(tail.dropFirst()) : cut(head, room) + tail
     }
@@ -64,8 +64,8 @@ public struct PeerDisplayName: Sendable, Equatable {
     private func tail(_ detail: Detail, hasID: Bool) -> String {
         var tail = ""
         if hasID, let uuid { tail += " " + TerminalText.clean(uuid.prefix(detail == .whole ? 36 : 8)) }
-        let tellsTrust = detail == .short ? !trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) : detail != .named
-        if tellsTrust, !trust.isEmpty { tail += " (\(TerminalText.clean(trust, columns: 12)))" }
+        let showsTrust = detail == .short ? !trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) : detail != .named
+        if showsTrust, !trust.isEmpty { tail += " (\(TerminalText.clean(trust, columns: 12)))" }
         return tail
     }
 }

@@ -1,10 +1,10 @@
-/// What is done with the hexes of one peer, as the user set it. It only narrows what trust and `receiveFrom` allow: a stranger's hexes
-/// never go further than `receiveFrom` says, and of a blocked peer nothing is taken.
+/// The user's setting for hexes received from one peer. It can only restrict: hexes of strangers are still subject to `receiveFrom`, and
+/// those of blocked peers are refused.
 public enum PeerReceive: String, CaseIterable, Sendable {
-    /// As trust and `receiveFrom` say.
+    /// According to trust and `receiveFrom`.
     case inbox
-    /// They are held, out of the inbox, also those of a trusted peer.
+    /// Kept outside the inbox, even if the peer is trusted.
     case held
-    /// They are refused for now; the peer keeps them.
+    /// Refused temporarily; they stay in the peer's outbox.
     case nothing
 }

@@ -1,5 +1,5 @@
-/// The order of a sender's hexes after a temporary refusal: later hexes must not overtake the refused one, so they are refused for the same
-/// reason until a refused hex is sent again (Docs/Protocol.md, "Delivery").
+/// Keeps the order of a sender's hexes after a temporary refusal: later hexes are refused for the same reason until a refused one is sent
+/// again, so that none overtakes it (Docs/Protocol.md, "Delivery").
 public struct RefusalOrder<Reason: Sendable>: Sendable {
     private struct Refusing: Sendable {
         var reason: Reason
@@ -10,12 +10,12 @@ public struct RefusalOrder<Reason: Sendable>: Sendable {
 
     public init() {}
 
-    /// Whether hexes may have to be refused.
+    /// Whether hexes are being refused.
     public var isRefusing: Bool { refusing != nil }
 
-    /// The reason to refuse a hex for; `nil` if the hex may be taken. A hex that was refused before ends the refusals.
+    /// The reason to refuse a hex; `nil` if it can be accepted. A hex that was refused before ends the refusals.
     ///
-    /// Remembers at most 4 096 of the ids refused here: more than any honest sender has in flight, and 128 KiB.
+    /// Remembers at most 4 096 refused IDs (128 KiB), more than a well-behaved sender has in flight.
     public mutating func reason(toRefuse id: MessageID?) -> Reason? {
         guard let reason = refusing?.reason else { return nil }
         guard let id else { return reason }
@@ -27,7 +27,7 @@ public struct RefusalOrder<Reason: Sendable>: Sendable {
         return reason
     }
 
-    /// Begins the refusals with a hex that was refused for now, or adds the hex to those that end them.
+    /// Starts refusing after a hex was refused temporarily, or adds it to those that end the refusals.
     public mutating func refused(_ id: MessageID, for reason: Reason) {
         if refusing == nil { refusing = Refusing(reason: reason) }
         refusing?.ids.insert(id)

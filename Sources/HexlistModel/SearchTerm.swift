@@ -1,19 +1,19 @@
-/// One condition of a search, as a person typed it. All conditions of a search have to hold.
+/// One condition of a search query. All conditions must match.
 public enum SearchTerm: Equatable, Sendable {
-    /// Words that stand next to each other in one text; with `isPrefix` the last one may go on.
+    /// A phrase in one text; with `isPrefix` its last word is a prefix.
     case words(String, isPrefix: Bool)
-    /// A link leads to this host or to one below it. In ASCII, as browsers read it.
+    /// A link to this host or a subdomain. In ASCII, as browsers interpret it.
     case host(String)
-    /// The colour, as `#RRGGBB`.
+    /// The colour as `#RRGGBB`.
     case color(String)
     case service(String)
 
-    /// The most bytes of the text of a search, and the most conditions in it.
+    /// Maximum bytes of a query, and maximum conditions.
     public static let bytes = 1_000
     public static let count = 32
 
-    /// Reads `words "a phrase" pref* host:example.org color:teal service:Dropbox`. Nothing else has a meaning of its own.
-    /// - Throws: `.badRequest` for a text without conditions, one that is too long, and a host or a colour that is none.
+    /// Parses `words "a phrase" pref* host:example.org color:teal service:Dropbox`. Other prefixes have no special meaning.
+    /// - Throws: `.badRequest` if the query is empty or too long, or has an invalid host or colour.
     public static func parse(_ text: String) throws(HexlistError) -> [SearchTerm] {
         guard text.utf8.count <= bytes else { throw HexlistError(.badRequest, "The text to search for is longer than \(bytes) bytes.") }
         var terms: [SearchTerm] = []
@@ -47,7 +47,7 @@ public enum SearchTerm: Equatable, Sendable {
         }
     }
 
-    /// Takes a word, or what stands between quotation marks; an asterisk right after it makes it a prefix.
+    /// Reads a word or a quoted phrase; an asterisk directly after it makes it a prefix.
     private static func value(_ rest: inout Substring.UnicodeScalarView) -> (String, isPrefix: Bool) {
         guard rest.first == "\"" else {
             var word = rest.prefix { !$0.properties.isWhitespace }
@@ -64,7 +64,7 @@ public enum SearchTerm: Equatable, Sendable {
         return (String(phrase), true)
     }
 
-    /// Digits stand with # or without it.
+    /// Parses a colour; digits with or without `#`.
     private static func color(_ text: String) throws(HexlistError) -> String {
         let isDigits = text.utf8.count == 6 && Hexadecimal.decode(text) != nil
         do {

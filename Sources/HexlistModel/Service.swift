@@ -1,11 +1,11 @@
-/// The services a link may name. Any other text is kept unchanged.
+/// The services known for links. Other texts are kept unchanged.
 public enum Service: String, Sendable, CaseIterable {
     case unknown = "Unknown"
     case dropbox = "Dropbox"
     case box = "Box"
     case googleDrive = "GoogleDrive"
 
-    /// The service whose web site a link leads to; `nil` for any other link.
+    /// The service whose web site a link leads to; `nil` if there is none.
     public init?(ofLink url: String) {
         guard let host = try? LinkTarget(url, schemes: ["https", "http"]).host else { return nil }
         let isAt = { (domain: String) in

@@ -1,6 +1,6 @@
-/// Makes text of a peer safe for a terminal or a log.
+/// Makes texts of peers safe for terminals and logs.
 public enum TerminalText {
-    /// One line of printable text: characters that are not shown become U+FFFD, tabs and line ends become a space.
+    /// One line of printable text: other characters become U+FFFD, tabs and line breaks become spaces.
     public static func clean(_ text: some StringProtocol) -> String {
         var clean = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -12,16 +12,16 @@ public enum TerminalText {
         return String(clean)
     }
 
-    /// - Parameter columns: the most characters; a longer text is cut and ends in `…`.
+    /// - Parameter columns: maximum number of characters; a longer text is truncated and ends in `…`.
     public static func clean(_ text: some StringProtocol, columns: Int) -> String {
-        // The text is cut before its characters are counted: counting characters of hostile text is quadratic.
+        // Cuts the text before counting characters, which takes quadratic time for hostile text.
         let bounded = clean(PeerName.cut(String(text), bytes: columns * 16))
         guard bounded.count > columns else { return bounded }
         return String(bounded.prefix(max(0, columns - 1))) + "…"
     }
 
-    /// Whether a character may be shown unchanged. False for control, escape and bidi characters, line and paragraph separators, and
-    /// invisible characters except the joiners and variation selectors that scripts and emoji need.
+    /// Whether a character can be displayed unchanged. False for control, escape and bidi characters, line and paragraph separators, and
+    /// invisible characters, except joiners and variation selectors that scripts and emoji need.
     public static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x20...0x7E: return true

@@ -1,9 +1,9 @@
-/// The 16 bytes of a UUID, compared and hashed as bytes.
+/// A UUID as 16 bytes.
 ///
-/// Foundation's `UUID(uuidString:)` accepts a NUL and whatever follows it. This type accepts exactly the 36 bytes of RFC 9562's text
-/// form, with digits in either case, and prints it in upper case.
+/// Foundation's `UUID(uuidString:)` accepts a NUL and anything after it. This type only accepts the 36 characters of RFC 9562,
+/// case-insensitively, and formats them in upper case.
 public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The first and the last eight bytes, each read as a big-endian number.
+    /// The first and the last eight bytes as big-endian numbers.
     public let high: UInt64
     public let low: UInt64
 
@@ -23,7 +23,7 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
         self.init(high: high, low: low)
     }
 
-    /// The text form `8-4-4-4-12`, 36 bytes, digits in either letter case; `nil` for anything else.
+    /// Parses the form `8-4-4-4-12` of 36 bytes, case-insensitively; `nil` for anything else.
     public init?(text: UnsafeRawBufferPointer) {
         guard text.count == 36, let start = text.baseAddress else { return nil }
         let hyphen = UInt8(ascii: "-")
@@ -66,7 +66,7 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
         (left.high, left.low) < (right.high, right.low)
     }
 
-    /// A copy with the version and the RFC 9562 variant set.
+    /// A copy with this version and the variant of RFC 9562.
     public func with(version: UInt8) -> UUIDBytes {
         UUIDBytes(
             high: high & ~0xF000 | UInt64(version & 0xF) << 12,
@@ -74,9 +74,9 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
     }
 }
 
-/// Base 16, both ways, without Foundation.
+/// Hexadecimal encoding and decoding without Foundation.
 public enum Hexadecimal {
-    /// 0 … 15, or `nil` where the byte is no hexadecimal digit.
+    /// The value of a digit, 0 … 15; `nil` if it is not a hexadecimal digit.
     @inlinable
     public static func value(of byte: UInt8) -> UInt8? {
         switch byte {
@@ -87,13 +87,13 @@ public enum Hexadecimal {
         }
     }
 
-    /// Reads eight digits at once, the first one in the lowest byte; `nil` if a byte is no hexadecimal digit.
+    /// Parses eight digits at once, the first one into the lowest byte; `nil` if one is not a hexadecimal digit.
     @inline(__always)
     static func eight(_ digits: UInt64) -> UInt32? {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let letters = digits >> 6 & ones
         let values = (digits & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
-        // The digits are converted back to upper case and must be what was read, letter case aside.
+        // Converts the values back to upper-case digits and compares them with the input, ignoring case.
         let tens = (values &+ 0x7676_7676_7676_7676) >> 7 & ones
         let expected = values &+ 0x3030_3030_3030_3030 &+ tens &* 7
         guard values & 0xF0F0_F0F0_F0F0_F0F0 == 0, expected == digits & ~(letters << 5) else { return nil }
@@ -107,12 +107,12 @@ public enum Hexadecimal {
         return digits.withUTF8Buffer { String(decoding: [$0[Int(byte >> 4)], $0[Int(byte & 15)]], as: UTF8.self) }
     }
 
-    /// Two upper-case digits a byte.
+    /// Two upper-case digits per byte.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         bytes.reduce(into: "") { $0 += upper($1) }
     }
 
-    /// Reads pairs of digits in either letter case; `nil` if there is anything else.
+    /// Parses pairs of digits in either case; `nil` for anything else.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 2 == 0 else { return nil }
