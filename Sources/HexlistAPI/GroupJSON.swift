@@ -15,7 +15,7 @@ public struct GroupView: JSONShape, Sendable, Equatable {
 
 public struct GroupMember: JSONShape, Sendable, Equatable {
     public var uuid: PeerID
-    @Among public var tag: PeerSummary?
+    @Inlined public var tag: PeerSummary?
 
     public init(uuid: PeerID, tag: PeerSummary?) {
         self.uuid = uuid

@@ -8,7 +8,7 @@ public struct PeerSummary: MemberGroup, Sendable, Equatable {
     public var alias: String?
     public var trust: ForwardCompatibleEnum<Trust>
 
-    public static let mark = "trust"
+    public static let marker = "trust"
 
     public init(name: String? = nil, alias: String? = nil, trust: Trust) {
         self.name = name
@@ -18,7 +18,7 @@ public struct PeerSummary: MemberGroup, Sendable, Equatable {
 
     /// `nil` if the members are missing: for this machine, or from an older daemon.
     init?(_ object: JSONObject) throws(JSONFault) {
-        guard let trust: ForwardCompatibleEnum<Trust> = try object.optional(Self.mark) else { return nil }
+        guard let trust: ForwardCompatibleEnum<Trust> = try object.optional(Self.marker) else { return nil }
         self.trust = trust
         name = try object.optional("name")
         alias = try object.optional("alias")

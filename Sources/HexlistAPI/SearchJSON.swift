@@ -45,7 +45,7 @@ public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
     public var receivedAt: Timestamp
     /// Its proven sender.
     public var peer: PeerID?
-    @Among public var tag: PeerSummary?
+    @Inlined public var tag: PeerSummary?
 
     public init(hex: Int64, receivedAt: Timestamp, peer: PeerID? = nil, tag: PeerSummary? = nil) {
         self.hex = hex
@@ -72,7 +72,7 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     public var receivedAt: Timestamp
     /// The proven sender.
     public var peer: PeerID?
-    @Among public var tag: PeerSummary?
+    @Inlined public var tag: PeerSummary?
 
     public init(
         _ link: LinkJSON, hex: Int64, number: Int, unread: Bool, receivedAt: Timestamp, peer: PeerID? = nil, tag: PeerSummary? = nil

@@ -1,22 +1,22 @@
 import HexlistModel
 
-/// The reason why bytes are not JSON, and the position (T22).
+/// A syntax error in JSON and its position (T22).
 public struct GrammarFault: Error {
-    /// The thing expected at the position, or the fault of the byte there.
+    /// The kind of error: the expected token, or the fault of the byte at the position.
     public enum Reason: UInt8, Sendable {
-        /// A value, or one of the words `true`, `false` and `null`.
+        /// A value, or one of `true`, `false` and `null`.
         case value, word
-        /// A member's name, the colon after one, the comma or bracket after a value.
+        /// A member's name, the colon after it, or the comma or bracket after a value.
         case name, colon, comma
-        /// A control character in a string, a string without an end, an unknown escape, a `\u` without its four digits.
+        /// A control character in a string, an unterminated string, an unknown escape, or `\u` without four digits.
         case control, openString, escape, digits
         case utf8, number, nesting, trailing, notObject
     }
 
     public let reason: Reason
-    /// The bytes before the fault; for `digits`, those before the backslash.
+    /// The offset of the fault in bytes; for `digits`, that of the backslash.
     public let offset: Int
-    /// Whether the bytes end at the fault.
+    /// Whether the input ends at the fault.
     public let isAtEnd: Bool
 
     @inlinable
@@ -26,7 +26,7 @@ public struct GrammarFault: Error {
         self.isAtEnd = isAtEnd
     }
 
-    /// A message for the person whose frame was refused.
+    /// The message for the peer whose frame was refused.
     public var message: String {
         let what =
             switch reason {
@@ -36,7 +36,7 @@ public struct GrammarFault: Error {
             case .escape, .digits: "an escape JSON does not know"
             case .utf8: "not UTF-8"
             case .number: "not a JSON number"
-            case .nesting: "nested deeper than \(JSONScanner.deepest) levels"
+            case .nesting: "nested deeper than \(JSONScanner.maximumDepth) levels"
             case .trailing: "text after the object"
             case .notObject: "not a JSON object"
             }
@@ -44,9 +44,9 @@ public struct GrammarFault: Error {
     }
 }
 
-/// The error for a text that is no JSON, or not the JSON that was expected.
+/// The error for text that is not JSON, or not the expected value.
 public struct JSONFault: Error, Sendable, CustomStringConvertible {
-    /// The offset of the fault in bytes; `nil` if the text was JSON with a wrong meaning.
+    /// The offset of a syntax error in bytes; `nil` if the JSON is valid but its value is wrong.
     public var offset: Int?
     public var message: String
 
@@ -57,7 +57,7 @@ public struct JSONFault: Error, Sendable, CustomStringConvertible {
 
     public var description: String { offset.map { "\(message) at byte \($0)" } ?? message }
 
-    /// Makes a message about what was expected, for the author of the JSON.
+    /// A message about the syntax error, for the author of the JSON.
     init(_ fault: GrammarFault, in json: JSONScanner) {
         let message =
             switch fault.reason {
@@ -84,7 +84,7 @@ public struct JSONFault: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The position of the string that has no end. All before it is JSON, so quotes without a backslash begin and end strings.
+    /// The offset of the unterminated string. Everything before it is valid, so quotes without a backslash start and end strings.
     private static func openString(in json: JSONScanner) -> Int {
         var (position, start) = (0, 0)
         var isOpen = false

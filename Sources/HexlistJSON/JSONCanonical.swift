@@ -1,8 +1,8 @@
 import HexlistModel
 
 extension JSONValue {
-    /// The value in canonical form, the same for values that differ only in the order of members, in escapes, and in white space: members
-    /// sorted by their names, those of one name in their order. A number is kept as its text.
+    /// The canonical form, equal for values that differ only in member order, escapes and white space: members are sorted by name, members
+    /// with equal names keep their order. Numbers are compared as text.
     public var canonicalBytes: [UInt8] {
         var json = JSONWriter()
         writeCanonical(to: &json)
@@ -23,7 +23,7 @@ extension JSONValue {
         } else if let string, !string.unicodeScalars.contains("\u{FFFD}") {
             json.string(string)
         } else {
-            // A lone surrogate reads as U+FFFD, which would make different strings equal.
+            // `string` would replace lone surrogates by U+FFFD and so make different strings equal.
             json.raw(bytes)
         }
     }

@@ -1,5 +1,5 @@
-/// A value that both sides of the local API write and read. The compiler writes the conformances: members in the order of the properties,
-/// those that are `nil` left out; what reads them passes over members it does not know (`RequestKey` says where not).
+/// A value that both sides of the local API encode and decode. The conformances are synthesized: members in the order of the properties,
+/// without those that are `nil`. Unknown members are ignored when decoding, except in requests (`RequestKey`).
 public typealias JSONShape = Codable & JSONEncodable & JSONDecodable
 
 extension JSONEncodable where Self: Encodable {
@@ -10,10 +10,10 @@ extension JSONDecodable where Self: Decodable {
     public init(json: JSONValue) throws(JSONFault) { self = try JSONDecoding.decode(json) }
 }
 
-/// A value with `write(to:)` and `init(json:)` of its own. It is `Codable` to be a member of others.
+/// A value with its own `write(to:)` and `init(json:)`. It is `Codable` so that it can be a member of other types.
 public protocol JSONCoded: Codable, JSONEncodable, JSONDecodable {}
 
-/// To a coder that is not this package's, as Testing has one for arguments, such a value is the text of its JSON.
+/// With other encoders, such as that of Swift Testing for arguments, the value is encoded as its JSON text.
 extension JSONCoded {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
@@ -33,11 +33,11 @@ extension JSONValue: JSONCoded {
     public func write(to json: inout JSONWriter) { json.raw(bytes) }
 }
 
-/// A value that JSON has as a string.
+/// A value that is a string in JSON.
 public protocol JSONStringConvertible: JSONCoded, CustomStringConvertible {
-    /// `nil` for a text that is none.
+    /// `nil` if the text is invalid.
     init?(_ text: String)
-    /// The kind of text that is expected, for a person: `a UUID`.
+    /// The expected kind of text, for error messages: `a UUID`.
     static var expectation: String { get }
 }
 
@@ -50,7 +50,7 @@ extension JSONStringConvertible {
     }
 }
 
-/// A word of an enumeration. Another one is a fault: a type that takes words of a newer daemon too has an `ForwardCompatibleEnum` of it.
+/// An enumeration that is a string in JSON. Unknown strings are errors; use `ForwardCompatibleEnum` to accept values of newer daemons.
 public protocol JSONWord: JSONCoded, RawRepresentable, CaseIterable where RawValue == String {}
 
 extension JSONWord {
@@ -68,7 +68,7 @@ extension JSONWord {
     }
 }
 
-/// A word of an enumeration that a newer daemon may have more of.
+/// An enumeration to which newer daemons may add values.
 public struct ForwardCompatibleEnum<Word: RawRepresentable & Sendable>: JSONCoded, Hashable, Sendable, CustomStringConvertible
 where Word.RawValue == String {
     public let text: String
@@ -76,7 +76,7 @@ where Word.RawValue == String {
     public init(_ word: Word) { text = word.rawValue }
     public init(text: String) { self.text = text }
 
-    /// `nil` for a word this version does not have.
+    /// `nil` if the value is unknown to this version.
     public var known: Word? { Word(rawValue: text) }
     public var description: String { text }
 
@@ -84,9 +84,9 @@ where Word.RawValue == String {
     public init(json: JSONValue) throws(JSONFault) { text = try String(json: json) }
 }
 
-// MARK: - Members with a place of their own
+// MARK: - Property wrappers for members
 
-/// A member that is empty, `false` or 0 where it is missing.
+/// A member that defaults to empty, `false` or 0 if it is missing.
 public protocol EmptyMember: JSONCoded {
     associatedtype Value: JSONShape & EmptyValue
     var wrappedValue: Value { get }
@@ -100,20 +100,20 @@ extension EmptyMember {
     public init(json: JSONValue) throws(JSONFault) { self.init(wrappedValue: try Value(json: json)) }
 }
 
-/// A member that is left out while it is empty, `false` or 0, and is that where it is missing.
+/// A member that is omitted while it is empty, `false` or 0, and has that value if it is missing.
 @propertyWrapper
 public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
     public var wrappedValue: Value
 
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
 
-    public var memberPlace: MemberPosition { wrappedValue == .empty ? .leftOut : .named }
+    public var memberPosition: MemberPosition { wrappedValue == .empty ? .leftOut : .named }
 }
 
 extension LeftOutEmpty: Equatable {}
 extension LeftOutEmpty: Sendable where Value: Sendable {}
 
-/// A member that is empty, `false` or 0 where it is missing, as in a reply of an older daemon.
+/// A member that is always written and is empty, `false` or 0 if it is missing, as in a response of an older daemon.
 @propertyWrapper
 public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: EmptyMember {
     public var wrappedValue: Value
@@ -124,7 +124,7 @@ public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: EmptyMember {
 extension EmptyIfMissing: Equatable {}
 extension EmptyIfMissing: Sendable where Value: Sendable {}
 
-/// A member that is `null` where it has no value, and has none where it is missing.
+/// An optional member that is written as `null`; missing and `null` are both read as `nil`.
 @propertyWrapper
 public struct NullIfNone<Value: JSONShape>: JSONCoded {
     public var wrappedValue: Value?
@@ -143,31 +143,31 @@ public struct NullIfNone<Value: JSONShape>: JSONCoded {
 extension NullIfNone: Equatable where Value: Equatable {}
 extension NullIfNone: Sendable where Value: Sendable {}
 
-/// A value whose members stand among those of the object it belongs to.
+/// A value whose members are written inline, among those of the enclosing object.
 @propertyWrapper
-public struct Among<Value: MemberGroup>: JSONShape {
-    /// `nil` where `Value.mark` is missing.
+public struct Inlined<Value: MemberGroup>: JSONShape {
+    /// `nil` if the member `Value.marker` is missing.
     public var wrappedValue: Value?
 
     public init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
 
-    public var memberPlace: MemberPosition { wrappedValue == nil ? .leftOut : .among }
-    public static var groupMark: String? { Value.mark }
+    public var memberPosition: MemberPosition { wrappedValue == nil ? .leftOut : .inlined }
+    public static var inlinedMarker: String? { Value.marker }
     public static var missing: Self? { Self(wrappedValue: nil) }
 
     public func encode(to encoder: any Encoder) throws { try wrappedValue?.encode(to: encoder) }
     public init(from decoder: any Decoder) throws { wrappedValue = try Value(from: decoder) }
 }
 
-extension Among: Equatable where Value: Equatable {}
-extension Among: Sendable where Value: Sendable {}
+extension Inlined: Equatable where Value: Equatable {}
+extension Inlined: Sendable where Value: Sendable {}
 
 public protocol MemberGroup: Codable {
-    /// The name of the member that is there wherever such a value is.
-    static var mark: String { get }
+    /// The name of a member that every such value has, by which its presence is detected.
+    static var marker: String { get }
 }
 
-/// A type with a value that `LeftOutEmpty` leaves out.
+/// A type with an empty value, for `LeftOutEmpty` and `EmptyIfMissing`.
 public protocol EmptyValue: Equatable {
     static var empty: Self { get }
 }

@@ -1,15 +1,14 @@
-/// The half of the coder that reads: the `Decoder` that `Codable` types meet here, over a value that was checked. What it throws is
-/// `JSONFault`, with the name of each member on the way to the fault.
+/// The `Decoder` of `Codable` types, for a value with valid syntax. It throws `JSONFault` with the path to the faulty member.
 struct JSONDecoding: Decoder {
     let value: JSONValue
 
-    /// The names on the way stand in the fault's message.
+    /// Not used: the fault's message has the path.
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     static func read<Value: Decodable>(_: Value.Type, _ json: JSONValue) throws(JSONFault) -> Value {
         if let type = Value.self as? any JSONDecodable.Type, let value = try type.init(json: json) as? Value { return value }
-        // Its `init(from:)` would come back here.
+        // Integers are handled here, because their `init(from:)` would recurse.
         if let type = Value.self as? any FixedWidthInteger.Type {
             guard let value = type.init(exactly: try Int64(json: json)) as? Value else { throw JSONFault("a smaller integer is expected") }
             return value
@@ -17,14 +16,14 @@ struct JSONDecoding: Decoder {
         return try decode(json)
     }
 
-    /// - Parameter json: of a type that has no `init(json:)` of its own.
+    /// - Parameter json: the value of a type without its own `init(json:)`.
     static func decode<Value: Decodable>(_ json: JSONValue) throws(JSONFault) -> Value {
         do {
             return try Value(from: JSONDecoding(value: json))
         } catch let fault as JSONFault {
             throw fault
         } catch {
-            throw JSONFault("a value of another kind is expected")  // none of this package throws anything else
+            throw JSONFault("a value of another kind is expected")  // types of this package throw nothing else
         }
     }
 
@@ -36,11 +35,11 @@ struct JSONDecoding: Decoder {
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw JSONFault("arrays are read as a whole") }
 
-    func singleValueContainer() -> any SingleValueDecodingContainer { Single(value: value) }
+    func singleValueContainer() -> any SingleValueDecodingContainer { SingleValue(value: value) }
 
     // MARK: Containers
 
-    /// One generic function stands for all that the protocol has for numbers and texts.
+    /// The generic functions replace the protocol's overloads for numbers and texts.
     private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
         let value: JSONValue
         let object: JSONObject
@@ -55,7 +54,7 @@ struct JSONDecoding: Decoder {
             guard let type = Value.self as? any JSONDecodable.Type else {
                 return try read(name) { json throws(JSONFault) in try JSONDecoding.decode(json) }
             }
-            if let mark = type.groupMark {
+            if let mark = type.inlinedMarker {
                 return object[mark]?.isNull ?? true ? try missing(type, mark) : try JSONDecoding.decode(value)
             }
             if object[name]?.isNull ?? true, let missing = type.missing as? Value { return missing }
@@ -65,7 +64,7 @@ struct JSONDecoding: Decoder {
             }
         }
 
-        // The most frequent ones, without a look at their type.
+        // Fast paths of the most frequent types.
         func decode(_: String.Type, forKey key: Key) throws -> String { try read(key.stringValue, String.init(json:)) }
         func decode(_: Int.Type, forKey key: Key) throws -> Int { try read(key.stringValue, Int.init(json:)) }
         func decode(_: Bool.Type, forKey key: Key) throws -> Bool { try read(key.stringValue, Bool.init(json:)) }
@@ -96,7 +95,7 @@ struct JSONDecoding: Decoder {
         func superDecoder(forKey key: Key) throws -> any Decoder { JSONDecoding(value: try decode(JSONValue.self, forKey: key)) }
     }
 
-    private struct Single: SingleValueDecodingContainer {
+    private struct SingleValue: SingleValueDecodingContainer {
         let value: JSONValue
         var codingPath: [any CodingKey] { [] }
 
@@ -105,7 +104,7 @@ struct JSONDecoding: Decoder {
     }
 }
 
-/// The members of a request. One that is not among them is a mistake of the caller, and not passed over as a newer daemon's is.
+/// The coding keys of a request. Unknown members are errors, because they are mistakes of the caller.
 public protocol RequestKey: CodingKey, CaseIterable {}
 
 extension RequestKey {

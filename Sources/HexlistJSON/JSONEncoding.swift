@@ -1,16 +1,15 @@
-/// The half of the coder that writes: the `Encoder` that `Codable` types meet here. Foundation's is not used, for it knows neither an order
-/// of members nor JSON that was written before.
+/// The `Encoder` of `Codable` types. Foundation's is not used, because it keeps neither the order of members nor existing JSON text.
 ///
-/// Members stand in the order in which they are encoded: that of the properties, where the compiler writes the conformance. Of a value that
-/// another one encodes into its own encoder, the members stand among its own.
+/// Members are written in the order in which they are encoded, which is that of the properties for synthesized conformances. If a value
+/// encodes another one into its own encoder, the members of both form one object.
 struct JSONEncoding: Encoder {
-    /// The text that one value is written into.
+    /// The shared output of all containers.
     final class Sink {
         var json = JSONWriter()
-        /// The closing brackets of open containers, the innermost last.
+        /// Closing brackets of the open containers, innermost last.
         var open: [Unicode.Scalar] = []
 
-        /// Closes what is open inside of `depth` containers.
+        /// Closes all containers deeper than `depth`.
         func close(to depth: Int) {
             while open.count > depth, let bracket = open.popLast() { json.end(bracket) }
         }
@@ -22,7 +21,7 @@ struct JSONEncoding: Encoder {
 
         func write(_ value: some Encodable) throws {
             if let value = value as? any JSONEncodable { return value.write(to: &json) }
-            // Its `encode(to:)` would come back here.
+            // Integers are handled here, because their `encode(to:)` would recurse.
             if let number = value as? any FixedWidthInteger { return json.raw("\(number)".utf8) }
             let depth = open.count
             try value.encode(to: JSONEncoding(sink: self, depth: depth))
@@ -31,14 +30,15 @@ struct JSONEncoding: Encoder {
     }
 
     fileprivate let sink: Sink
-    /// Containers that are open around the value.
+    /// The number of containers open around the value.
     fileprivate let depth: Int
 
-    /// Writing has no errors that would have to be placed.
+    /// Not used: encoding does not fail.
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// - Parameter value: that has no `write(to:)` of its own. One that throws is cut short, and JSON all the same; none of this package does.
+    /// - Parameter value: a value without its own `write(to:)`. If its `encode(to:)` throws, which no type of this package does, the output
+    ///   is truncated but valid JSON.
     static func write(_ value: some Encodable, to json: inout JSONWriter) {
         let sink = Sink()
         swap(&sink.json, &json)
@@ -57,11 +57,11 @@ struct JSONEncoding: Encoder {
         return Elements(sink: sink, depth: depth + 1)
     }
 
-    func singleValueContainer() -> any SingleValueEncodingContainer { Single(sink: sink) }
+    func singleValueContainer() -> any SingleValueEncodingContainer { SingleValue(sink: sink) }
 
     // MARK: Containers
 
-    /// One generic function stands for all that the protocol has for numbers and texts.
+    /// The generic functions replace the protocol's overloads for numbers and texts.
     private struct Members<Key: CodingKey>: KeyedEncodingContainerProtocol {
         let sink: Sink
         let depth: Int
@@ -79,16 +79,16 @@ struct JSONEncoding: Encoder {
 
         func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
             let own = value as? any JSONEncodable
-            switch own?.memberPlace ?? .named {
+            switch own?.memberPosition ?? .named {
             case .named:
                 name(key)
                 if let own { own.write(to: &sink.json) } else { try sink.write(value) }
-            case .among: try value.encode(to: JSONEncoding(sink: sink, depth: depth - 1))
+            case .inlined: try value.encode(to: JSONEncoding(sink: sink, depth: depth - 1))
             case .leftOut: break
             }
         }
 
-        // The most frequent ones, without a look at their type.
+        // Fast paths of the most frequent types.
         func encode(_ value: String, forKey key: Key) { write(value, key) }
         func encode(_ value: Int, forKey key: Key) { write(value, key) }
         func encode(_ value: Bool, forKey key: Key) { write(value, key) }
@@ -159,7 +159,7 @@ struct JSONEncoding: Encoder {
         }
     }
 
-    private struct Single: SingleValueEncodingContainer {
+    private struct SingleValue: SingleValueEncodingContainer {
         let sink: Sink
         var codingPath: [any CodingKey] { [] }
 

@@ -1,28 +1,28 @@
-/// A value that can be read from one JSON value.
+/// A type that can be decoded from a JSON value.
 public protocol JSONDecodable {
     init(json: JSONValue) throws(JSONFault)
-    /// The value of a member that is missing or `null`; `nil`, by default, where that is a fault.
+    /// The value of a missing or `null` member; `nil`, the default, if the member is required.
     static var missing: Self? { get }
-    /// The name of a member that is there wherever such a value is, whose members stand among those of the object; `nil` by default.
-    static var groupMark: String? { get }
+    /// The name of the member that marks the presence of an inlined value; `nil` by default.
+    static var inlinedMarker: String? { get }
 }
 
 extension JSONDecodable {
     public static var missing: Self? { nil }
-    public static var groupMark: String? { nil }
+    public static var inlinedMarker: String? { nil }
 }
 
-/// The members of an object. Of a name that occurs twice, the last one counts.
+/// The members of an object. If a name occurs twice, the last member is used.
 public struct JSONObject: Sendable {
     private let members: [JSONMember]
 
-    /// - Throws: `JSONFault` if the value is no object.
+    /// - Throws: `JSONFault` if the value is not an object.
     public init(_ json: JSONValue) throws(JSONFault) {
         guard let members = json.members else { throw JSONFault("an object is expected") }
         self.members = members
     }
 
-    /// The names of the members in the order written.
+    /// The names of the members in their order in the text.
     public var names: [String] { members.map(\.name) }
 
     /// The value of a member; `nil` if the member is missing.
@@ -43,7 +43,7 @@ public struct JSONObject: Sendable {
         return try read(json, of: name)
     }
 
-    /// The value of a member; `nil` if the member is missing. `null` is read like any other value.
+    /// The value of a member; `nil` if the member is missing. `null` is passed to `Value`.
     public func given<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value? {
         guard let json = self[name] else { return nil }
         return try read(json, of: name)
@@ -79,7 +79,7 @@ extension Bool: JSONDecodable {
 
 extension Int64: JSONDecodable {
     public init(json: JSONValue) throws(JSONFault) {
-        // `3.0` is an integer to JSON Schema. A number that a Double may have rounded is not taken for one.
+        // JSON Schema counts `3.0` as an integer. A number that a Double may have rounded is not accepted.
         let written = json.integer ?? json.number.flatMap { abs($0) < 0x1p53 ? Int64(exactly: $0) : nil }
         guard let number = written else { throw JSONFault("an integer is expected") }
         self = number
@@ -111,7 +111,7 @@ extension Array: JSONDecodable where Element: JSONDecodable {
 }
 
 extension JSONObject {
-    /// Reads an object of a request, in which an unknown member is a mistake of the caller.
+    /// Reads an object of a request, in which unknown members are errors.
     public init(_ json: JSONValue, allowing known: [String]) throws(JSONFault) {
         try self.init(json)
         try check(known)

@@ -2,7 +2,7 @@
 public struct StringToken {
     /// The position of the closing quote.
     public let end: Int
-    /// Whether the string's text differs from its bytes.
+    /// Whether the text differs from its bytes because of escapes.
     public let hasEscapes: Bool
 
     @inlinable
@@ -13,7 +13,7 @@ public struct StringToken {
 }
 
 extension JSONScanner {
-    /// Checks a string: escapes, control characters, UTF-8.
+    /// Validates a string: escapes, control characters, UTF-8.
     /// - Parameter start: the position after the opening quote.
     @inlinable @inline(__always)
     public func string(from start: Int) throws(GrammarFault) -> StringToken {
@@ -22,7 +22,7 @@ extension JSONScanner {
         return try oddString(from: position)
     }
 
-    /// The first position from `start` on with a quote, a backslash, a control character or a byte beyond ASCII; `end` if there is none.
+    /// The first position from `start` with a quote, backslash, control character or non-ASCII byte; `end` if there is none.
     @inlinable
     public func plainRun(from start: Int) -> Int {
         var position = start
@@ -36,7 +36,7 @@ extension JSONScanner {
         return position
     }
 
-    /// The high bit of each byte of `word` that ends a plain run. Bytes above the first such byte may be set in error, by a borrow.
+    /// The high bit of each byte of `word` that ends a plain run. Bits above the first such byte may be wrong, because of a borrow.
     @inlinable @inline(__always)
     static func runEnds(in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -51,7 +51,7 @@ extension JSONScanner {
         byte &- 0x20 < 0x60 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
-    /// Checks the rest of a string.
+    /// Validates the rest of a string that is not plain ASCII.
     /// - Parameter start: the first byte that is not plain.
     @inline(never)
     public func oddString(from start: Int) throws(GrammarFault) -> StringToken {
@@ -91,7 +91,7 @@ extension JSONScanner {
         }
     }
 
-    /// Checks one UTF-8 sequence of two to four bytes: no overlong form, no surrogate, nothing above U+10FFFF.
+    /// Validates a UTF-8 sequence of two to four bytes: no overlong form, no surrogate, nothing above U+10FFFF.
     /// - Returns: the position after it.
     @inlinable @inline(__always)
     func multibyte(at start: Int) throws(GrammarFault) -> Int {
@@ -114,7 +114,7 @@ extension JSONScanner {
         throw GrammarFault(reason: .utf8, offset: start)
     }
 
-    /// The four digits of a `\u`, inside the bytes; more than 0xFFFF if they are no digits.
+    /// The value of the four digits of a `\u`; more than 0xFFFF if they are invalid.
     /// - Parameter backslash: the position of the backslash.
     @inlinable @inline(__always)
     public func unit(at backslash: Int) -> UInt32 {
@@ -132,10 +132,10 @@ extension JSONScanner {
     func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 }
 
-// MARK: - Whole numbers
+// MARK: - Integers
 
 extension JSONScanner {
-    /// A scanned number that is written as an integer, clamped to the range of `Int64`; `nil` for a fraction or an exponent.
+    /// The value of a number written as an integer, clamped to `Int64`; `nil` if it has a fraction or an exponent.
     @inlinable
     public func integer(_ start: Int, _ stop: Int) -> Int64? {
         let isNegative = byte(start) == UInt8(ascii: "-")
@@ -152,8 +152,8 @@ extension JSONScanner {
         return isNegative ? -magnitude : magnitude
     }
 
-    /// A frame's number by T21: an integer 1 … 2^63 - 1 written in digits; `nil` for any other value of any kind.
-    /// - Returns: the number and the position after it.
+    /// The sequence number of a frame (T21): an integer 1 … 2^63 - 1; `nil` for any other value.
+    /// - Returns: the number, and the position after it.
     @inlinable @inline(__always)
     public func sequence(at start: Int) -> (Int64, end: Int)? {
         guard byte(start) != UInt8(ascii: "0") else { return nil }

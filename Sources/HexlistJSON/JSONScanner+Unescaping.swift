@@ -1,7 +1,7 @@
-// Texts of scanned strings, without their escapes.
+// Unescapes scanned strings.
 extension JSONScanner {
-    /// Appends the text of a scanned string, with lone surrogates and U+0000 as U+FFFD (T20).
-    /// - Returns: whether T20 had to be applied.
+    /// Appends the text of a scanned string; lone surrogates and U+0000 become U+FFFD (T20).
+    /// - Returns: whether a character was replaced.
     public func appendText(_ start: Int, _ stop: Int, to text: inout [UInt8]) -> Bool {
         var wasRepaired = false
         unescape(start, stop, into: &text) { unit in
@@ -12,18 +12,18 @@ extension JSONScanner {
         return wasRepaired
     }
 
-    /// Appends the text of a scanned string, with lone surrogates as U+FFFD.
+    /// Appends the text of a scanned string; lone surrogates become U+FFFD.
     func appendString(_ start: Int, _ stop: Int, to text: inout [UInt8]) {
         unescape(start, stop, into: &text) { $0 & 0xF800 == 0xD800 ? 0xFFFD : $0 }
     }
 
-    /// Appends a name in the form in which names compare: lone surrogates are kept (as WTF-8), so that different names stay different.
+    /// Appends a member's name for comparison. Lone surrogates are kept (as WTF-8), so that different names remain different.
     public func appendName(_ start: Int, _ stop: Int, to name: inout [UInt8]) {
         unescape(start, stop, into: &name) { $0 }
     }
 
-    /// Appends unescaped text. An escape is never shorter than its text, so room for the bytes of the source is enough.
-    /// - Parameter lone: the replacement of an escaped unit that is not part of a pair: U+0000, a lone surrogate or any other.
+    /// Appends unescaped text. An escape is never shorter than its character, so the capacity of the source is sufficient.
+    /// - Parameter lone: replaces an escaped UTF-16 unit that is not part of a surrogate pair.
     @inline(__always)
     private func unescape(_ start: Int, _ stop: Int, into text: inout [UInt8], lone: (UInt32) -> UInt32) {
         text.append(addingCapacity: stop &- start) { span in
@@ -64,13 +64,13 @@ extension JSONScanner {
         }
     }
 
-    /// Copies bytes up to the next backslash.
+    /// Copies bytes until the next backslash.
     /// - Returns: the backslash's position, or `stop`.
     @inline(__always)
     private func copyRun(_ start: Int, _ stop: Int, into output: inout TextOutput) -> Int {
         var position = start
         while position &+ 16 <= stop {
-            // All 16 bytes are written, and those after a backslash are overwritten later: the output is never ahead of the source.
+            // Always writes 16 bytes; those after a backslash are overwritten later. The output never gets ahead of the source.
             let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<UInt8>.self)
             UnsafeMutableRawPointer(output.next).storeBytes(of: chunk, as: SIMD16<UInt8>.self)
             let words = unsafeBitCast(chunk .== SIMD16<UInt8>(repeating: 0x5C), to: SIMD2<UInt64>.self)
@@ -91,7 +91,7 @@ extension JSONScanner {
         return position
     }
 
-    /// The byte for the character after a backslash; `"`, `\` and `/` stand for themselves.
+    /// The byte for the character after a backslash; `"`, `\` and `/` are unchanged.
     @inline(__always)
     private static func escaped(_ character: UInt8) -> UInt8 {
         switch character {
@@ -105,7 +105,7 @@ extension JSONScanner {
     }
 }
 
-/// The destination of unescaped bytes. Its user has ensured that there is room.
+/// The output of unescaping. The caller has reserved sufficient capacity.
 private struct TextOutput {
     var next: UnsafeMutablePointer<UInt8>
 
@@ -115,7 +115,7 @@ private struct TextOutput {
         next += 1
     }
 
-    /// - Parameter scalar: a number below 0x11_0000; a surrogate is written as in WTF-8.
+    /// - Parameter scalar: less than 0x11_0000; surrogates are written as WTF-8.
     mutating func append(scalar: UInt32) {
         switch scalar {
         case ..<0x80:

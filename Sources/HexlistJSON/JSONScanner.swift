@@ -1,18 +1,19 @@
 public import HexlistModel
 
-/// Reads strict JSON (RFC 8259) in place, in one pass, without building anything: frames of peers, and values of the local API.
+/// A strict JSON (RFC 8259) parser that works in place, in one pass and without allocations, for frames of peers and values of the local
+/// API.
 ///
-/// Everything common is `@inlinable`, so that the decoder of frames is as fast as in one module with this type.
+/// Common paths are `@inlinable`, so that the frame decoder in another module can be optimized with them.
 ///
-/// Positions are offsets from `base`. Every read is preceded by a comparison with `end`: positions never exceed it, and wide loads are made
-/// only if all their bytes lie before it. `base` is valid only inside the closure that provides it.
+/// Positions are offsets from `base`. Every read is checked against `end`; wide loads are only made if all their bytes precede it. `base`
+/// is only valid inside the closure that provides it.
 public struct JSONScanner {
-    /// The most nested `{` and `[`.
-    @inlinable public static var deepest: Int { 64 }
+    /// Maximum nesting depth of `{` and `[`.
+    @inlinable public static var maximumDepth: Int { 64 }
 
     public let base: UnsafePointer<UInt8>
     public let end: Int
-    /// The place of position 0 (`TextSlice.init(place:count:)`): in the frame, or in the arena.
+    /// The slice offset (`TextSlice.init(place:count:)`) of position 0, in the frame or the arena.
     @usableFromInline let origin: UInt32
 
     @inlinable
@@ -20,14 +21,14 @@ public struct JSONScanner {
         self.init(base: base, end: end, origin: 0)
     }
 
-    /// A scanner of all bytes of a buffer; `nil` if the buffer has no address, as that of an empty array may.
+    /// A scanner of a buffer; `nil` if its base address is `nil`, as for an empty array.
     @inlinable
     public init?(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard let base = bytes.baseAddress else { return nil }
         self.init(base: base, end: bytes.count)
     }
 
-    /// - Parameter start: the offset of a copy of the same bytes in the arena.
+    /// - Parameter start: the offset of a copy of these bytes in the arena.
     @inlinable
     public init(base: UnsafePointer<UInt8>, end: Int, inArenaAt start: Int) {
         self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000)
@@ -40,17 +41,17 @@ public struct JSONScanner {
         self.origin = origin
     }
 
-    /// A scanner of the same bytes that ends earlier, at a quote.
+    /// A scanner that ends earlier, at a quote.
     @inlinable
     public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin) }
 
-    /// A scanned range as a slice of the frame or of the arena.
+    /// A scanned range as a slice of the frame or the arena.
     @inlinable @inline(__always)
     public func slice(_ start: Int, _ stop: Int) -> TextSlice {
         TextSlice(place: origin &+ UInt32(truncatingIfNeeded: start), count: UInt32(truncatingIfNeeded: stop &- start))
     }
 
-    /// The byte at a position; 0, which occurs nowhere in JSON, at the end.
+    /// The byte at a position; 0, which is not valid in JSON, at the end.
     @inlinable @inline(__always)
     public func byte(_ position: Int) -> UInt8 { position < end ? base[position] : 0 }
 
@@ -60,7 +61,7 @@ public struct JSONScanner {
         UnsafeRawBufferPointer(start: base + start, count: stop &- start)
     }
 
-    /// The fault of the byte at a position.
+    /// The fault at a position.
     @inline(never)
     public func fault(at position: Int, _ reason: GrammarFault.Reason) -> GrammarFault {
         GrammarFault(reason: reason, offset: position, isAtEnd: position >= end)
@@ -73,7 +74,7 @@ extension JSONScanner {
     @inlinable @inline(__always)
     public func skipSpace(_ position: Int) -> Int {
         if byte(position) > 0x20 { return position }
-        // Most programs print one space after `,` and `:`.
+        // Fast path for one space, as most programs print after `,` and `:`.
         if byte(position) == 0x20, byte(position &+ 1) > 0x20 { return position &+ 1 }
         return skipSpaces(position)
     }
@@ -109,11 +110,11 @@ extension JSONScanner {
         return skipSpace(colon &+ 1)
     }
 
-    /// Checks for the member that a sender usually puts here, which saves the search for the end of its name.
+    /// Fast path for the member that most senders write here, without scanning its name.
     /// - Parameters:
     ///   - name: 5 to 24 bytes with the quotes and the colon, `"url":`.
     ///   - position: the position of a name's quote, or of the `}`.
-    /// - Returns: the position of the value's first byte; `nil` if there is another member, or white space before the colon.
+    /// - Returns: the position of the value's first byte; `nil` if it is another member, or has white space before the colon.
     @inlinable @inline(__always)
     public func value(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
@@ -121,10 +122,9 @@ extension JSONScanner {
         return base[behind] > 0x20 ? behind : skipSpaces(behind)
     }
 
-    /// Checks for the member with a string that a sender usually puts here.
+    /// Fast path for the string member that most senders write here.
     /// - Parameters: as for `value(of:at:)`.
-    /// - Returns: the position after the string's opening quote; `nil` if there is anything else, or more between than the one space that many
-    ///   programs print behind the colon.
+    /// - Returns: the position after the string's opening quote; `nil` for anything else, and for more than one space after the colon.
     @inlinable @inline(__always)
     public func string(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
@@ -133,9 +133,9 @@ extension JSONScanner {
         return base[behind] == 0x20 && base[behind &+ 1] == UInt8(ascii: "\"") ? behind &+ 2 : nil
     }
 
-    /// Checks for the bytes that a sender usually puts between two texts of an object.
+    /// Fast path for the bytes that most senders write between two texts of an object.
     /// - Parameters:
-    ///   - opening: 4 to 24 bytes, up to the quote with which the second text begins: `","linkDescription":"`.
+    ///   - opening: 4 to 24 bytes, up to and including the opening quote of the second text: `","linkDescription":"`.
     ///   - position: the position at which these bytes are expected.
     /// - Returns: the position after that quote; `nil` if there is anything else.
     @inlinable @inline(__always)
@@ -145,7 +145,7 @@ extension JSONScanner {
         return start
     }
 
-    /// Whether a string ends at a position and another member follows without white space: `","`.
+    /// Whether a string ends at the position and a member follows without white space: `","`.
     @inlinable @inline(__always)
     public func isMemberBehindString(endingAt position: Int) -> Bool {
         guard position &+ 4 <= end else { return false }
@@ -156,7 +156,7 @@ extension JSONScanner {
     /// - Returns: the position of the next name's quote, or of the `}`.
     @inlinable @inline(__always)
     public func nextMember(_ position: Int) throws(GrammarFault) -> Int {
-        // Most programs print `,"` or `, "`.
+        // Fast path for `,"` and `, "`.
         if position &+ 2 < end {
             let two = UInt16(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt16.self))
             if two == 0x222C { return position &+ 1 }
@@ -187,7 +187,7 @@ extension JSONScanner {
     /// - Returns: the position of the next element's first byte, or of the `]`.
     @inlinable @inline(__always)
     public func nextElement(_ position: Int) throws(GrammarFault) -> Int {
-        // Most lists are of objects, printed `,{`.
+        // Fast path for lists of objects: `,{`.
         if position &+ 2 <= end, UInt16(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt16.self)) == 0x7B2C {
             return position &+ 1
         }
@@ -202,7 +202,7 @@ extension JSONScanner {
         throw fault(at: position, .comma)
     }
 
-    /// Throws if anything but white space follows.
+    /// Throws if anything but white space is left.
     @inlinable
     public func finish(_ position: Int) throws(GrammarFault) {
         let position = skipSpace(position)
@@ -213,24 +213,24 @@ extension JSONScanner {
 // MARK: - Skipped values
 
 extension JSONScanner {
-    /// Checks one value of any kind and skips it.
-    /// - Parameter open: the number of containers open around it; `deepest` at most.
+    /// Validates and skips a value.
+    /// - Parameter open: the number of open containers around it; at most `maximumDepth`.
     /// - Returns: the position after it.
     @inlinable
     public func skipValue(at start: Int, open: Int) throws(GrammarFault) -> Int {
-        try skipValue(at: start, open: open, deepest: Self.deepest, kinds: UInt64(0))
+        try skipValue(at: start, open: open, maximumDepth: Self.maximumDepth, kinds: UInt64(0))
     }
 
-    /// Skips a value of the local API, which has objects around those of a peer: up to `JSONValue.maximumDepth` levels.
+    /// Skips a value of the local API, which may be nested deeper than one of a peer: up to `JSONValue.maximumDepth`.
     func skipDeepValue(at start: Int) throws(GrammarFault) -> Int {
-        try skipValue(at: start, open: 0, deepest: JSONValue.maximumDepth, kinds: UInt128(0))
+        try skipValue(at: start, open: 0, maximumDepth: JSONValue.maximumDepth, kinds: UInt128(0))
     }
 
-    /// Skips a value. Nesting is kept as one bit per level, so depth costs no stack.
-    /// - Parameter kinds: a bit for each possible level, the lowest for the innermost container: 1 for an object, 0 for an array.
+    /// Skips a value without recursion: the kinds of the open containers are one bit each.
+    /// - Parameter kinds: one bit per level, the lowest for the innermost container: 1 for an object, 0 for an array.
     @inlinable @inline(__always)
     func skipValue<Kinds: FixedWidthInteger & UnsignedInteger>(
-        at start: Int, open: Int, deepest: Int, kinds: Kinds
+        at start: Int, open: Int, maximumDepth: Int, kinds: Kinds
     ) throws(GrammarFault) -> Int {
         var position = start
         var depth = 0
@@ -240,7 +240,7 @@ extension JSONScanner {
             case UInt8(ascii: "\""):
                 position = try string(from: position &+ 1).end &+ 1
             case UInt8(ascii: "{"):
-                guard open &+ depth < deepest else { throw fault(at: position, .nesting) }
+                guard open &+ depth < maximumDepth else { throw fault(at: position, .nesting) }
                 position = try enterObject(at: position)
                 if byte(position) == UInt8(ascii: "\"") {
                     depth &+= 1
@@ -250,7 +250,7 @@ extension JSONScanner {
                 }
                 position &+= 1
             case UInt8(ascii: "["):
-                guard open &+ depth < deepest else { throw fault(at: position, .nesting) }
+                guard open &+ depth < maximumDepth else { throw fault(at: position, .nesting) }
                 position = enterArray(at: position)
                 if byte(position) != UInt8(ascii: "]") {
                     depth &+= 1
@@ -261,7 +261,7 @@ extension JSONScanner {
             default:
                 position = try scalar(at: position)
             }
-            // A value has ended, and with it the containers that close after it.
+            // The value has ended; containers that end here are closed too.
             while true {
                 if depth == 0 { return position }
                 let isObject = kinds & 1 == 1
@@ -282,7 +282,7 @@ extension JSONScanner {
         try value(behindName: string(from: quote &+ 1).end &+ 1)
     }
 
-    /// Checks a number, `true`, `false` or `null`.
+    /// Validates a number, `true`, `false` or `null`.
     /// - Returns: the position after it.
     @inlinable
     public func scalar(at start: Int) throws(GrammarFault) -> Int {

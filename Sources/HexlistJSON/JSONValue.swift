@@ -1,21 +1,21 @@
 import HexlistModel
 
-/// One JSON value (RFC 8259), kept as the bytes in which it was written.
+/// A JSON value (RFC 8259) in its original bytes.
 ///
-/// The local API passes unknown members of a hex on byte for byte in this type, and both sides read each other's values with it: a text is
-/// parsed once for its grammar, then read level by level. Names compare as bytes, so hostile member names cost no more than their length
-/// (Foundation's decoders are quadratic on some).
+/// The local API uses it to preserve unknown members of a hex byte for byte, and to read requests and responses: syntax is validated once,
+/// then the value is read level by level. Member names are compared as bytes, so hostile names cost time linear in their length
+/// (Foundation's decoders are quadratic for some).
 public struct JSONValue: Sendable {
-    /// The bytes: valid JSON without surrounding white space.
+    /// Valid JSON without surrounding white space.
     public let bytes: ArraySlice<UInt8>
 
-    /// The most nested `{` and `[`: the 64 of the protocol, and those of the values around a hex.
+    /// Maximum nesting depth: the 64 levels of the protocol and those around a hex.
     public static let maximumDepth = 80
 
-    /// - Throws: `JSONFault` for anything but one value, with or without white space around it.
+    /// - Throws: `JSONFault` unless the text is one value, possibly with white space around it.
     public init(parsing text: [UInt8]) throws(JSONFault) { try self.init(parsing: text[...]) }
 
-    /// - Parameter text: a part of a text. `bytes` is a slice of it, and the offset of a fault counts from its start.
+    /// - Parameter text: `bytes` becomes a slice of it, and the offset of a fault is relative to its start.
     public init(parsing text: ArraySlice<UInt8>) throws(JSONFault) {
         let range = try text.withUnsafeBufferPointer { buffer throws(JSONFault) -> Range<Int> in
             guard let base = buffer.baseAddress else { throw JSONFault(offset: 0, "the text ends where a value belongs") }
@@ -34,17 +34,17 @@ public struct JSONValue: Sendable {
 
     public init(parsing text: String) throws(JSONFault) { try self.init(parsing: Array(text.utf8)) }
 
-    /// - Parameter bytes: a value that the scanner has checked already.
+    /// - Parameter bytes: a validated value.
     fileprivate init(checked bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
-    /// The value that an encodable value writes.
+    /// The JSON of an encodable value.
     public init(_ value: some JSONEncodable) {
         var json = JSONWriter()
         value.write(to: &json)
         bytes = json.bytes[...]
     }
 
-    /// The one value that `write` writes.
+    /// The JSON written by a closure, which must write one value.
     public init(_ write: (inout JSONWriter) -> Void) {
         var json = JSONWriter()
         write(&json)
@@ -57,7 +57,7 @@ public struct JSONValue: Sendable {
     public var text: String { String(decoding: bytes, as: UTF8.self) }
     public var isNull: Bool { bytes.first == UInt8(ascii: "n") }
 
-    /// The text of a string; `nil` for any other value. A lone surrogate reads as U+FFFD.
+    /// The text of a string; `nil` for other values. Lone surrogates become U+FFFD.
     public var string: String? {
         guard bytes.first == UInt8(ascii: "\"") else { return nil }
         var string = ""
@@ -73,7 +73,7 @@ public struct JSONValue: Sendable {
         }
     }
 
-    /// The number of an integer; `nil` if the value is not written as one, or does not fit.
+    /// The value of an integer; `nil` if it is not written as an integer, or out of range.
     public var integer: Int64? {
         guard let first = bytes.first, first == UInt8(ascii: "-") || ASCII.isDigit(first) else { return nil }
         return Int64(String(decoding: bytes, as: UTF8.self))
@@ -84,7 +84,7 @@ public struct JSONValue: Sendable {
         return Double(String(decoding: bytes, as: UTF8.self))
     }
 
-    /// The elements of an array; `nil` for any other value.
+    /// The elements of an array; `nil` for other values.
     public var elements: [JSONValue]? {
         guard bytes.first == UInt8(ascii: "[") else { return nil }
         var values: [JSONValue] = []
@@ -99,7 +99,7 @@ public struct JSONValue: Sendable {
         return values
     }
 
-    /// The members of an object in the order written, including repeated names; `nil` for any other value.
+    /// The members of an object in their order in the text, including repeated names; `nil` for other values.
     public var members: [JSONMember]? {
         guard bytes.first == UInt8(ascii: "{") else { return nil }
         var members: [JSONMember] = []
@@ -117,7 +117,7 @@ public struct JSONValue: Sendable {
         return members
     }
 
-    /// Calls `body` with a scanner whose positions count from the value's first byte. The value was checked before, so there is no fault.
+    /// Calls `body` with a scanner of the bytes. They are valid, so scanning cannot fail.
     private func walk(_ body: (JSONScanner) throws(GrammarFault) -> Void) {
         bytes.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { return }
@@ -141,7 +141,7 @@ extension JSONValue: Equatable {
     public static func == (left: JSONValue, right: JSONValue) -> Bool { left.bytes.elementsEqual(right.bytes) }
 }
 
-/// One `"name": value` of an object.
+/// A member of an object.
 public struct JSONMember: Sendable {
     /// The unescaped name in UTF-8.
     public var nameBytes: ArraySlice<UInt8>

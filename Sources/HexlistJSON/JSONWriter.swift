@@ -1,45 +1,44 @@
 public import HexlistModel
 
-/// A value that writes itself as one JSON value.
+/// A type that can be encoded as a JSON value.
 public protocol JSONEncodable {
     func write(to json: inout JSONWriter)
-    /// Where it stands as a member of an object that the coder writes; `named` by default.
-    var memberPlace: MemberPosition { get }
+    /// How the value is written as a member of an object; `named` by default.
+    var memberPosition: MemberPosition { get }
 }
 
 public enum MemberPosition: Sendable {
     case named
-    /// Its own members stand among those of the object.
-    case among
+    /// Its own members are written as members of the object.
+    case inlined
     case leftOut
 }
 
 extension JSONEncodable {
-    public var memberPlace: MemberPosition { .named }
+    public var memberPosition: MemberPosition { .named }
 }
 
-/// Writes JSON without white space, `/` not escaped, texts in UTF-8.
+/// Writes compact JSON in UTF-8, without escaping `/`.
 ///
-/// `object`, `array` and `member` write the commas. A caller of `raw` writes its commas itself, as the wire's encoder does, whose prefixes
-/// are constants.
+/// `object`, `array` and `member` write the commas. Callers of `raw` write them themselves, as the wire encoder does for its constant
+/// prefixes.
 public struct JSONWriter {
     @usableFromInline var json: [UInt8] = []
-    /// Whether characters that a terminal would obey or not show are escaped too, so that the output of `curl` and `--json` is safe to look
-    /// at.
+    /// Whether to escape characters that are unsafe on a terminal, so that the output of `curl` and `--json` can be displayed.
     @usableFromInline let isShown: Bool
     private var isFirst = true
 
-    /// Makes a writer for the local API and the command line, whose output can be shown.
+    /// A writer for the local API and the command line, whose output can be displayed.
     public init() { isShown = true }
 
-    /// Makes a writer for the wire, which escapes only what JSON requires.
-    /// - Parameter capacity: the bytes to reserve.
+    /// A writer for the wire, which escapes only what JSON requires.
+    /// - Parameter capacity: bytes to reserve.
     public init(wireCapacity capacity: Int) {
         isShown = false
         json.reserveCapacity(capacity)
     }
 
-    /// Appends what `write` writes for the wire.
+    /// Appends the output of `write` in wire form.
     public static func append(to bytes: inout [UInt8], _ write: (inout JSONWriter) -> Void) {
         var json = JSONWriter(wireCapacity: 0)
         swap(&json.json, &bytes)
@@ -66,13 +65,13 @@ public struct JSONWriter {
         }
     }
 
-    /// Writes a member whose value `write` writes.
+    /// Writes a member whose value is written by `write`.
     public mutating func named(_ name: String, _ write: (inout JSONWriter) throws -> Void) rethrows {
         self.name(name)
         try write(&self)
     }
 
-    /// Writes the comma, the name and the colon before a member's value.
+    /// Writes a member's comma, name and colon.
     mutating func name(_ name: String) {
         separate()
         string(name)
@@ -81,7 +80,7 @@ public struct JSONWriter {
 
     public mutating func member(_ name: String, _ value: some JSONEncodable) { named(name) { value.write(to: &$0) } }
 
-    /// Writes a member, unless there is no value.
+    /// Writes a member unless its value is `nil`.
     public mutating func member(_ name: String, _ value: (some JSONEncodable)?) {
         if let value { member(name, value) }
     }
@@ -117,7 +116,7 @@ public struct JSONWriter {
         json.append(contentsOf: UnsafeBufferPointer(start: token.utf8Start, count: token.utf8CodeUnitCount))
     }
 
-    /// Writes JSON that was written before, possibly by a peer: with the same meaning, but so that it can be shown.
+    /// Writes existing JSON, possibly of a peer, in a form that can be displayed and has the same meaning.
     @inlinable
     public mutating func raw(_ token: some Collection<UInt8>) {
         let start = json.count
@@ -128,7 +127,7 @@ public struct JSONWriter {
     @inlinable
     public mutating func raw(_ integer: some BinaryInteger) { json.append(contentsOf: String(integer).utf8) }
 
-    /// Writes a UUID as a string of 36 bytes, digits in upper case.
+    /// Writes a UUID as a string of 36 characters in upper case.
     public mutating func uuid(_ uuid: UUIDBytes) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 38) { text in
             var end = 0
@@ -177,7 +176,7 @@ extension JSONEncodable {
 
     public var jsonText: String { String(decoding: jsonBytes, as: UTF8.self) }
 
-    /// One line of a stream: the JSON and a line end.
+    /// The JSON and a line break, for NDJSON streams.
     public var lineBytes: [UInt8] { jsonBytes + [UInt8(ascii: "\n")] }
 }
 
@@ -198,7 +197,7 @@ extension Int64: JSONEncodable {
 }
 
 extension Double: JSONEncodable {
-    /// Writes `null` for infinity and NaN, which JSON does not have.
+    /// Writes `null` for infinity and NaN, which JSON cannot represent.
     public func write(to json: inout JSONWriter) { json.raw((isFinite ? description : "null").utf8) }
 }
 

@@ -1,9 +1,9 @@
 public import HexlistModel
 
 extension JSONWriter {
-    /// Writes the unknown members of a frame or of a hex as received: `{"wrapper":{…},"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`,
-    /// those of a link and of a hex inside under its position, empty levels left out.
-    /// - Parameter wrapper: an object; empty if nothing was kept.
+    /// Writes the unknown members of a frame and its hex: `{"wrapper":{…},"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`. Those of
+    /// links and inner hexes are keyed by position; empty levels are omitted.
+    /// - Parameter wrapper: an object; empty if there are no unknown members.
     public mutating func keptMembers(ofWrapper wrapper: [UInt8] = [], of hex: HexContent?) {
         object { json in
             if !wrapper.isEmpty { json.named("wrapper") { $0.raw(wrapper) } }
@@ -12,8 +12,8 @@ extension JSONWriter {
         }
     }
 
-    /// Writes what was kept of one hex and of those inside it. It calls itself once for each of their levels (`ProtocolLimits.levels`).
-    /// - Parameter keeps: for each of `hex.children`, whether anything was kept of it or inside it.
+    /// Writes the unknown members of one hex and its descendants. Recursive, at most `ProtocolLimits.levels` deep.
+    /// - Parameter keeps: for each of `hex.children`, whether it or a descendant has unknown members.
     private mutating func kept(_ extra: TextSlice, of hex: HexContent, _ child: Int?, _ keeps: [Bool]) {
         if !extra.isEmpty { named("hex") { $0.raw(extra, of: hex) } }
         let links = hex.links(of: child)
@@ -46,7 +46,7 @@ extension JSONWriter {
 }
 
 extension HexContent {
-    /// For each of `children`, whether anything was kept of it or of a hex inside it.
+    /// For each of `children`, whether it or a descendant has unknown members.
     fileprivate var childrenWithKeptMembers: [Bool] {
         var keeps = children.map { child in !child.extra.isEmpty || childLinks[child.links].contains { !$0.extra.isEmpty } }
         for index in children.indices.reversed() where keeps[index] {

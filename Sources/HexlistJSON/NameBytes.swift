@@ -1,4 +1,4 @@
-/// The bytes of a member's name after unescaping. Names are equal if all their bytes are.
+/// The unescaped bytes of a member's name. Names are compared byte by byte.
 public struct NameBytes {
     public let start: UnsafeRawPointer
     public let count: Int
@@ -9,13 +9,13 @@ public struct NameBytes {
         self.count = count
     }
 
-    /// - Parameter name: a name with as many bytes as this one; the caller has switched on `count`.
+    /// - Parameter name: a name of the same length; callers switch on `count` first.
     @inlinable @inline(__always)
     public func equals(_ name: StaticString) -> Bool {
         let other = UnsafeRawPointer(name.utf8Start)
         let length = name.utf8CodeUnitCount
         guard count == length else { return false }
-        // Loads may overlap, all inside the name, and share one branch.
+        // Overlapping loads within the name, with a single branch.
         if length > 16, length <= 24 {
             return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 8) == 0
         }

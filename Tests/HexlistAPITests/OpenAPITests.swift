@@ -199,7 +199,7 @@ private struct FieldProbe: Decoder {
 
         func decode<Value: Decodable>(_: Value.Type, forKey key: Key) throws -> Value {
             let type = Value.self as? any JSONDecodable.Type
-            if type?.groupMark != nil {
+            if type?.inlinedMarker != nil {
                 let group = FieldProbe()
                 defer { probe.notes.names += group.notes.names }
                 return try Value(from: group)
