@@ -3,7 +3,7 @@ import Logging
 import NIOCore
 import NIOSSL
 
-/// One accepted TCP connection before it becomes a peer's: admits it, reads its first byte, and checks its handshake, all within
+/// An accepted TCP connection until its peer is authenticated: admission, first byte and TLS handshake, all within
 /// `TransportLimits.handshakeSeconds`.
 final class AcceptedChannel: ChannelGateOwner {
     /// The first byte of a TLS handshake record. A frame begins with 0 (Docs/Protocol.md, "Framing").
@@ -13,13 +13,13 @@ final class AcceptedChannel: ChannelGateOwner {
     private let state: TransportState
     private var channel: (any Channel)?
     private var gate: ChannelGate?
-    private var place: Admission.Place?
-    private var turn: HandshakeRateLimit.Turn?
+    private var slot: Admission.Slot?
+    private var waiter: HandshakeRateLimit.Waiter?
     private var deadline: Scheduled<Void>?
     private var hasFailed = false
     private var openedAt = ContinuousClock.now
 
-    /// - Throws: an error of the channel, which must then be closed.
+    /// - Throws: an error of the channel, which the caller must then close.
     static func install(on channel: any Channel, state: TransportState) throws {
         let accepted = AcceptedChannel(state: state)
         try SocketOptions.apply(to: channel)
@@ -33,7 +33,7 @@ final class AcceptedChannel: ChannelGateOwner {
     func activated(_ channel: any Channel) -> Bool {
         guard !state.isStopping, let gate, let address = channel.remoteAddress.flatMap(IPAddress.init) else { return false }
         do {
-            place = try state.admission.admit(address)
+            slot = try state.admission.admit(address)
         } catch {
             state.logger.debug(
                 "connection refused", metadata: ["remote.address": "\(address.host)", "limit": "\(error.rawValue)"])
@@ -53,9 +53,9 @@ final class AcceptedChannel: ChannelGateOwner {
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte {
         switch byte {
         case Self.tlsHandshake:
-            guard let place else { return .refused }
-            turn = (place.isReserved ? state.reservedTurns : state.turns).enter { self.takeTurn(on: channel) }
-            guard turn == nil else { return .later }
+            guard let slot else { return .refused }
+            waiter = (slot.isReserved ? state.reservedHandshakes : state.handshakes).enter { self.startDelayedHandshake(on: channel) }
+            guard waiter == nil else { return .later }
             return beginHandshake(on: channel) ? .handshake : .refused
         case Self.frame where state.acceptsPlain:
             connect(nil, on: channel, replacing: nil)
@@ -66,12 +66,12 @@ final class AcceptedChannel: ChannelGateOwner {
         }
     }
 
-    private func takeTurn(on channel: any Channel) {
-        turn = nil
+    private func startDelayedHandshake(on channel: any Channel) {
+        waiter = nil
         if beginHandshake(on: channel) { gate?.beginHandshake() }
     }
 
-    /// - Returns: whether the handlers could be installed.
+    /// - Returns: false if a handler could not be installed.
     private func beginHandshake(on channel: any Channel) -> Bool {
         let tls = state.contexts.makeServerHandler()
         let pipeline = channel.pipeline.syncOperations
@@ -99,7 +99,7 @@ final class AcceptedChannel: ChannelGateOwner {
     private func connect(_ fingerprint: Fingerprint?, on channel: any Channel, replacing handshake: HandshakeHandler?) {
         deadline?.cancel()
         deadline = nil
-        guard let gate, place != nil else { return }
+        guard let gate, slot != nil else { return }
         gate.handshakeCompleted()
         let connection = PeerConnection(
             channel: channel, gate: gate,
@@ -116,11 +116,11 @@ final class AcceptedChannel: ChannelGateOwner {
         state.accepted(connection)
     }
 
-    /// Begins a connection on which files are fetched, if its peer may have one.
+    /// Sets up a connection on which the peer fetches files, if it may have one.
     private func serve(_ fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
         deadline?.cancel()
         deadline = nil
-        guard let gate, let address = channel.remoteAddress.flatMap(IPAddress.init), place != nil else { return }
+        guard let gate, let address = channel.remoteAddress.flatMap(IPAddress.init), slot != nil else { return }
         guard let host = state.host(serving: fingerprint) else { return fail("files are not for it", .handshake) }
         gate.handshakeCompleted()
         identified()
@@ -135,12 +135,12 @@ final class AcceptedChannel: ChannelGateOwner {
         state.serves(connection)
     }
 
-    /// Begins a connection on which its dialer serves files, if this side asked for it.
+    /// Sets up a connection on which the dialer serves files, if this side requested it.
     private func takeFiles(of fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
         deadline?.cancel()
         deadline = nil
-        guard let gate, place != nil else { return }
-        guard state.wantsFiles(of: fingerprint) else { return fail("nobody asked it for files", .handshake) }
+        guard let gate, slot != nil else { return }
+        guard state.expectsFiles(of: fingerprint) else { return fail("nobody asked it for files", .handshake) }
         gate.handshakeCompleted()
         identified()
         let connection = FileClientConnection(channel: channel, gate: gate, peer: fingerprint)
@@ -149,13 +149,13 @@ final class AcceptedChannel: ChannelGateOwner {
         } catch {
             return fail("\(error)", .handshake)
         }
-        state.takesFiles(on: connection)
+        state.filesConnected(on: connection)
     }
 
     private func identified() {
-        guard var place else { return }
-        state.admission.identified(&place)
-        self.place = place
+        guard var slot else { return }
+        state.admission.identified(&slot)
+        self.slot = slot
     }
 
     private func fail(_ reason: String, _ refusal: TransportMetrics.Refusal) {
@@ -174,10 +174,10 @@ final class AcceptedChannel: ChannelGateOwner {
     func ended() {
         deadline?.cancel()
         deadline = nil
-        turn?.giveUp()
-        turn = nil
-        if let place { state.admission.release(place) }
-        place = nil
+        waiter?.cancel()
+        waiter = nil
+        if let slot { state.admission.release(slot) }
+        slot = nil
         if let channel { state.ended(channel) }
         channel = nil
         gate = nil

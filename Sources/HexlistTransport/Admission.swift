@@ -1,9 +1,9 @@
 import HexlistModel
 
-/// Decides which accepted TCP connections are admitted, before a byte of them is read. Performs no IO.
+/// Admission control of accepted TCP connections, before a byte is read. Performs no IO.
 struct Admission {
-    /// The place of one admitted connection; `release` gives it back.
-    struct Place {
+    /// The slot of an admitted connection, to be returned with `release`.
+    struct Slot {
         fileprivate let counted: IPAddress
         /// Whether the connection comes from the last address of a trusted peer.
         let isReserved: Bool
@@ -14,7 +14,7 @@ struct Admission {
         case connections, perAddress, unidentified
     }
 
-    /// The limits for later connections. Those already admitted stay.
+    /// The limits for new connections. Existing ones are not affected.
     var limits: TransportLimits
     /// The last addresses of trusted peers.
     private var reserved: Set<IPAddress> = []
@@ -35,16 +35,16 @@ struct Admission {
         links = prefixes.filter { $0.prefix.isIPv6 && $0.length >= 64 }
     }
 
-    /// The unit in which connections are counted: the address itself if it is an IPv6 address on an own link, where each is a host's, else
-    /// its subscriber.
+    /// The unit by which connections are counted: the address itself for IPv6 addresses on the local link, where each belongs to a host,
+    /// else the address's subscriber (IPv6 /64).
     func network(of address: IPAddress) -> IPAddress {
         links.contains { address.isInside($0.prefix, length: $0.length) } ? address : address.subscriber
     }
 
-    /// - Throws: the limit that was reached.
-    mutating func admit(_ address: IPAddress) throws(Refusal) -> Place {
+    /// - Throws: the limit that is reached.
+    mutating func admit(_ address: IPAddress) throws(Refusal) -> Slot {
         let isReserved = reserved.contains(address.withoutScope)
-        // A trusted peer must not be shut out because of its neighbours in the same /64.
+        // A trusted peer is counted by its address, so that others in the same /64 cannot lock it out.
         let counted = isReserved ? address : network(of: address)
         guard perAddress[counted, default: 0] < limits.perAddress else { throw .perAddress }
         let kept = isReserved ? 0 : limits.reserved
@@ -54,20 +54,20 @@ struct Admission {
         perAddress[counted, default: 0] += 1
         connections += 1
         unidentified += 1
-        return Place(counted: counted, isReserved: isReserved)
+        return Slot(counted: counted, isReserved: isReserved)
     }
 
-    /// Notes that the peer of the connection is known. Repeated calls do nothing.
-    mutating func identified(_ place: inout Place) {
-        guard !place.isIdentified else { return }
-        place.isIdentified = true
+    /// Records that the peer of the connection is authenticated. Idempotent.
+    mutating func identified(_ slot: inout Slot) {
+        guard !slot.isIdentified else { return }
+        slot.isIdentified = true
         unidentified -= 1
     }
 
-    mutating func release(_ place: Place) {
+    mutating func release(_ slot: Slot) {
         connections -= 1
-        if !place.isIdentified { unidentified -= 1 }
-        let left = (perAddress[place.counted] ?? 1) - 1
-        perAddress[place.counted] = left > 0 ? left : nil
+        if !slot.isIdentified { unidentified -= 1 }
+        let left = (perAddress[slot.counted] ?? 1) - 1
+        perAddress[slot.counted] = left > 0 ? left : nil
     }
 }

@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// The dates in a certificate, which X.509 demands and no peer checks.
+/// The validity period of a certificate, required by X.509 and ignored by peers.
 struct CertificateValidity: Sendable {
     var from: Date
     var until: Date

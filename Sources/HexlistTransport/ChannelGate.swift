@@ -1,29 +1,30 @@
 import NIOCore
 
-/// The owner of a gate: decides about the channel and learns of its end.
+/// The owner of a gate, which makes its decisions.
 protocol ChannelGateOwner: AnyObject {
     /// Called when the TCP connection is established.
     /// - Returns: whether it may stay.
     func activated(_ channel: any Channel) -> Bool
-    /// Called with the first byte of an accepted connection. The handlers it needs stand behind the gate when this returns.
+    /// Called with the first byte of an accepted connection. The handlers for the protocol must follow the gate in the pipeline when this
+    /// returns.
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte
-    /// Called once, when the channel is gone.
+    /// Called once, when the channel is closed.
     func ended()
 }
 
-/// The handler nearest to the socket, for the channel's whole life. Bounds what a stranger may send before the end of its handshake, holds
-/// back a handshake whose turn has not come, and can close the channel at once, without TLS's close_notify.
+/// The channel handler next to the socket, for the whole life of the channel. Limits the bytes of a handshake, delays handshakes that
+/// exceed the rate limit, and can close the channel without TLS's close_notify.
 final class ChannelGate: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// The most bytes of handshake from one side. A Hexlist peer's takes 2 KiB; BoringSSL alone would accept a chain of 100 KiB.
+    /// Maximum handshake bytes from one side. A Hexlist peer sends 2 KiB; BoringSSL alone would accept a certificate chain of 100 KiB.
     static let handshakeBytes = 32 << 10
 
     enum Phase {
-        /// No byte has arrived yet.
+        /// No byte was received yet.
         case firstByte
-        /// The first bytes wait until the handshake may begin; the socket is not read.
+        /// The first bytes are buffered until the handshake may start; the socket is not read.
         case waiting(ByteBuffer)
         case handshaking(bytes: Int)
         case open
@@ -32,7 +33,7 @@ final class ChannelGate: ChannelInboundHandler {
     /// The decision about the first byte of an accepted connection.
     enum FirstByte {
         case handshake, frame, refused
-        /// A handshake that begins when `beginHandshake` is called.
+        /// A handshake that is delayed until `beginHandshake`.
         case later
     }
 
@@ -40,7 +41,7 @@ final class ChannelGate: ChannelInboundHandler {
     private var owner: (any ChannelGateOwner)?
     private var context: ChannelHandlerContext?
 
-    /// - Parameter owner: held until the channel is gone.
+    /// - Parameter owner: retained until the channel is closed.
     init(phase: Phase, owner: any ChannelGateOwner) {
         self.phase = phase
         self.owner = owner
@@ -48,7 +49,7 @@ final class ChannelGate: ChannelInboundHandler {
 
     func handshakeCompleted() { phase = .open }
 
-    /// Begins a handshake after `later`. Its handlers stand behind the gate.
+    /// Starts a delayed handshake. Its handlers must follow the gate in the pipeline.
     func beginHandshake() {
         guard case .waiting(let held) = phase, let context else { return }
         phase = .handshaking(bytes: 0)
@@ -57,7 +58,7 @@ final class ChannelGate: ChannelInboundHandler {
         try? context.channel.syncOptions?.setOption(.autoRead, value: true)
     }
 
-    /// Closes the socket now: drops unsent bytes and does not wait for the other side.
+    /// Closes the socket immediately: unsent bytes are dropped.
     func abort() { context?.close(promise: nil) }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -97,7 +98,7 @@ final class ChannelGate: ChannelInboundHandler {
                 return
             }
         }
-        if case .waiting(var held) = phase {  // the other side closed: what it sent before is read to the end
+        if case .waiting(var held) = phase {  // the peer closed its side: the bytes before that are read to the end
             held.writeImmutableBuffer(unwrapInboundIn(data))
             phase = .waiting(held)
             if held.readableBytes > Self.handshakeBytes { context.close(promise: nil) }
@@ -106,7 +107,7 @@ final class ChannelGate: ChannelInboundHandler {
         guard case .handshaking(let before) = phase else { return context.fireChannelRead(data) }
         let bytes = before + unwrapInboundIn(data).readableBytes
         phase = .handshaking(bytes: bytes)
-        // The bytes are passed on before they are judged: those at the end of the handshake may come together with many frames.
+        // The limit is checked after the bytes are passed on, because the last handshake bytes may arrive together with many frames.
         context.fireChannelRead(data)
         if case .handshaking = phase, bytes > Self.handshakeBytes { context.close(promise: nil) }
     }

@@ -8,22 +8,22 @@
 
 /// The file descriptors of this process.
 public enum Descriptors {
-    /// The descriptors kept for the store, the local API, discovery and dialled connections, so that a flood of connections cannot take
+    /// Descriptors reserved for the store, the local API, discovery and dialled connections, so that accepted connections cannot exhaust
     /// them.
-    static let kept = 56
-    /// The most descriptors to ask for, more than anything here needs. Some systems allow a thousand million, and a child that closes each
-    /// would take long.
-    private static let most: rlim_t = 65_536
+    static let reserved = 56
+    /// Upper bound of the limit that is set, more than this program needs. Some systems allow 10⁹ descriptors, and child programs that
+    /// close each one would take long.
+    private static let maximum: rlim_t = 65_536
 
-    /// Raises the process's limit to its hard limit, at most `most`.
+    /// Raises the process's limit to its hard limit, at most `maximum`.
     public static func raise() {
         var limit = rlimit()
-        guard getrlimit(kind, &limit) == 0, limit.rlim_cur < min(limit.rlim_max, most) else { return }
-        limit.rlim_cur = min(limit.rlim_max, most)
+        guard getrlimit(kind, &limit) == 0, limit.rlim_cur < min(limit.rlim_max, maximum) else { return }
+        limit.rlim_cur = min(limit.rlim_max, maximum)
         _ = setrlimit(kind, &limit)
     }
 
-    /// The present limit.
+    /// The current limit.
     public static var limit: Int {
         var limit = rlimit()
         guard getrlimit(kind, &limit) == 0 else { return 1_024 }
@@ -38,10 +38,10 @@ public enum Descriptors {
 }
 
 extension TransportLimits {
-    /// A copy with at most as many connections as there are descriptors, part of them still reserved.
+    /// A copy with no more connections than descriptors, part of them reserved.
     public func fitting(descriptors: Int) -> TransportLimits {
         var limits = self
-        limits.connections = min(connections, max(8, descriptors - Descriptors.kept))
+        limits.connections = min(connections, max(8, descriptors - Descriptors.reserved))
         limits.reserved = min(reserved, limits.connections / 2)
         return limits
     }

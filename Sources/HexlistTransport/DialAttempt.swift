@@ -11,13 +11,13 @@ import NIOSSL
     import Glibc
 #endif
 
-/// One TCP connection and handshake to one address.
+/// One attempt to connect to one address: TCP and the TLS handshake.
 final class DialAttempt: ChannelGateOwner {
-    /// The time for TCP and TLS together. A host on the same network answers within milliseconds.
+    /// Timeout for TCP and TLS together. A host on the same network responds within milliseconds.
     static let time = TimeAmount.seconds(3)
 
-    /// The connection an attempt led to, by its purpose.
-    enum Reached {
+    /// An established connection, by purpose.
+    enum Established {
         case session(PeerConnection)
         case files(FileClientConnection)
         case serving(FileServerConnection)
@@ -35,21 +35,21 @@ final class DialAttempt: ChannelGateOwner {
     private let address: IPAddress
     private let purpose: DialPurpose
     private let expected: PeerID?
-    /// The identity in the server's certificate if it was not the expected one.
+    /// The identity in the server's certificate, if it was not the expected one.
     private var other: PeerID?
     private let state: TransportState
     private let openedAt = ContinuousClock.now
-    private var completion: ((DialAttempt, Result<Reached, DialError>) -> Void)?
+    private var completion: ((DialAttempt, Result<Established, DialError>) -> Void)?
     private var gate: ChannelGate?
     private var channel: (any Channel)?
     private var deadline: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - expected: the peer that must answer; any other ends the attempt with `otherIdentity`.
+    ///   - expected: the peer that must answer; another one fails with `otherIdentity`.
     ///   - completion: called exactly once.
     init(
         target: DialTarget, address: IPAddress, purpose: DialPurpose, expecting expected: PeerID?, state: TransportState,
-        completion: @escaping (DialAttempt, Result<Reached, DialError>) -> Void
+        completion: @escaping (DialAttempt, Result<Established, DialError>) -> Void
     ) {
         self.target = target
         self.address = address
@@ -95,7 +95,7 @@ final class DialAttempt: ChannelGateOwner {
             })
     }
 
-    /// Whether the handshake goes on with this peer. Another peer than the expected one does not get this machine's certificate.
+    /// Whether to continue the handshake with this peer. An unexpected peer does not receive this machine's certificate.
     private func isWanted(_ peer: PeerID) -> Bool {
         guard let expected, peer != expected else { return true }
         other = peer
@@ -156,7 +156,7 @@ final class DialAttempt: ChannelGateOwner {
         gate?.abort()
     }
 
-    private func end(_ result: Result<Reached, DialError>) {
+    private func end(_ result: Result<Established, DialError>) {
         deadline?.cancel()
         deadline = nil
         let completion = completion
@@ -176,7 +176,7 @@ final class DialAttempt: ChannelGateOwner {
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never called: this side dialled
 
     func ended() {
-        // A socket that never connected fails with an error of its own, which says more.
+        // If the socket never connected, its own error is more informative.
         if let channel {
             fail(.closed)
             state.ended(channel)
@@ -185,7 +185,7 @@ final class DialAttempt: ChannelGateOwner {
         gate = nil
     }
 
-    /// The meaning of an error before the handshake for the dialled address.
+    /// Translates an error before the end of the handshake.
     static func classify(_ error: any Error) -> DialError {
         switch error {
         case let error as DialError: return error

@@ -1,7 +1,7 @@
 import HexlistModel
 public import NIOCore
 
-/// Dials several targets of one peer, each a moment after the previous one (RFC 8305), until one has finished its handshake.
+/// Dials the targets of one peer in a staggered race (Happy Eyeballs, RFC 8305) until one finishes its handshake.
 final class DialRace {
     private struct Candidate {
         var target: DialTarget
@@ -13,14 +13,14 @@ final class DialRace {
     private let stagger: TimeAmount
     private let state: TransportState
     private let promise: EventLoopPromise<DialReport>
-    /// The targets not tried yet, best first.
+    /// Untried targets, best first.
     private var targets: ArraySlice<DialTarget>
-    /// The addresses of a name that was looked up; tried before the other targets.
+    /// The resolved addresses of a host name; tried before the other targets.
     private var candidates: ArraySlice<Candidate> = []
     private var running: [DialAttempt] = []
     private var failures: [DialFailure] = []
     private var timer: Scheduled<Void>?
-    /// The name being looked up, and the deadline of the lookup.
+    /// The host name being resolved, with its deadline.
     private var lookup: (target: DialTarget, deadline: Scheduled<Void>)?
     private var isOver = false
 
@@ -48,7 +48,7 @@ final class DialRace {
         end(nil)
     }
 
-    /// Starts the next address. If none is left, the race ends with the last running attempt.
+    /// Starts the next attempt. If no address is left, the race ends with the last running attempt.
     private func startNext() {
         timer?.cancel()
         timer = nil
@@ -63,7 +63,7 @@ final class DialRace {
         } else if target.isName {
             resolve(target)
         } else {
-            failed(target, target.isNowhere)
+            failed(target, target.invalidHostError)
         }
     }
 
@@ -88,11 +88,11 @@ final class DialRace {
         state.resolver.resolve(target.host) { self.resolved(target, $0) }
     }
 
-    private func resolved(_ target: DialTarget, _ outcome: NameResolver.Outcome) {
+    private func resolved(_ target: DialTarget, _ result: NameResolver.LookupResult) {
         guard !isOver, let lookup, lookup.target == target else { return }
         lookup.deadline.cancel()
         self.lookup = nil
-        switch outcome {
+        switch result {
         case .success(let addresses):
             candidates = addresses.map { Candidate(target: target, address: $0) }[...]
             startNext()
@@ -101,7 +101,7 @@ final class DialRace {
         }
     }
 
-    private func ended(_ attempt: DialAttempt, _ result: Result<DialAttempt.Reached, DialError>) {
+    private func ended(_ attempt: DialAttempt, _ result: Result<DialAttempt.Established, DialError>) {
         running.removeAll { $0 === attempt }
         switch result {
         case .success(let connection):
@@ -116,7 +116,7 @@ final class DialRace {
         startNext()
     }
 
-    private func end(_ winner: DialAttempt.Reached?) {
+    private func end(_ winner: DialAttempt.Established?) {
         isOver = true
         timer?.cancel()
         timer = nil
@@ -149,7 +149,7 @@ public final class Dial: Sendable {
         self.race = race
     }
 
-    /// Ends the dial, from any thread. Attempts still running are reported as `cancelled`.
+    /// Cancels the dial; any thread. Running attempts are reported as `cancelled`.
     public func cancel() {
         let race = race
         report.eventLoop.execute { race.value?.cancel() }

@@ -8,12 +8,12 @@ public import HexlistModel
     import Glibc
 #endif
 
-/// A place where a peer may be dialled.
+/// An address or host name and a port at which a peer may be dialled.
 public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
-    /// A numeric address (a link-local one may name its interface, `fe80::1%eth0`), or a DNS name.
+    /// A numeric address, possibly with an interface (`fe80::1%eth0`), or a DNS name.
     public var host: String
     public var port: UInt16
-    /// The name or index of the interface for a link-local address that names none.
+    /// The name or index of the interface of a link-local address without one.
     public var interface: String?
 
     public init(host: String, port: UInt16, interface: String? = nil) {
@@ -22,16 +22,16 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
         self.interface = interface
     }
 
-    /// Whether the host is a name to look up. False for texts that look like an address: the system would read part of one (`1.2.3`) or one
-    /// with leading zeros (`010.0.0.1`) as another address than the one meant (1.2.0.3, 8.0.0.1).
+    /// Whether the host must be resolved by DNS. False for texts that resemble an address: the system would interpret a partial one
+    /// (`1.2.3`) or one with leading zeros (`010.0.0.1`) as a different address (1.2.0.3, 8.0.0.1).
     public var isName: Bool {
         var other = in_addr()
         return IPAddress(scoped: host, interface: interface) == nil && !host.utf8.contains { ":%".utf8.contains($0) }
             && inet_aton(host, &other) == 0
     }
 
-    /// The error for a host that is neither a name nor an address on this machine's networks.
-    var isNowhere: DialError { .unreachable("\(self) is no address\(host.contains(":") ? " of this machine's networks" : "")") }
+    /// The error for a host that is neither a name nor an address in this machine's networks.
+    var invalidHostError: DialError { .unreachable("\(self) is no address\(host.contains(":") ? " of this machine's networks" : "")") }
 
     public var description: String {
         let isIPv6 = host.contains(":")
@@ -40,22 +40,22 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The reason why a target could not be reached.
+/// The reason why a target could not be dialled.
 public enum DialError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The machine is there, but nothing listens on the port: exactly ECONNREFUSED.
+    /// The host is up, but nothing listens on the port: ECONNREFUSED.
     case refused
-    /// No route, the network is down, no such interface.
+    /// No route, network down, or unknown interface.
     case unreachable(String)
-    /// No answer, or no end of the handshake, in time.
+    /// Timeout of the connection or the handshake.
     case timeout
-    /// Accepted, then closed during the handshake, as a peer at its limits does.
+    /// Accepted and then closed during the handshake, for example by a peer at its connection limit.
     case closed
-    /// A service other than Hexlist: no TLS 1.3, another ALPN, no P-256 certificate.
+    /// Not a Hexlist peer: no TLS 1.3, another ALPN protocol, or no P-256 certificate.
     case notHexlist(String)
-    /// A certificate with another key than the expected one. The handshake ended there: that key is not proven, and this machine's
-    /// certificate was not sent.
+    /// The certificate has an unexpected key. The handshake was aborted: that key is not proven, and this machine's certificate was not
+    /// sent.
     case otherIdentity(PeerID)
-    /// DNS does not know the name.
+    /// The name does not exist in DNS.
     case nameNotFound(String)
     case cancelled
     case failed(String)
@@ -85,15 +85,15 @@ public struct DialFailure: Sendable, Equatable {
     }
 }
 
-/// The result of a dial to several targets of one peer.
+/// The result of dialling several targets of one peer.
 public struct DialReport: Sendable {
-    /// The connection that finished its handshake with the expected identity first. The others were closed before any frame.
+    /// The first connection that finished its handshake with the expected identity. Others were closed before any frame.
     public var connection: PeerConnection?
-    /// The same of a dial for files.
+    /// The connection of a dial to fetch files.
     public var files: FileClientConnection?
-    /// Whether a dial to serve files led to a connection, which its host has.
+    /// Whether a dial to serve files was successful; its connection was passed to the `FileHost`.
     public var isServing = false
-    /// The failures in order, including those before a success. A name with several addresses has one for each.
+    /// All failures in order, including those before a success; one for each address of a host name.
     public var failures: [DialFailure]
 
     public init(connection: PeerConnection?, failures: [DialFailure]) {
@@ -111,7 +111,7 @@ public struct DialReport: Sendable {
         self.failures = failures
     }
 
-    /// The failure that says most about the peer; `nil` with a connection. `refused` only if every address refused.
+    /// The most informative failure; `nil` if there is a connection. `refused` only if all addresses refused.
     public var summary: DialError? {
         guard connection == nil, files == nil, !isServing else { return nil }
         guard let error = failures.map(\.error).min(by: { Self.rank($0) < Self.rank($1) }) else {

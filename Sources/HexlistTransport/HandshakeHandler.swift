@@ -5,9 +5,9 @@ import NIOTLS
 
 /// The reason why a TLS handshake failed.
 enum HandshakeFault: Error, Equatable, CustomStringConvertible {
-    /// The other side closed the connection.
+    /// The peer closed the connection.
     case closed
-    /// The other side is no Hexlist peer, or one this version does not understand.
+    /// Not a Hexlist peer, or an incompatible version.
     case foreign(String)
 
     init(_ error: any Error) {
@@ -27,22 +27,22 @@ enum HandshakeFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// The result of a handshake: the key the other side proved, and the protocol both agreed on.
+/// The result of a handshake: the key that the peer proved, and the negotiated protocol.
 struct ProvenPeer {
     var fingerprint: Fingerprint
     var purpose: DialPurpose
 }
 
-/// The protocol spoken on a connection, by its ALPN name.
+/// The protocol of a connection, negotiated by ALPN.
 enum DialPurpose {
     /// Frames: `hexlist/1`.
     case session
-    /// Files, fetched by the dialer: `hexlist-files/1`.
+    /// File transfer, fetched by the dialer: `hexlist-files/1`.
     case files
-    /// Files, served by the dialer: `hexlist-files-serve/1`.
+    /// File transfer, served by the dialer: `hexlist-files-serve/1`.
     case servingFiles
 
-    /// - Parameter alpn: the negotiated name; `nil` if there is none in common, which does not end the handshake by itself.
+    /// - Parameter alpn: the negotiated protocol; `nil` if there is none in common, which does not fail the handshake.
     init?(alpn: String?) {
         switch alpn {
         case ProtocolLimits.alpn: self = .session
@@ -53,16 +53,15 @@ enum DialPurpose {
     }
 }
 
-/// Stands behind the TLS handler until the handshake is done, then reads the proven key and the negotiated protocol from the finished
-/// session, resumed or not.
+/// Follows the TLS handler until the handshake is complete, then reads the proven key and the negotiated protocol.
 final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private let tls: NIOSSLHandler
     private var completion: ((HandshakeHandler, Result<ProvenPeer, HandshakeFault>) -> Void)?
 
-    /// - Parameter completion: called exactly once. After a success another handler must replace this one before it returns, because frames
-    ///   may follow at once.
+    /// - Parameter completion: called exactly once. After a success it must replace this handler before it returns, because frames may
+    ///   follow immediately.
     init(tls: NIOSSLHandler, completion: @escaping (HandshakeHandler, Result<ProvenPeer, HandshakeFault>) -> Void) {
         self.tls = tls
         self.completion = completion

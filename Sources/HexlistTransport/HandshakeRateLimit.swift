@@ -1,26 +1,25 @@
 import HexlistWire
 import NIOCore
 
-/// Limits how many handshakes of accepted connections begin per second: each costs this side a signature, a verification and a key
-/// exchange, and the other side has proved nothing yet. Further connections wait in order, unread, within the time for a handshake.
-/// Confined to its event loop.
+/// Rate limiter of TLS handshakes on accepted connections. Each handshake costs a signature, a verification and a key exchange before the
+/// peer has proved anything. Further connections wait in order, unread, until their handshake timeout. Confined to its event loop.
 ///
-/// The number of waiting connections is bounded by `Admission`.
+/// `Admission` bounds the number of waiting connections.
 final class HandshakeRateLimit {
-    /// The turn of one connection.
-    final class Turn {
+    /// A connection that waits for its handshake.
+    final class Waiter {
         fileprivate var begin: (() -> Void)?
 
         fileprivate init(_ begin: @escaping () -> Void) { self.begin = begin }
 
-        /// Gives the turn up because the connection is gone.
-        func giveUp() { begin = nil }
+        /// Cancels the wait because the connection was closed.
+        func cancel() { begin = nil }
     }
 
     private let eventLoop: any EventLoop
     private let now: () -> ContinuousClock.Instant
     private var bucket: TokenBucket
-    private var waiting: CircularBuffer<Turn> = []
+    private var waiting: CircularBuffer<Waiter> = []
     private var timer: Scheduled<Void>?
 
     init(perSecond: Int, eventLoop: any EventLoop, now: @escaping () -> ContinuousClock.Instant = { .now }) {
@@ -29,22 +28,22 @@ final class HandshakeRateLimit {
         bucket = TokenBucket(perSecond: Double(perSecond), now: now())
     }
 
-    /// The number of waiting turns, including those given up while waiting.
+    /// The number of waiting connections, including cancelled ones.
     var count: Int { waiting.count }
 
     func setRate(_ perSecond: Int) { bucket.setRate(Double(perSecond), now: now()) }
 
-    /// - Parameter begin: called when the turn comes, never before this returns; not called if the turn was given up.
-    /// - Returns: the turn; `nil` if the handshake may begin at once, in which case `begin` is not called.
-    func enter(_ begin: @escaping () -> Void) -> Turn? {
+    /// - Parameter begin: called when the handshake may start, never before this method returns; not called if the wait is cancelled.
+    /// - Returns: the waiter; `nil` if the handshake may start now, and then `begin` is not called.
+    func enter(_ begin: @escaping () -> Void) -> Waiter? {
         if waiting.isEmpty, bucket.hasToken(now: now()) {
             bucket.take(now: now())
             return nil
         }
-        let turn = Turn(begin)
-        waiting.append(turn)
+        let waiter = Waiter(begin)
+        waiting.append(waiter)
         wait()
-        return turn
+        return waiter
     }
 
     private func wait() {
@@ -57,15 +56,15 @@ final class HandshakeRateLimit {
     }
 
     private func next() {
-        while let turn = waiting.first {
-            guard let begin = turn.begin else {
+        while let waiter = waiting.first {
+            guard let begin = waiter.begin else {
                 waiting.removeFirst()
                 continue
             }
             guard bucket.hasToken(now: now()) else { return wait() }
             bucket.take(now: now())
             waiting.removeFirst()
-            turn.begin = nil
+            waiter.begin = nil
             begin()
         }
     }

@@ -9,11 +9,11 @@ import NIOCore
     import Glibc
 #endif
 
-// Addresses of sockets: a link-local address has a scope, the index of an interface of this machine.
+// Socket addresses: a link-local address has a scope, the index of an interface of this machine.
 extension IPAddress {
-    /// Reads a dotted quad or an IPv6 address that may name its interface: `fe80::1%eth0`, `fe80::1%2`.
-    /// - Parameter interface: the interface of a link-local address that names none.
-    /// - Returns: `nil` for anything else, such as a name or an interface that this machine does not have.
+    /// Parses an IPv4 or IPv6 address, possibly with an interface: `fe80::1%eth0`, `fe80::1%2`.
+    /// - Parameter interface: the interface of a link-local address that has none.
+    /// - Returns: `nil` for anything else, such as a host name or an unknown interface.
     init?(scoped text: String, interface: String? = nil) {
         guard text.utf8.count <= 128, !text.utf8.contains(0), let (address, named) = Self.withZone(text) else { return nil }
         self = address
@@ -32,7 +32,7 @@ extension IPAddress {
         }
     }
 
-    /// The address without its interface, to recognise one host's link-local address wherever it was seen.
+    /// The address without its scope, to compare link-local addresses of a host across interfaces.
     var withoutScope: IPAddress { with(scope: 0) }
 
     func socketAddress(port: UInt16) -> SocketAddress? {
@@ -43,7 +43,7 @@ extension IPAddress {
         return SocketAddress(raw, host: host)
     }
 
-    /// The address as text that can be dialled and shown, with the name of its interface: `fe80::1%eth0`.
+    /// The address as text, with the name of its interface: `fe80::1%eth0`. It can be dialled.
     var host: String {
         guard scope != 0, let name = Self.interfaceName(scope) else { return description }
         return "\(withoutScope)%\(name)"

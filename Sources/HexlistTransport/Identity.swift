@@ -3,41 +3,31 @@ public import HexlistModel
 import SwiftASN1
 import X509
 
-/// This installation's key and the self-signed certificate that carries it (Docs/Protocol.md, "Identity").
+/// The key of this installation and its self-signed certificate (Docs/Protocol.md, "Identity").
 public struct Identity: Sendable {
-    /// The SHA-256 of the key's SubjectPublicKeyInfo, which other peers trust.
+    /// SHA-256 of the key's SubjectPublicKeyInfo. Peers trust this fingerprint.
     public let fingerprint: Fingerprint
-    /// The certificate in DER.
+    /// DER of the certificate.
     let certificate: [UInt8]
-    /// The private key in DER, PKCS #8.
+    /// DER of the private key (PKCS #8).
     let privateKey: [UInt8]
 
-    /// 32 bytes for one purpose, the same as long as the identity is; they tell nothing of the key.
-    /// - Parameter purpose: a constant text, another one for each purpose.
+    /// Derives 32 secret bytes for one purpose from the key. They are constant for an identity and do not reveal the key.
+    /// - Parameter purpose: a unique constant for each purpose.
     public func secret(for purpose: String) -> [UInt8] {
         Array(HMAC<SHA256>.authenticationCode(for: Array(purpose.utf8), using: SymmetricKey(data: privateKey)))
     }
 
-    /// The DER of the key's SubjectPublicKeyInfo, 91 bytes.
-    public var keyInfo: [UInt8] {
-        (try? P256.Signing.PrivateKey(derRepresentation: privateKey)).map { Array($0.publicKey.derRepresentation) } ?? []
-    }
-
-    /// The key's ECDSA signature (P-256, SHA-256) of a message as r ‖ s, 64 bytes. The message begins with a label that no other use has.
-    @Sendable public func signature(of message: [UInt8]) throws -> [UInt8] {
-        Array(try P256.Signing.PrivateKey(derRepresentation: privateKey).signature(for: message).rawRepresentation)
-    }
-
-    /// The identifier by which other peers know this one.
+    /// The ID of this peer.
     public var peerID: PeerID { fingerprint.peerID }
 
-    /// The name of the file in the state folder that holds key and certificate as PEM, mode 0600.
+    /// Name of the PEM file in the state folder with key and certificate; mode 0600.
     public static let fileName = "identity.pem"
 
     /// - Parameter folder: the state folder.
-    /// - Returns: `nil` if there is no identity yet. The caller decides whether to make one.
-    /// - Throws: `HexlistError` `identity` if the file exists but cannot be used: it is no file, belongs to another user, is readable by
-    ///   others, unreadable, too long or truncated, holds no P-256 key, or its key and certificate do not belong together.
+    /// - Returns: `nil` if there is no identity yet; the caller decides whether to create one.
+    /// - Throws: `HexlistError` `identity` if the file exists but cannot be used: not a regular file, of another user, readable by others,
+    ///   unreadable, too long or truncated, without a P-256 key, or with a certificate of another key.
     public static func load(from folder: String) throws -> Identity? {
         let path = "\(folder)/\(fileName)"
         guard let bytes = try IdentityFile.read(path) else { return nil }
@@ -48,27 +38,27 @@ public struct Identity: Sendable {
         }
     }
 
-    /// Makes a new key and stores it durably, so that a crash leaves either no identity or a whole one.
-    /// - Parameter folder: the state folder; it must exist.
-    /// - Throws: `HexlistError` `identity` when there is an identity already, or it cannot be written.
+    /// Creates a key and stores it durably and atomically.
+    /// - Parameter folder: the state folder, which must exist.
+    /// - Throws: `HexlistError` `identity` if an identity exists or cannot be written.
     public static func create(in folder: String) throws -> Identity {
         let identity = try ephemeral()
         try IdentityFile.create("\(folder)/\(fileName)", in: folder, contents: Array(identity.pem.utf8))
         return identity
     }
 
-    /// Makes a new key and replaces the old one with it. The change is one rename: a crash leaves the old identity or the new one.
+    /// Replaces the identity by a new one, with an atomic rename.
     /// - Parameter folder: the state folder.
-    /// - Throws: `HexlistError` `identity` when it cannot be written; then the old one is still there.
+    /// - Throws: `HexlistError` `identity` if it cannot be written; the old one is then kept.
     public static func replace(in folder: String) throws -> Identity {
         let identity = try ephemeral()
         try IdentityFile.replace("\(folder)/\(fileName)", in: folder, contents: Array(identity.pem.utf8))
         return identity
     }
 
-    /// Puts the identity of a backup into a folder, where there must be none.
-    /// - Parameter pem: the bytes of `pemBytes`.
-    /// - Throws: `HexlistError` `identity` if they are no identity, or it cannot be written.
+    /// Restores the identity of a backup into a folder without one.
+    /// - Parameter pem: the value of `pemBytes`.
+    /// - Throws: `HexlistError` `identity` if the bytes are not an identity or cannot be written.
     public static func restore(_ pem: [UInt8], in folder: String) throws -> Identity {
         let identity: Identity
         do {
@@ -81,15 +71,15 @@ public struct Identity: Sendable {
         return identity
     }
 
-    /// Key and certificate as they are stored. Whoever has them can speak as this installation.
+    /// Key and certificate as PEM. Secret: they allow anyone to act as this installation.
     public var pemBytes: [UInt8] { Array(pem.utf8) }
 
-    /// Makes an identity that is stored nowhere.
+    /// Creates an identity that is not stored.
     public static func ephemeral() throws -> Identity {
         try make(key: P256.Signing.PrivateKey())
     }
 
-    /// - Throws: an error of the certificate library; none is known for a valid key.
+    /// - Throws: an error of the certificate library; not expected for a valid key.
     static func make(key: P256.Signing.PrivateKey, validity: CertificateValidity = .allTimes) throws -> Identity {
         let info = key.publicKey.derRepresentation
         let fingerprint = try SubjectPublicKey.fingerprint(ofKeyInfo: info)

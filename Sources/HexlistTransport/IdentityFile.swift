@@ -8,15 +8,15 @@ import HexlistModel
     import Glibc
 #endif
 
-/// Reads and writes the private key's file, which is readable for this user only at every instant, and whole or absent.
+/// Reads and writes the file of the private key. It is never readable by other users, and always complete or absent.
 enum IdentityFile {
-    /// The most bytes of the file. A P-256 key and its certificate take about 900.
+    /// Maximum bytes of the file. A P-256 key and its certificate take about 900.
     private static let largest = 64 << 10
 
     /// - Returns: `nil` if there is no such file.
     /// - Throws: `HexlistError` `identity`.
     static func read(_ path: String) throws -> [UInt8]? {
-        // O_NONBLOCK, so that a FIFO in place of the file does not block the start.
+        // O_NONBLOCK so that a FIFO in place of the file does not block the start.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
             let code = errno
@@ -71,7 +71,7 @@ enum IdentityFile {
         guard state.st_size <= largest else { throw unusable(path, "is too long to be an identity", hint: restore) }
     }
 
-    /// Writes a temporary file, syncs it, and only then renames it.
+    /// Writes and syncs a temporary file, then renames it.
     /// - Throws: `HexlistError` `identity`, also if the file exists.
     static func create(_ path: String, in folder: String, contents: [UInt8]) throws {
         var state = stat()
@@ -85,9 +85,9 @@ enum IdentityFile {
         try synchronize(folder)
     }
 
-    /// Does the same as `create`, but replaces an existing file. The rename counts as success even if the folder cannot be synced: after a
-    /// power cut the old file may then be back.
-    /// - Throws: `HexlistError` `identity`; then the old one is still there.
+    /// Like `create`, but replaces an existing file. An error when syncing the folder after the rename is ignored: the old file may be back
+    /// after a power cut.
+    /// - Throws: `HexlistError` `identity`; the old file is then kept.
     static func replace(_ path: String, in folder: String, contents: [UInt8]) throws {
         try put(path, contents)
         try? synchronize(folder)
@@ -95,7 +95,7 @@ enum IdentityFile {
 
     private static func put(_ path: String, _ contents: [UInt8]) throws {
         let temporary = path + ".new"
-        unlink(temporary)  // left by a start that was killed here; it never became an identity
+        unlink(temporary)  // left by a process killed here; it never became an identity
         do {
             try write(contents, to: temporary)
             guard rename(temporary, path) == 0 else { throw failure("create", path, errno) }
@@ -109,7 +109,7 @@ enum IdentityFile {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("create", path, errno) }
         defer { close(file) }
-        // Sets exactly 0600 whatever the umask is, which could only make the mode narrower until here.
+        // Sets exactly 0600: so far the umask may have removed bits.
         guard fchmod(file, 0o600) == 0 else { throw failure("protect", path, errno) }
         var written = 0
         while written < contents.count {
@@ -131,7 +131,7 @@ enum IdentityFile {
         #endif
     }
 
-    /// Makes the file's name durable, not only its bytes.
+    /// Makes the name of the file durable too.
     private static func synchronize(_ folder: String) throws {
         let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw failure("open", folder, errno) }
@@ -139,7 +139,7 @@ enum IdentityFile {
         guard fsync(directory) == 0 || errno == EINVAL else { throw failure("write", folder, errno) }  // EINVAL: not supported here
     }
 
-    /// The hint for a file that cannot be used. Without the file a start beside a used store is refused, so moving it away is not enough.
+    /// The hint for an unusable file. Moving it away is not enough: a start with a used store and without an identity is refused.
     static let restore =
         "Put back a copy of this file. If you have none, move it away and run `hexlistd --begin-anew` for a new identity, which other peers "
         + "have to trust again."

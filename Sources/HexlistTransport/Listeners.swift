@@ -13,7 +13,7 @@ import NIOPosix
 
 /// The listening sockets. Confined to its event loop.
 final class Listeners {
-    /// The pause before the next attempt after the process ran out of descriptors or a socket closed by itself.
+    /// Delay before the next attempt after running out of descriptors, or after a socket closed unexpectedly.
     static let pause = TimeAmount.seconds(1)
 
     typealias Bind = @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
@@ -28,7 +28,7 @@ final class Listeners {
         self.logger = logger
     }
 
-    /// Keeps a listening socket until `close()`; binds again if it closes by itself.
+    /// Keeps a listening socket until `close()`, and rebinds it if it closes unexpectedly.
     func keep(_ channel: any Channel, bind: @escaping Bind) {
         guard !isClosed else { return channel.close(promise: nil) }
         sockets.append(channel)
@@ -53,7 +53,7 @@ final class Listeners {
         }
     }
 
-    /// - Returns: one future per socket, completed when it is gone.
+    /// - Returns: a future for each socket, completed when it is closed.
     func close() -> [EventLoopFuture<Void>] {
         isClosed = true
         let closing = sockets.map(\.closeFuture)
@@ -62,16 +62,16 @@ final class Listeners {
     }
 }
 
-/// Pauses accepting when the process has no descriptor or memory left for a connection: NIO alone would try again at once, for ever.
-/// Stands in front of the handler that sets up accepted connections.
+/// Pauses accepting while the process is out of descriptors or memory: NIO alone would retry in a busy loop. Precedes the handler that sets
+/// up accepted connections.
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
     private let logger: Logger
     private let pause: TimeAmount
     private var isPaused = false
-    /// The instant of the last log line; there is at most one a minute, because the state may last.
-    private var lastTold: ContinuousClock.Instant?
+    /// The time of the last log line; at most one a minute, because the condition may last.
+    private var lastLogged: ContinuousClock.Instant?
 
     init(logger: Logger, pause: TimeAmount = Listeners.pause) {
         self.logger = logger
@@ -88,8 +88,8 @@ final class AcceptPause: ChannelInboundHandler {
     private func hold(_ channel: any Channel, _ error: any Error) {
         guard !isPaused, let options = channel.syncOptions else { return }
         isPaused = true
-        if lastTold.map({ ContinuousClock.now - $0 >= .seconds(60) }) ?? true {
-            lastTold = .now
+        if lastLogged.map({ ContinuousClock.now - $0 >= .seconds(60) }) ?? true {
+            lastLogged = .now
             logger.warning("no connection can be accepted for now", metadata: ["error": "\(error)"])
         }
         try? options.setOption(.autoRead, value: false)

@@ -10,21 +10,21 @@ import NIOPosix
     import Glibc
 #endif
 
-/// Looks up the host names of peers the user configured, through the system. There is one lookup per name at a time, so a resolver that
-/// hangs holds one thread per name and no more. Confined to its event loop.
+/// Resolves the host names of configured peers through the system. One lookup per name at a time, so a hanging resolver blocks at most one
+/// thread per name. Confined to its event loop.
 final class NameResolver {
-    typealias Outcome = Result<[IPAddress], DialError>
+    typealias LookupResult = Result<[IPAddress], DialError>
 
-    /// The most addresses dialled of one name.
+    /// Maximum addresses used of one name.
     private static let addresses = 8
 
     private let eventLoop: any EventLoop
-    private var waiting: [String: [(Outcome) -> Void]] = [:]
+    private var waiting: [String: [(LookupResult) -> Void]] = [:]
 
     init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
-    /// - Parameter completion: called exactly once, on the loop, after this returns, however long the system takes.
-    func resolve(_ name: String, completion: @escaping (Outcome) -> Void) {
+    /// - Parameter completion: called exactly once, on the loop, after this method returns. There is no timeout.
+    func resolve(_ name: String, completion: @escaping (LookupResult) -> Void) {
         guard (1...253).contains(name.utf8.count), !name.utf8.contains(0) else {
             return eventLoop.assumeIsolated().execute { completion(.failure(.nameNotFound("it is no name of a host"))) }
         }
@@ -34,18 +34,18 @@ final class NameResolver {
         }
         waiting[name] = [completion]
         NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) { Self.lookUp(name) }
-            .assumeIsolated().whenComplete { result in
-                let outcome: Outcome
-                switch result {
-                case .success(let found): outcome = found
-                case .failure(let error): outcome = .failure(.failed("\(error)"))
+            .assumeIsolated().whenComplete { lookup in
+                let result: LookupResult
+                switch lookup {
+                case .success(let found): result = found
+                case .failure(let error): result = .failure(.failed("\(error)"))
                 }
-                for completion in self.waiting.removeValue(forKey: name) ?? [] { completion(outcome) }
+                for completion in self.waiting.removeValue(forKey: name) ?? [] { completion(result) }
             }
     }
 
-    /// Looks a name up. Blocks.
-    private static func lookUp(_ name: String) -> Outcome {
+    /// Resolves a name. Blocks.
+    private static func lookUp(_ name: String) -> LookupResult {
         var hints = addrinfo()
         #if canImport(Darwin) || canImport(Musl)
             hints.ai_socktype = SOCK_STREAM

@@ -3,65 +3,68 @@ import HexlistWire
 public import NIOCore
 import Synchronization
 
-/// The channel of one session: delivers frames, sends bytes.
+/// The channel of a session: delivers frames and sends bytes.
 ///
-/// Confined to its event loop, which every entry asserts; that makes it `Sendable`. No method calls the delegate before it returns:
-/// consequences of a call happen at the end of the current burst of frames or in the next turn of the loop.
+/// Confined to its event loop, which every method asserts; that makes it `Sendable`. No method calls the delegate before it returns: its
+/// effects occur at the end of the current read burst or in the next tick of the loop.
+///
+/// It has more than 15 properties because eleven are constants that describe the connection; the others are the state of one channel.
 public final class PeerConnection: @unchecked Sendable {
     public enum Role: Sendable {
         case dialer, acceptor
     }
 
-    /// Bytes waiting to be sent: `isWritable` becomes false at `high` and true again at `low`. The marks apply separately to this value and
-    /// to the channel's, so up to twice as much and a frame may wait in all.
+    /// High and low water marks of bytes waiting to be sent: `isWritable` becomes false at `high` and true again at `low`. They apply to
+    /// this object and to the channel separately, so up to twice as much and one frame may wait.
     static let waterMark = (low: 64 << 10, high: 256 << 10)
-    /// The time `close()` waits for the other side.
+    /// Maximum time `close()` waits for the peer.
     static let closeTime = TimeAmount.seconds(2)
-    /// The most bytes passed to TLS at once: encrypted they fit its initial buffer of 16 KiB, which would otherwise grow and stay so.
+    /// Maximum bytes passed to TLS at once. Encrypted, they fit into its initial buffer of 16 KiB, which would otherwise grow and never
+    /// shrink.
     private static let shortWriteBytes = (16 << 10) - 256
-    /// The same for a trusted peer, for whom that buffer may grow to 64 KiB: a piece of `OutgoingPieces` is one system call.
+    /// The same for a trusted peer, whose buffer may grow to 64 KiB: a chunk of `WriteBuffer` takes one system call.
     private static let longWriteBytes = (64 << 10) - 256
     private static let allocator = ByteBufferAllocator()
-    /// The most bytes read and dropped after `close()`: what a peer may have on its way. Closing a socket that holds unread bytes resets
-    /// it, and a reset may overtake the last frame.
+    /// Maximum bytes read and dropped after `close()`: those the peer may have in flight. Closing a socket with unread bytes resets the
+    /// connection, and a reset may overtake the last frame.
     private static let closeBytes = ProtocolLimits.windowBytes
-    /// The most bytes read and dropped after `close()` of a stranger, which is read slowly and has little on its way that is wanted.
+    /// The same for a stranger, whose traffic is throttled so that little is in flight.
     private static let strangerCloseBytes = 512 << 10
-    /// The most bytes read and dropped after a frame of a wrong length, which is the sender's fault.
+    /// The same after a frame with an invalid length.
     private static let faultBytes = 64 << 10
 
     public let role: Role
     public let eventLoop: any EventLoop
-    /// A number that is unique in the process and greater than those of earlier connections.
+    /// A number unique in this process, increasing with each connection.
     public let id: UInt64
-    /// The numeric address of the other side; a link-local one with `%interface`.
+    /// Numeric address of the peer; a link-local one with `%interface`.
     public let remoteAddress: String
-    /// The address that connections are counted by: the other side's own, or its IPv6 /64 (`Admission.network`).
+    /// The unit by which connections are counted: the peer's address or IPv6 /64 (`Admission.network`).
     public let remoteNetwork: String
     public let remotePort: UInt16
-    /// The numeric address of this side.
+    /// Numeric address of this side.
     public let localAddress: String
-    /// The target that was dialled; `nil` for an accepted connection.
+    /// The dialled target; `nil` for an accepted connection.
     public let target: DialTarget?
     public let isTLS: Bool
-    /// The fingerprint of the key that the other side proved; `nil` on plain TCP.
+    /// Fingerprint of the key that the peer proved; `nil` for plain TCP.
     public let peerFingerprint: Fingerprint?
-    /// The instant at which the TCP connection was accepted, or its dial began.
+    /// The time when the TCP connection was accepted, or its dial began.
     public let openedAt: ContinuousClock.Instant
 
     private enum Phase {
         case open
-        /// A frame had a wrong length; reading has ended.
+        /// A frame had an invalid length; reading has stopped.
         case faulted
-        /// Closed by this side: up to `left` bytes are still read, and dropped.
+        /// Closed by this side: up to `left` more bytes are read and dropped.
         case closing(left: Int)
-        /// The channel is gone; frames that came before may still wait for `isReading`.
+        /// The channel is closed; frames received before may still wait for `isReading`.
         case ended((any Error)?)
-        /// The delegate has been told of the end.
+        /// The delegate was notified of the end.
         case closed
     }
 
-    private enum Goodbye {
+    private enum CloseMode {
         case orderly, abrupt
     }
 
@@ -73,19 +76,19 @@ public final class PeerConnection: @unchecked Sendable {
     private var context: ChannelHandlerContext?
     private var phase = Phase.open
     private var decoder: FrameDecoder
-    /// The bytes of frames not yet delivered.
+    /// Received bytes of frames that were not delivered yet.
     private var inbound = ByteBuffer()
-    /// Whether the delegate is not to be told of anything: it is being told of a frame, or calls `flush`.
-    private var holdsEvents = false
-    private var owesReadCompleted = false
+    /// Whether the delegate must not be called, because it is handling a frame or has called `flush`.
+    private var suppressesEvents = false
+    private var isReadCompletedPending = false
     private var isReadHeld = false
     private var reading = true
-    private var outgoing = OutgoingPieces()
-    /// Whether the kernel has not taken yet what the channel was last given.
+    private var outgoing = WriteBuffer()
+    /// Whether the last bytes passed to the channel were not taken by the kernel yet.
     private var isSending = false
     private var isBlocked = false
     private var isScheduled = false
-    private var goodbye: Goodbye?
+    private var closeMode: CloseMode?
     private var firstError: (any Error)?
     private var closeTimer: Scheduled<Void>?
     private var receiver: (any PeerConnectionDelegate)?
@@ -95,7 +98,7 @@ public final class PeerConnection: @unchecked Sendable {
         var target: DialTarget?
         var fingerprint: Fingerprint?
         var openedAt: ContinuousClock.Instant
-        /// The unit in which the other side's connections are counted (`Admission.network`).
+        /// The unit by which the peer's connections are counted (`Admission.network`).
         var network: IPAddress?
     }
 
@@ -121,7 +124,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     // MARK: For the session
 
-    /// The receiver of frames, held until `closed`. Until it is set nothing is delivered, and nothing is lost.
+    /// The receiver of frames, retained until `closed`. Frames that arrive before it is set are delivered then.
     public var delegate: (any PeerConnectionDelegate)? {
         get { receiver }
         set {
@@ -132,21 +135,21 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// The most bytes of one frame's body; applies from the next header on. Initially 8 KiB on TLS and 64 KiB on plain TCP. One that takes a trusted
-    /// peer's frames reads more at once.
+    /// Maximum bytes of a frame's body, from the next header on. Initially 8 KiB for TLS and 64 KiB for plain TCP. With the limit of a
+    /// trusted peer, reads of the socket are larger.
     public var frameLimit: Int {
         get { decoder.limit }
         set {
             eventLoop.assertInEventLoop()
             decoder.limit = newValue
-            guard takesLongFrames else { return }
+            guard allowsLongFrames else { return }
             try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(most: SocketOptions.longReadBytes))
         }
     }
 
-    private var takesLongFrames: Bool { decoder.limit >= ProtocolLimits.trustedFrameBytes }
+    private var allowsLongFrames: Bool { decoder.limit >= ProtocolLimits.trustedFrameBytes }
 
-    /// Whether frames are delivered and the socket is read. `false` holds the sender back.
+    /// Whether the socket is read and frames are delivered. `false` applies back-pressure to the peer.
     public var isReading: Bool {
         get { reading }
         set {
@@ -157,21 +160,21 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether fewer than 256 KiB wait to be sent. After `false`, `writabilityChanged` follows once 64 KiB or less wait.
+    /// Whether fewer than 256 KiB wait to be sent. Once it is `false`, `writabilityChanged` is called when no more than 64 KiB wait.
     public var isWritable: Bool {
         guard isOpen else { return false }
         return !isBlocked
     }
 
-    /// Bytes written here and not yet accepted by the kernel.
+    /// Written bytes that the kernel has not accepted yet.
     public var pendingWriteBytes: Int {
         outgoing.bytes + channelBytes
     }
 
-    /// Bytes in the channel that the kernel has not taken yet.
+    /// Bytes in the channel that the kernel has not accepted yet.
     var channelBytes: Int { (try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0 }
 
-    /// Whether the connection is open: `false` after `close()` or `abort()`, and once the other side is gone.
+    /// `false` after `close()` or `abort()`, and when the peer has closed.
     public var isOpen: Bool {
         switch phase {
         case .open, .faulted: true
@@ -179,7 +182,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Appends bytes to what is sent as one piece at the end of the burst or of this turn of the loop. No effect once closed.
+    /// Buffers bytes, which are sent as one write at the end of the read burst or of this tick of the loop. No effect if closed.
     public func write(_ bytes: ByteBuffer) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
@@ -187,7 +190,7 @@ public final class PeerConnection: @unchecked Sendable {
         written()
     }
 
-    /// Does the same as `write(_:)`, with frames encoded in place.
+    /// Like `write(_:)`, with frames encoded in place.
     public func write(_ encode: (inout ByteBuffer) -> Void) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
@@ -200,80 +203,78 @@ public final class PeerConnection: @unchecked Sendable {
         schedule()
     }
 
-    /// Sends what was written at once, where it is little and the kernel has taken all before it; else that is left to the turn. For what
-    /// somebody waits for while the caller has more to do.
+    /// Sends buffered bytes immediately if they are few and no earlier write is in flight; otherwise they are sent at the end of this tick.
+    /// Use it for latency-sensitive frames if the caller has more to do.
     public func flush() {
         eventLoop.assertInEventLoop()
-        guard isOpen, !isBlocked, !holdsEvents, outgoing.bytes <= Self.waterMark.low else { return }
-        // A socket that fails here is read to its end and closed before `send` returns. The turn that `write` has scheduled tells of it.
-        holdsEvents = true
-        defer { holdsEvents = false }
+        guard isOpen, !isBlocked, !suppressesEvents, outgoing.bytes <= Self.waterMark.low else { return }
+        // If the socket fails here, it is read to its end and closed before `send` returns. The tick scheduled by `write` reports it.
+        suppressesEvents = true
+        defer { suppressesEvents = false }
         send()
     }
 
-    /// Notes that the peer has said Hello and proved its identity: the connection no longer counts as unidentified.
+    /// Records that the peer said Hello and proved its identity: the connection no longer counts as unidentified.
     public func markIdentified() {
         eventLoop.assertInEventLoop()
         identified()
     }
 
-    /// Sends what was written, says goodbye and waits at most 2 s for the other side to do the same. From now on only `closed` is
-    /// delivered.
-    public func close() { leave(.orderly) }
+    /// Sends buffered bytes and closes in an orderly way, waiting at most 2 s for the peer. From now on only `closed` is delivered.
+    public func close() { startClose(.orderly) }
 
-    /// Closes at once; unsent bytes are lost.
-    public func abort() { leave(.abrupt) }
+    /// Closes immediately; unsent bytes are lost.
+    public func abort() { startClose(.abrupt) }
 
-    private func leave(_ goodbye: Goodbye) {
+    private func startClose(_ closeMode: CloseMode) {
         eventLoop.preconditionInEventLoop()
         switch phase {
         case .open, .ended:
-            phase = .closing(left: takesLongFrames ? Self.closeBytes : Self.strangerCloseBytes)
+            phase = .closing(left: allowsLongFrames ? Self.closeBytes : Self.strangerCloseBytes)
         case .faulted: phase = .closing(left: Self.faultBytes)
-        case .closing: guard goodbye == .abrupt else { return }
+        case .closing: guard closeMode == .abrupt else { return }
         case .closed: return
         }
-        self.goodbye = goodbye
+        self.closeMode = closeMode
         inbound = ByteBuffer()
         schedule()
     }
 
-    // MARK: Turns of the loop
+    // MARK: Ticks of the loop
 
     private func schedule() {
         guard !isScheduled else { return }
         isScheduled = true
-        eventLoop.execute { self.turn() }
+        eventLoop.execute { self.tick() }
     }
 
-    private func turn() {
+    private func tick() {
         isScheduled = false
         deliver()
         trim()
         endBurst()
-        if isReadHeld, wantsBytes {
+        if isReadHeld, shouldRead {
             isReadHeld = false
             context?.read()
         }
         endIfDelivered()
     }
 
-    /// Tells the delegate that a burst is over, and sends what it wrote meanwhile.
+    /// Notifies the delegate of the end of a read burst, and sends the bytes it wrote.
     private func endBurst() {
-        if owesReadCompleted {
-            owesReadCompleted = false
+        if isReadCompletedPending {
+            isReadCompletedPending = false
             receiver?.readCompleted(on: self)
         }
         send()
-        sayGoodbye()
+        closeChannel()
         unblock()
     }
 
-    /// Hands what was written to the channel, once the kernel has taken all that was handed over before: a TLS record that waits in the
-    /// channel holds a buffer of 16 KiB however short it is, while here many short answers become few long records. A goodbye waits for
-    /// nothing.
+    /// Passes buffered bytes to the channel once the kernel has taken the previous ones: a waiting TLS record holds a buffer of 16 KiB
+    /// however short it is, while many short frames are coalesced here into few long records. A pending close does not wait.
     private func send() {
-        guard !isSending || goodbye != nil else { return }
+        guard !isSending || closeMode != nil else { return }
         var pieces = outgoing.take()
         guard let context, let last = pieces.popLast() else { return }
         isSending = true
@@ -285,7 +286,7 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func send(_ piece: ByteBuffer, on context: ChannelHandlerContext, _ taken: EventLoopPromise<Void>? = nil) {
-        let most = takesLongFrames ? Self.longWriteBytes : Self.shortWriteBytes
+        let most = allowsLongFrames ? Self.longWriteBytes : Self.shortWriteBytes
         var piece = piece
         while isTLS, piece.readableBytes > most, let part = piece.readSlice(length: most) {
             context.writeAndFlush(NIOAny(part), promise: nil)
@@ -299,25 +300,25 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func unblock() {
-        guard isBlocked, !holdsEvents, isOpen, outgoing.bytes <= Self.waterMark.low, channel.isWritable else { return }
+        guard isBlocked, !suppressesEvents, isOpen, outgoing.bytes <= Self.waterMark.low, channel.isWritable else { return }
         isBlocked = false
         receiver?.writabilityChanged(on: self)
     }
 
-    private func sayGoodbye() {
-        guard let goodbye else { return }
-        self.goodbye = nil
+    private func closeChannel() {
+        guard let closeMode else { return }
+        self.closeMode = nil
         guard let context else {
-            // The channel was removed first.
+            // The channel was removed before.
             if case .closing = phase { end() }
             return
         }
-        switch goodbye {
+        switch closeMode {
         case .abrupt:
             gate.abort()
         case .orderly:
             closeTimer = eventLoop.scheduleTask(in: Self.closeTime) { self.gate.abort() }
-            // TLS waits for the answer to its close_notify; plain TCP for the other side's FIN.
+            // TLS waits for the peer's close_notify, plain TCP for its FIN.
             context.close(mode: isTLS ? .all : .output, promise: nil)
         }
     }
@@ -331,8 +332,8 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether the socket has to be read.
-    private var wantsBytes: Bool {
+    /// Whether the socket should be read.
+    private var shouldRead: Bool {
         switch phase {
         case .open: reading && receiver != nil
         case .closing(let left): left > 0
@@ -341,9 +342,9 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func deliver() {
-        guard !holdsEvents, inbound.readableBytes > 0 else { return }
-        holdsEvents = true
-        defer { holdsEvents = false }
+        guard !suppressesEvents, inbound.readableBytes > 0 else { return }
+        suppressesEvents = true
+        defer { suppressesEvents = false }
         while canDeliver, let receiver {
             let frame: [UInt8]?
             do throws(FrameFault) {
@@ -354,12 +355,12 @@ public final class PeerConnection: @unchecked Sendable {
                 }
             }
             guard let frame else { return }
-            owesReadCompleted = true
+            isReadCompletedPending = true
             receiver.received(frame: frame, on: self)
         }
     }
 
-    /// Frees the buffer of an idle connection.
+    /// Frees the receive buffer of an idle connection.
     private func trim() {
         if inbound.readableBytes == 0 { inbound = ByteBuffer() } else { inbound.discardReadBytes() }
     }
@@ -390,7 +391,7 @@ public final class PeerConnection: @unchecked Sendable {
             if inbound.readableBytes == 0 {
                 inbound = bytes
                 deliver()
-                // The remaining bytes are copied, so that the TLS handler has its buffer for itself again.
+                // Copies the rest of a frame, so that the TLS handler can reuse its buffer.
                 inbound = inbound.readableBytes > 0 ? Self.allocator.buffer(buffer: inbound) : ByteBuffer()
             } else {
                 inbound.writeImmutableBuffer(bytes)
@@ -399,18 +400,18 @@ public final class PeerConnection: @unchecked Sendable {
             }
         case .closing(let left):
             phase = .closing(left: left - bytes.readableBytes)
-            // The other side keeps sending and does not react to the close.
+            // The peer keeps sending despite the close.
             if left <= bytes.readableBytes { gate.abort() }
         case .faulted, .ended, .closed:
             break
         }
     }
 
-    func burstEnded() { if holdsEvents { schedule() } else { endBurst() } }
+    func burstEnded() { if suppressesEvents { schedule() } else { endBurst() } }
 
-    /// - Returns: whether the channel may read now; otherwise it reads later, when reading resumes.
+    /// - Returns: whether the channel may read now; otherwise it reads when reading resumes.
     func mayRead() -> Bool {
-        let mayRead = wantsBytes
+        let mayRead = shouldRead
         isReadHeld = !mayRead
         return mayRead
     }
@@ -431,7 +432,7 @@ public final class PeerConnection: @unchecked Sendable {
         switch phase {
         case .open, .faulted:
             phase = .ended(firstError)
-            outgoing = OutgoingPieces()
+            outgoing = WriteBuffer()
             endIfDelivered()
         case .closing:
             end()
@@ -440,13 +441,13 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Ends the connection if the channel is gone and the last whole frame was delivered.
+    /// Ends the connection if the channel is closed and all complete frames were delivered.
     private func endIfDelivered() {
-        guard case .ended(let error) = phase, reading, receiver != nil, !holdsEvents else { return }
+        guard case .ended(let error) = phase, reading, receiver != nil, !suppressesEvents else { return }
         deliver()
         guard case .ended = phase, reading else { return }
-        if owesReadCompleted {
-            owesReadCompleted = false
+        if isReadCompletedPending {
+            isReadCompletedPending = false
             receiver?.readCompleted(on: self)
         }
         guard case .ended = phase else { return }
@@ -455,9 +456,9 @@ public final class PeerConnection: @unchecked Sendable {
 
     private func end(_ error: (any Error)? = nil) {
         inbound = ByteBuffer()
-        outgoing = OutgoingPieces()
+        outgoing = WriteBuffer()
         guard let receiver else {
-            // A delegate that is set later still learns of the end.
+            // A delegate set later is still notified of the end.
             reading = true
             phase = .ended(error)
             return
@@ -468,9 +469,9 @@ public final class PeerConnection: @unchecked Sendable {
     }
 }
 
-/// A reason for the end of a connection besides errors of TLS and of the socket.
+/// Reasons for the end of a connection besides errors of TLS and of the socket.
 public enum ConnectionFault: Error, Sendable, CustomStringConvertible {
-    /// The other side closed in the middle of a frame.
+    /// The peer closed in the middle of a frame.
     case truncatedFrame
 
     public var description: String {

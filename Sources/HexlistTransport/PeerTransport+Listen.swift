@@ -11,12 +11,12 @@ import NIOPosix
 #endif
 
 extension PeerTransport {
-    /// Listens for peers, on one port.
+    /// Listens for peers on one port.
     /// - Parameters:
-    ///   - addresses: numeric addresses; a link-local one names its interface. Empty: all addresses, IPv6 if the machine has it.
-    ///   - port: 0 … 65535; 0 for one the system chooses.
-    ///   - onAccept: called on the loop once the handshake is done and the certificate checked, or the first byte of plain TCP is a
-    ///     frame's. Frames follow once `delegate` is set.
+    ///   - addresses: numeric addresses, link-local ones with an interface. Empty: all addresses, IPv6 only if the machine has it.
+    ///   - port: 0 … 65535; 0 for a port chosen by the system.
+    ///   - onAccept: called on the loop when the handshake is complete or, for plain TCP, the first byte is that of a frame. Frames are
+    ///     delivered once `delegate` is set.
     /// - Returns: the port.
     /// - Throws: `HexlistError` `portInUse` or `configuration`; then nothing listens.
     public func listen(
@@ -28,7 +28,7 @@ extension PeerTransport {
         }
         let wanted = try addresses.isEmpty ? Self.everyAddress : addresses.map(Self.listenAddress)
         try await onLoop { $0.accept(with: onAccept) }
-        // A port the system chose is free on the first address, but may be taken on another one.
+        // A port chosen for the first address may be in use on another one.
         var triesLeft = port == 0 ? 20 : 1
         while true {
             triesLeft -= 1
@@ -55,7 +55,7 @@ extension PeerTransport {
         return address
     }
 
-    /// - Parameter isOptional: whether an address family that this machine does not have is skipped.
+    /// - Parameter isOptional: whether to skip an address family that this machine does not have.
     private func bindAll(_ addresses: [IPAddress], port: UInt16, isOptional: Bool) async throws -> [any Channel] {
         var bound: [any Channel] = []
         var port = port
@@ -90,7 +90,7 @@ extension PeerTransport {
                 channel.eventLoop.makeCompletedFuture { try AcceptedChannel.install(on: channel, state: state.value) }
             }
         if address.protocol == .inet6 {
-            // IPv4 has a socket of its own, so that an IPv4 address never appears as an IPv6 one.
+            // Separate sockets for IPv4 and IPv6, so that IPv4 addresses are never IPv4-mapped.
             bootstrap = bootstrap.serverChannelOption(.socket(.init(IPPROTO_IPV6), .init(IPV6_V6ONLY)), value: 1)
         }
         return bootstrap.bind(to: address)

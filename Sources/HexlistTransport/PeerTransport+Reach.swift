@@ -3,7 +3,7 @@ public import NIOCore
 import NIOPosix
 
 extension PeerTransport {
-    /// Looks up the addresses of a host's name: those that a dial would try.
+    /// Resolves a host name to the addresses that a dial would try.
     public func addresses(of name: String) -> EventLoopFuture<Result<[String], DialError>> {
         let promise = eventLoop.makePromise(of: Result<[String], DialError>.self)
         let state = state
@@ -13,12 +13,12 @@ extension PeerTransport {
         return promise.futureResult
     }
 
-    /// Opens a TCP connection and closes it, to find out whether and how fast something answers.
+    /// Measures the time to open a TCP connection, which is then closed.
     /// - Parameter target: a numeric target.
     public func connectTime(_ target: DialTarget) -> EventLoopFuture<Result<Duration, DialError>> {
         guard let address = IPAddress(scoped: target.host, interface: target.interface)?.socketAddress(port: target.port), target.port > 0
         else {
-            return eventLoop.makeSucceededFuture(.failure(target.isNowhere))
+            return eventLoop.makeSucceededFuture(.failure(target.invalidHostError))
         }
         let begun = ContinuousClock.now
         return ClientBootstrap(group: eventLoop).connectTimeout(DialAttempt.time).connect(to: address)

@@ -11,7 +11,7 @@ import NIOPosix
     import Glibc
 #endif
 
-/// Authenticated connections to other peers, dialled and accepted, all on one event loop.
+/// Authenticated connections to other peers, dialled and accepted. All run on one event loop.
 public final class PeerTransport: Sendable {
     public let identity: Identity
     public let eventLoop: any EventLoop
@@ -20,16 +20,16 @@ public final class PeerTransport: Sendable {
     /// The threads on which files are read and written.
     public let fileThreads: FileThreads
 
-    /// Performs no IO and starts nothing.
+    /// Performs no IO.
     /// - Parameters:
-    ///   - eventLoop: one of `MultiThreadedEventLoopGroup`; all connections live on it and all callbacks are called on it.
-    ///   - acceptsPlain: whether accepted connections may also be plain TCP, recognised by the first byte.
+    ///   - eventLoop: a loop of `MultiThreadedEventLoopGroup`; all connections run and all callbacks are called on it.
+    ///   - acceptsPlain: whether to accept plain TCP too, recognised by the first byte.
     /// - Throws: `HexlistError` `identity` if TLS refuses the identity.
     public init(
         identity: Identity, eventLoop: any EventLoop, limits: TransportLimits = TransportLimits(), acceptsPlain: Bool = false,
         metrics: TransportMetrics = TransportMetrics(), logger: Logger
     ) throws {
-        // A write to a socket that the other side has closed must be an error, not the end of the process.
+        // Writing to a socket closed by the peer must return an error instead of ending the process.
         _ = signal(SIGPIPE, SIG_IGN)
         self.identity = identity
         self.eventLoop = eventLoop
@@ -47,19 +47,19 @@ public final class PeerTransport: Sendable {
         self.state = .makeBoxSendingValue(state, eventLoop: eventLoop)
     }
 
-    /// Does the same with the default limits, on an event loop of the process's shared threads.
+    /// A transport with default limits on an event loop of the shared thread group.
     public convenience init(identity: Identity) throws {
         try self.init(
             identity: identity, eventLoop: MultiThreadedEventLoopGroup.singleton.next(), logger: Logger(label: "hexlist.transport"))
     }
 
-    /// Hands out files from now on: without a host every connection for files is closed after its handshake. Callable from any thread.
+    /// Starts to serve files. Without a host, connections for files are closed after their handshake. Thread-safe.
     public func serveFiles(for host: FileHost) {
         let state = state
         eventLoop.execute { state.value.serveFiles(for: host) }
     }
 
-    /// Keeps places free for the last addresses of trusted peers (`TransportLimits.reserved`). Callable from any thread.
+    /// Reserves connection slots for the last addresses of trusted peers (`TransportLimits.reserved`). Thread-safe.
     /// - Parameter addresses: numeric addresses, which replace the previous ones. Others are ignored.
     public func setReservedAddresses(_ addresses: [String]) {
         let addresses = addresses.compactMap { IPAddress(scoped: $0) }
@@ -67,37 +67,38 @@ public final class PeerTransport: Sendable {
         eventLoop.execute { state.value.admission.reserve(addresses) }
     }
 
-    /// Sets which IPv6 addresses are on an own link, for later connections. Callable from any thread.
-    /// - Parameter networks: the addresses of this machine's interfaces, each with the length of its prefix in bits.
+    /// Sets the IPv6 networks of local links, for new connections. Thread-safe.
+    /// - Parameter networks: the addresses of this machine's interfaces, each with its prefix length in bits.
     public func setOwnNetworks(_ networks: [(prefix: IPAddress, length: Int)]) {
         let state = state
         eventLoop.execute { state.value.admission.setLinks(networks) }
     }
 
-    /// Sets the limits for later connections; existing ones stay. Callable from any thread.
+    /// Sets the limits for new connections; existing ones stay. Thread-safe.
     public func setLimits(_ limits: TransportLimits) {
         let state = state
         eventLoop.execute { state.value.setLimits(limits) }
     }
 
-    /// Dials targets of one peer, each `stagger` after the previous one or as soon as that failed; each has 3 s. The first that finishes
-    /// its handshake wins, and the others are closed. Callable from any thread.
+    /// Dials the targets of one peer in a staggered race. Each attempt starts `stagger` after the previous one, or when that fails, and has
+    /// a timeout of 3 s. The first to finish its handshake wins; the others are closed. Thread-safe.
     /// - Parameters:
-    ///   - targets: the targets, best first.
-    ///   - expected: the peer that must answer; `nil` for any. Another identity is a failure of that target; the others continue.
+    ///   - targets: best first.
+    ///   - expected: the peer that must answer; `nil` for any. If another peer answers, that target fails and the others continue.
     public func dial(
         _ targets: [DialTarget], expecting expected: PeerID? = nil, stagger: TimeAmount = .milliseconds(250)
     ) -> Dial {
         dial(targets, for: .session, expecting: expected, stagger: stagger)
     }
 
-    /// Dials a peer as `dial`, to fetch files: only one whose Hello has the feature `files`. The report has `files` and no `connection`.
+    /// Dials a peer to fetch files. The peer's Hello must have the feature `files`. On success the report has `files` instead of
+    /// `connection`.
     public func dialForFiles(_ targets: [DialTarget], expecting expected: PeerID) -> Dial {
         dial(targets, for: .files, expecting: expected, stagger: .milliseconds(250))
     }
 
-    /// Dials a peer that asked for it, to serve files to it. The report has `isServing` and no `connection`: the connection is the host's
-    /// (`serveFiles`), which is asked as if the peer had dialled.
+    /// Dials a peer at its request, to serve files to it. On success the report has `isServing` instead of `connection`, and the `FileHost`
+    /// receives the connection, as if the peer had dialled.
     public func dialToServeFiles(_ targets: [DialTarget], expecting expected: PeerID) -> Dial {
         dial(targets, for: .servingFiles, expecting: expected, stagger: .milliseconds(250))
     }
@@ -116,9 +117,9 @@ public final class PeerTransport: Sendable {
         return Dial(report: promise.futureResult, race: race)
     }
 
-    /// Stops listening and dialling, closes all connections, and returns when they are gone: after little more than 2 s at most.
+    /// Stops listening and dialling, and closes all connections. Returns when they are closed, after slightly more than 2 s at most.
     public func shutdown() async {
-        // The loop outlives the transport, and the futures of closed channels do not fail.
+        // The loop outlives the transport, and close futures of channels do not fail.
         try? await eventLoop.flatSubmit { [state] in state.value.stop() }.get()
         await fileThreads.stop()
     }

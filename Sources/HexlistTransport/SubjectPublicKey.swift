@@ -3,8 +3,8 @@ import HexlistModel
 import NIOSSL
 import SwiftASN1
 
-/// The key of a peer's certificate, the only part that has a meaning here (Docs/Protocol.md, "Identity"). Names, dates, extensions and the
-/// certificate's own signature are ignored: TLS has proved that the peer holds the key.
+/// The public key of a peer's certificate, the only part that is used (Docs/Protocol.md, "Identity"). Names, dates, extensions and
+/// signature are ignored: TLS has proved that the peer has the key.
 enum SubjectPublicKey {
     enum Fault: Error, Equatable, CustomStringConvertible {
         case noCertificate
@@ -22,8 +22,8 @@ enum SubjectPublicKey {
         }
     }
 
-    /// The DER of `SubjectPublicKeyInfo { { id-ecPublicKey, prime256v1 }, BIT STRING of an uncompressed point }` up to the point's two
-    /// coordinates of 32 bytes (RFC 5480). A key has only this form, so it has one fingerprint.
+    /// The DER of `SubjectPublicKeyInfo { { id-ecPublicKey, prime256v1 }, BIT STRING of an uncompressed point }` up to the two coordinates
+    /// of 32 bytes (RFC 5480). Only this form is accepted, so a key has exactly one fingerprint.
     private static let p256Prefix: [UInt8] = [
         0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
         0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
@@ -32,7 +32,7 @@ enum SubjectPublicKey {
     /// - Throws: `Fault`.
     static func fingerprint(of certificate: NIOSSLCertificate?) throws -> Fingerprint {
         guard let certificate else { throw Fault.noCertificate }
-        // `extractPublicKey()` is not used: it ends the process on a key type it does not know.
+        // `extractPublicKey()` is not used, because it traps on unknown key types.
         guard let der = try? certificate.toDERBytes() else { throw Fault.unreadable }
         return try fingerprint(ofCertificate: der)
     }

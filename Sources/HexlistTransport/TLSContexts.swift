@@ -2,8 +2,8 @@ import HexlistModel
 import NIOCore
 import NIOSSL
 
-/// The TLS of peers: version 1.3, P-256 certificates from both sides, ALPN `hexlist/1`, `hexlist-files/1` or `hexlist-files-serve/1`
-/// (Docs/Protocol.md, "Identity" and "Files"). A dialer offers exactly one of these names.
+/// TLS configuration for peers: version 1.3, P-256 certificates on both sides, ALPN `hexlist/1`, `hexlist-files/1` or
+/// `hexlist-files-serve/1` (Docs/Protocol.md, "Identity" and "Files"). A dialer offers exactly one of these.
 struct TLSContexts: Sendable {
     let server: NIOSSLContext
     private let session: NIOSSLContext
@@ -30,7 +30,7 @@ struct TLSContexts: Sendable {
         configuration.minimumTLSVersion = .tlsv13
         configuration.maximumTLSVersion = .tlsv13
         configuration.applicationProtocols = protocols
-        // `.none` would silently disable the verification callback, and a server would not ask for a certificate.
+        // With `.none` the verification callback would not run, and servers would not request a certificate.
         configuration.certificateVerification = .noHostnameVerification
         configuration.trustRoots = .certificates([])
         configuration.verifySignatureAlgorithms = [.ecdsaSecp256R1Sha256]
@@ -40,8 +40,8 @@ struct TLSContexts: Sendable {
         return configuration
     }
 
-    /// Accepts exactly one certificate with a P-256 key. Not called for a resumed session, so the identity is read again after every
-    /// handshake (`HandshakeHandler`).
+    /// Accepts exactly one certificate with a P-256 key. It is not called for a resumed session, so `HandshakeHandler` reads the identity
+    /// again after each handshake.
     private static func verify(
         _ certificates: [NIOSSLCertificate], _ promise: EventLoopPromise<NIOSSLVerificationResult>, isWanted: (PeerID) -> Bool
     ) {
@@ -60,11 +60,11 @@ struct TLSContexts: Sendable {
         NIOSSLServerHandler(context: server) { Self.verify($0, $1) { _ in true } }
     }
 
-    /// Makes a handler that offers no earlier session: every dial proves both keys anew.
+    /// Creates a client handler without session resumption: each dial proves both keys.
     /// - Parameters:
-    ///   - purpose: decides the ALPN name.
-    ///   - isWanted: decides whether the handshake goes on, once the server's certificate has arrived: before its key is proven,
-    ///     and before this side's certificate is sent. Must not touch the channel.
+    ///   - purpose: determines the ALPN protocol.
+    ///   - isWanted: whether to continue the handshake with the peer in the server's certificate. Called before that key is proven and
+    ///     before this side's certificate is sent; must not use the channel.
     func makeClientHandler(for purpose: DialPurpose, _ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
         let context =
             switch purpose {

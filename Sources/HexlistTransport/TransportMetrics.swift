@@ -1,15 +1,15 @@
 public import CoreMetrics
 
-/// The counts of connections that came in.
+/// Counters of accepted and refused connections.
 public struct TransportMetrics: Sendable {
-    /// The reason why a connection that came in became no session.
+    /// The reason why an accepted connection was closed.
     enum Refusal: String, CaseIterable {
         case connections
         case perAddress = "per_address"
         case unidentified
-        /// No handshake in time.
+        /// Handshake timeout.
         case timeout
-        /// The first byte is neither TLS's nor a frame's.
+        /// The first byte is neither that of TLS nor of a frame.
         case notHexlist = "not_hexlist"
         case handshake
     }
@@ -17,7 +17,7 @@ public struct TransportMetrics: Sendable {
     let accepted: Counter
     private let refused: [Refusal: Counter]
 
-    /// - Parameter factory: makes the instruments; by itself nothing is counted.
+    /// - Parameter factory: creates the counters; the default one counts nothing.
     public init(_ factory: any MetricsFactory = NOOPMetricsHandler.instance) {
         accepted = Counter(label: "hexlist_connections_accepted_total", factory: factory)
         refused = Dictionary(

@@ -2,7 +2,7 @@ import HexlistModel
 import Logging
 import NIOCore
 
-/// The state of a transport, confined to its event loop. All parts of the transport share it.
+/// The shared state of a transport, confined to its event loop. It has more than 15 properties because all parts of a transport share it.
 final class TransportState {
     let eventLoop: any EventLoop
     let contexts: TLSContexts
@@ -11,12 +11,13 @@ final class TransportState {
     let metrics: TransportMetrics
     let resolver: NameResolver
     var admission: Admission
-    /// The handshakes from the last addresses of trusted peers, and of all others, so that a flood of these does not delay those.
-    let reservedTurns: HandshakeRateLimit
-    let turns: HandshakeRateLimit
+    /// Rate limits for the last addresses of trusted peers, and for all others, so that a flood from elsewhere does not delay trusted
+    /// peers.
+    let reservedHandshakes: HandshakeRateLimit
+    let handshakes: HandshakeRateLimit
     private(set) var isStopping = false
     private var onAccept: ((PeerConnection) -> Void)?
-    /// `nil` while no files are handed out.
+    /// `nil` while no files are served.
     private var fileHost: FileHost?
     let fileThreads = FileThreads()
     private var live: [ObjectIdentifier: LiveChannel] = [:]
@@ -39,23 +40,23 @@ final class TransportState {
         self.metrics = metrics
         self.logger = logger
         admission = Admission(limits: limits)
-        reservedTurns = HandshakeRateLimit(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
-        turns = HandshakeRateLimit(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
+        reservedHandshakes = HandshakeRateLimit(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
+        handshakes = HandshakeRateLimit(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
         resolver = NameResolver(eventLoop: eventLoop)
         listeners = Listeners(eventLoop: eventLoop, logger: logger)
     }
 
     func setLimits(_ limits: TransportLimits) {
         admission.limits = limits
-        reservedTurns.setRate(limits.handshakesPerSecond)
-        turns.setRate(limits.handshakesPerSecond)
+        reservedHandshakes.setRate(limits.handshakesPerSecond)
+        handshakes.setRate(limits.handshakesPerSecond)
     }
 
     func accept(with onAccept: @escaping (PeerConnection) -> Void) { self.onAccept = onAccept }
 
     func serveFiles(for host: FileHost) { fileHost = host }
 
-    /// Who serves a peer that proved this key; `nil` if it may not have one more connection for files.
+    /// The host to serve a peer that proved this key; `nil` if the peer may not have another connection for files.
     func host(serving peer: Fingerprint) -> FileHost? {
         guard let fileHost, !isStopping, fileHost.mayServe(peer) else { return nil }
         return fileHost
@@ -64,19 +65,19 @@ final class TransportState {
     func serves(_ connection: FileServerConnection) {
         guard let fileHost, !isStopping else { return connection.abort() }
         metrics.accepted.increment()
-        fileHost.serves(connection)
+        fileHost.onServerConnection(connection)
     }
 
-    /// Whether a peer that proved this key was asked to dial and serve files.
-    func wantsFiles(of peer: Fingerprint) -> Bool {
+    /// Whether a peer that proved this key was requested to dial and serve files.
+    func expectsFiles(of peer: Fingerprint) -> Bool {
         guard let fileHost, !isStopping else { return false }
-        return fileHost.wantsFiles(peer)
+        return fileHost.expectsFiles(peer)
     }
 
-    func takesFiles(on connection: FileClientConnection) {
+    func filesConnected(on connection: FileClientConnection) {
         guard let fileHost, !isStopping else { return connection.abort() }
         metrics.accepted.increment()
-        fileHost.takesFiles(connection)
+        fileHost.onClientConnection(connection)
     }
 
     func accepted(_ connection: PeerConnection) {
@@ -95,7 +96,7 @@ final class TransportState {
 
     func ended(_ channel: any Channel) { live[ObjectIdentifier(channel)] = nil }
 
-    /// Holds a race until it is over.
+    /// Retains a race until it ends.
     func began(_ race: DialRace) {
         races[ObjectIdentifier(race)] = race
         if isStopping { race.cancel() }
@@ -103,7 +104,7 @@ final class TransportState {
 
     func ended(_ race: DialRace) { races[ObjectIdentifier(race)] = nil }
 
-    /// - Returns: a future that completes when everything is closed.
+    /// - Returns: a future that completes when all channels are closed.
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
         onAccept = nil

@@ -72,14 +72,14 @@ import Testing
     func places() throws {
         var admission = Admission(limits: limits(9, 9, 1, 0))
         let one = try address("10.0.0.1")
-        var place = try admission.admit(one)
+        var slot = try admission.admit(one)
         #expect(throws: Admission.Refusal.unidentified) { try admission.admit(one) }
-        admission.identified(&place)
-        admission.identified(&place)
+        admission.identified(&slot)
+        admission.identified(&slot)
         #expect(admission.unidentified == 0)
         let other = try admission.admit(one)
         admission.release(other)
-        admission.release(place)
+        admission.release(slot)
         #expect(admission.connections == 0)
         #expect(admission.unidentified == 0)
         for _ in 0..<100 { admission.release(try admission.admit(one)) }

@@ -34,7 +34,7 @@ import Testing
     private func serving(_ mayServe: Bool = true) async throws -> Endpoint {
         let endpoint = try await Endpoint()
         endpoint.transport.serveFiles(
-            for: FileHost(firstHead: .minutes(4), mayServe: { _ in mayServe }, serves: { $0.serve(with: Echo()) }))
+            for: FileHost(firstHead: .minutes(4), mayServe: { _ in mayServe }, onServerConnection: { $0.serve(with: Echo()) }))
         return endpoint
     }
 
@@ -145,7 +145,7 @@ import Testing
         let givenUp = [0, 5, 39]
         try await client.transport.eventLoop.submit {
             for (target, receiver) in zip(targets, receivers) { connection.get(target, from: 0, ifStill: nil, receiver) }
-            for index in givenUp { connection.giveUp(receivers[index]) }
+            for index in givenUp { connection.cancelResponse(to: receivers[index]) }
         }.get()
         for (index, receiver) in receivers.enumerated() where !givenUp.contains(index) {
             let (head, end) = try await receiver.last()
@@ -173,7 +173,8 @@ import Testing
         let key = owner.identity.fingerprint
         fetcher.transport.serveFiles(
             for: FileHost(
-                mayServe: { _ in false }, serves: { $0.abort() }, wantsFiles: { isAsked && $0 == key }, takesFiles: { connections.put($0) })
+                mayServe: { _ in false }, onServerConnection: { $0.abort() }, expectsFiles: { isAsked && $0 == key },
+                onClientConnection: { connections.put($0) })
         )
         let report = try await owner.transport.dialToServeFiles([fetcher.target], expecting: fetcher.identity.peerID).report.get()
         #expect(report.isServing && report.summary == nil && report.connection == nil && report.files == nil)

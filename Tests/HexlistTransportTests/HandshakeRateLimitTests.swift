@@ -13,11 +13,11 @@ import Testing
         var begun: [Int] = []
         lazy var turns = HandshakeRateLimit(perSecond: 10, eventLoop: loop, now: { [unowned self] in now })
 
-        func enter(_ numbers: ClosedRange<Int>) -> [HandshakeRateLimit.Turn] {
+        func enter(_ numbers: ClosedRange<Int>) -> [HandshakeRateLimit.Waiter] {
             numbers.compactMap { number in
-                let turn = turns.enter { self.begun.append(number) }
-                if turn == nil { begun.append(number) }
-                return turn
+                let waiter = turns.enter { self.begun.append(number) }
+                if waiter == nil { begun.append(number) }
+                return waiter
             }
         }
 
@@ -46,7 +46,7 @@ import Testing
     func givenUp() {
         let stage = Stage()
         let waiting = stage.enter(1...40)
-        for turn in waiting.dropLast() { turn.giveUp() }
+        for waiter in waiting.dropLast() { waiter.cancel() }
         stage.advance(100)
         #expect(stage.begun == Array(1...10) + [40])
     }
@@ -95,7 +95,7 @@ extension Endpoint {
         let (state, loop) = (transport.state, transport.eventLoop)
         let hasWaited = NIOLoopBoundBox.makeBoxSendingValue(false, eventLoop: loop)
         try await loop.submit {
-            let turns = state.value.turns
+            let turns = state.value.handshakes
             var begun = 0
             let first = (0..<100).compactMap { _ in turns.enter { begun += 1 } }
             func look() {
@@ -105,7 +105,7 @@ extension Endpoint {
                     return
                 }
                 hasWaited.value = true
-                for turn in first { turn.giveUp() }
+                for waiter in first { waiter.cancel() }
             }
             look()
         }.get()
@@ -118,14 +118,14 @@ extension Endpoint {
         let (state, loop) = (transport.state, transport.eventLoop)
         let left = NIOLoopBoundBox.makeBoxSendingValue(0, eventLoop: loop)
         try await loop.submit {
-            for _ in 0..<1_000 where state.value.turns.enter({ left.value -= 1 }) != nil { left.value += 1 }
+            for _ in 0..<1_000 where state.value.handshakes.enter({ left.value -= 1 }) != nil { left.value += 1 }
         }.get()
-        return { try await loop.submit { state.value.turns.count - left.value }.get() }
+        return { try await loop.submit { state.value.handshakes.count - left.value }.get() }
     }
 
     /// Handshakes waiting for a turn: from any address, and from reserved addresses.
     fileprivate func waitingTurns() async throws -> [Int] {
         let state = transport.state
-        return try await transport.eventLoop.submit { [state.value.turns.count, state.value.reservedTurns.count] }.get()
+        return try await transport.eventLoop.submit { [state.value.handshakes.count, state.value.reservedHandshakes.count] }.get()
     }
 }

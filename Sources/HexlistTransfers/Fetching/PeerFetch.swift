@@ -246,7 +246,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private func leaveConnection() -> FileClientConnection? {
         guard let connection = connection.take() else { return nil }
         if sharesConnection {
-            connection.giveUp(self)
+            connection.cancelResponse(to: self)
             return nil
         }
         if connection.isIdle { return connection }

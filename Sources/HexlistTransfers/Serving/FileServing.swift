@@ -36,7 +36,7 @@ final class FileServing {
         host.transport.serveFiles(
             for: FileHost(
                 mayServe: { [weak host] key in host?.assumeIsolated { $0.serving.mayServe(key, $0) } ?? false },
-                serves: { [weak host] connection in
+                onServerConnection: { [weak host] connection in
                     guard let host else { return connection.abort() }
                     host.assumeIsolated { $0.serving.serves(connection, $0) }
                 },

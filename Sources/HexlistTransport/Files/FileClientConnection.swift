@@ -2,30 +2,30 @@ public import HexlistModel
 public import NIOCore
 import NIOHTTP1
 
-/// The receiver of the answer to one request. Called on the connection's event loop.
+/// Receives the response to one request. Called on the connection's event loop.
 public protocol FileClientDelegate: AnyObject {
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection)
-    /// There are bytes to take, or the end of the body is there: `takeBody()`.
+    /// Called when bytes of the body, or its end, can be taken with `takeBody()`.
     func bodyArrived(on connection: FileClientConnection)
-    /// The connection is gone before the answer's end. The last call.
+    /// Called last, if the connection ends before the response is complete.
     func failed(_ fault: FileConnectionFault, on connection: FileClientConnection)
 }
 
-/// A connection on which this side fetches files from a peer: HTTP/1.1. Follows no redirect.
+/// An HTTP/1.1 connection on which this side fetches files from a peer. Redirects are not followed.
 ///
-/// Several requests may be under way; the answers come in their order. The body is taken by the receiver, many bytes at once; while
-/// `FileLimits.waitingBytes` wait, nothing is read. A receiver behind which others wait takes it as soon as it is told. Confined to its event
-/// loop; that makes it `Sendable`.
+/// Requests are pipelined; responses arrive in order. The body is buffered and taken by the receiver in large chunks. While
+/// `FileLimits.waitingBytes` are buffered, the socket is not read, so a receiver should take its body promptly if others wait. Confined to
+/// its event loop; that makes it `Sendable`.
 public final class FileClientConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public var eventLoop: any EventLoop { channel.eventLoop }
 
     private enum State {
         case idle
-        case asked
-        /// - Parameter left: the bytes of the body that have not arrived.
+        case awaitingResponse
+        /// - Parameter left: bytes of the body not received yet.
         case receiving(left: Int64)
-        /// The body is here as a whole; some of it may still have to be taken.
+        /// The body was received completely, and some of it may still have to be taken.
         case complete
         case closed
     }
@@ -33,24 +33,24 @@ public final class FileClientConnection: @unchecked Sendable {
     private let channel: any Channel
     private let gate: ChannelGate
     private var context: ChannelHandlerContext?
-    /// Of the first request that is under way.
+    /// The state of the first request in flight.
     private var state = State.idle
-    /// Bytes that came and were not taken: copied as it comes, since TLS decrypts into its buffer again once that is its own.
+    /// Received bytes that were not taken. They are copied, so that TLS can reuse its buffer.
     private var body = ByteBuffer()
     private var notice: Scheduled<Void>?
-    /// Bytes of the first answer's body that arrived, taken or not; of the last one if no request is under way.
+    /// Bytes received of the body of the first response in flight, taken or not; of the last one if idle.
     public private(set) var arrivedBytes: Int64 = 0
     private var isReadHeld = false
-    /// Whether the receiver holds the bytes back, so that silence is not the peer's.
+    /// Whether reading is paused because the receiver has not taken its bytes; then silence is not the peer's fault.
     private var isHolding = false
-    /// Whether the channel went while the end of a body was not taken yet.
+    /// Whether the channel closed before the end of a body was taken.
     private var isGone = false
-    private var deadline = NIODeadline.now() + FileLimits.idle
+    private var deadline = NIODeadline.now() + FileLimits.idleTimeout
     private var bytesSinceDeadline = 0
     private var timer: (task: Scheduled<Void>, at: NIODeadline)?
     private var receivers = Receivers()
 
-    /// The receiver of the first answer, and those of the answers behind it.
+    /// The receiver of the first response, and those of the pipelined ones.
     private struct Receivers {
         var first: (any FileClientDelegate)?
         var behind = CircularBuffer<any FileClientDelegate>()
@@ -75,15 +75,15 @@ public final class FileClientConnection: @unchecked Sendable {
         watch()
     }
 
-    /// Whether no request is under way.
+    /// Whether no request is in flight.
     public var isIdle: Bool { if case .idle = state { !isGone } else { false } }
 
     public var isOpen: Bool { if case .closed = state { false } else { true } }
 
-    /// Asks for a file. While other requests are under way the answer comes behind theirs.
+    /// Requests a file. Its response follows those of earlier requests.
     /// - Parameters:
-    ///   - offset: the first byte that is wanted; 0 for all of the file.
-    ///   - entityTag: the tag the file must have for a part of it; otherwise all of it comes.
+    ///   - offset: the first byte to fetch; 0 for the whole file.
+    ///   - entityTag: the tag that the file must still have for a partial response; otherwise the whole file is sent.
     public func get(_ target: String, from offset: Int64, ifStill entityTag: String?, _ delegate: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
         guard isOpen, !isGone, let context else { return eventLoop.assumeIsolated().execute { delegate.failed(.closed, on: self) } }
@@ -93,9 +93,9 @@ public final class FileClientConnection: @unchecked Sendable {
             if let entityTag { headers.add(name: "If-Range", value: entityTag) }
         }
         if case .idle = state {
-            state = .asked
+            state = .awaitingResponse
             receivers.first = delegate
-            restart(FileLimits.answer)
+            restart(FileLimits.responseTimeout)
         } else {
             receivers.behind.append(delegate)
         }
@@ -104,30 +104,30 @@ public final class FileClientConnection: @unchecked Sendable {
         context.writeAndFlush(NIOAny(HTTPClientRequestPart.end(nil)), promise: nil)
     }
 
-    /// Whether enough bytes arrived, or the last ones; otherwise `bodyArrived` is called in a moment.
+    /// Whether enough bytes, or the last ones, were received; otherwise `bodyArrived` is called shortly.
     public var isWorthTaking: Bool {
         if case .complete = state { return true }
         return body.readableBytes >= FileLimits.worthwhileBytes
     }
 
-    /// Takes the bytes that arrived. More are read.
-    /// - Parameter bytes: gets them; the room it has is used for the next ones, without asking the kernel for memory again.
-    /// - Returns: whether the body ends with them; then the connection is idle again.
+    /// Takes the received bytes and resumes reading.
+    /// - Parameter bytes: receives the bytes. Its storage is reused for the next ones, to avoid an allocation.
+    /// - Returns: whether the body is complete; then the connection is idle again.
     public func takeBody(into bytes: inout ByteBuffer) -> Bool {
         eventLoop.preconditionInEventLoop()
         bytes.clear()
         swap(&bytes, &body)
         if isHolding {
             isHolding = false
-            restart(FileLimits.idle)
+            restart(FileLimits.idleTimeout)
         }
         var isEnd = false
         if case .complete = state {
             isEnd = true
             receivers.first = receivers.behind.popFirst()
-            state = isGone ? .closed : receivers.first == nil ? .idle : .asked
+            state = isGone ? .closed : receivers.first == nil ? .idle : .awaitingResponse
             body = ByteBuffer()
-            if !isGone { restart(receivers.first == nil ? FileLimits.idle : FileLimits.answer) }
+            if !isGone { restart(receivers.first == nil ? FileLimits.idleTimeout : FileLimits.responseTimeout) }
         }
         if isReadHeld {
             isReadHeld = false
@@ -136,7 +136,7 @@ public final class FileClientConnection: @unchecked Sendable {
         return isEnd
     }
 
-    /// Closes at once. The receiver of the first answer is not told; those behind it are.
+    /// Closes immediately. The receiver of the first response is not notified; those of pipelined ones are.
     public func abort() {
         eventLoop.preconditionInEventLoop()
         receivers.first = nil
@@ -144,9 +144,9 @@ public final class FileClientConnection: @unchecked Sendable {
         gate.abort()
     }
 
-    /// Gives an answer up, whose receiver is told nothing more. Of a small one what comes is thrown away, and the connection stays; where more
-    /// than that is still to come it is closed.
-    public func giveUp(_ receiver: any FileClientDelegate) {
+    /// Cancels a response; its receiver is not notified any more. A short rest of the response is discarded and the connection stays open;
+    /// otherwise it is closed.
+    public func cancelResponse(to receiver: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
         if let index = receivers.behind.firstIndex(where: { $0 === receiver }) {
             receivers.behind[index] = DiscardedAnswer()
@@ -156,17 +156,17 @@ public final class FileClientConnection: @unchecked Sendable {
             switch state {
             case .receiving(let left) where left > FileLimits.sharedBytes: abort()
             case .complete: thrown.bodyArrived(on: self)
-            case .idle, .asked, .receiving, .closed: break
+            case .idle, .awaitingResponse, .receiving, .closed: break
             }
         }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     fileprivate func installed(_ context: ChannelHandlerContext) { self.context = context }
 
     fileprivate func received(_ head: HTTPResponseHead) {
-        guard case .asked = state else { return fail(.answer("an answer came that was not asked for")) }
+        guard case .awaitingResponse = state else { return fail(.answer("an answer came that was not asked for")) }
         let fields = head.headers
         let lengths = fields[canonicalForm: "content-length"]
         guard lengths.count == 1, let length = Int64(lengths[0]), length >= 0, fields["transfer-encoding"].isEmpty else {
@@ -180,11 +180,11 @@ public final class FileClientConnection: @unchecked Sendable {
         state = .receiving(left: length)
         arrivedBytes = 0
         body.reserveCapacity(Int(min(length, Int64(FileLimits.worthwhileBytes))))
-        restart(FileLimits.idle)
+        restart(FileLimits.idleTimeout)
         receivers.first?.answered(answer, on: self)
     }
 
-    /// A field that may come once.
+    /// The value of a header that may occur once.
     private static func single(_ values: [String]) -> String? {
         values.count == 1 && values[0].utf8.count <= 128 ? values[0] : nil
     }
@@ -198,16 +198,16 @@ public final class FileClientConnection: @unchecked Sendable {
         arrivedBytes += Int64(bytes.readableBytes)
         bytesSinceDeadline += bytes.readableBytes
         if isWorthTaking { receivers.first?.bodyArrived(on: self) }
-        if notice == nil { tellLater() }
+        if notice == nil { notifyLater() }
     }
 
-    /// Tells of bytes that are few for long.
-    private func tellLater() {
+    /// Notifies the receiver of a small number of bytes after a delay.
+    private func notifyLater() {
         notice = eventLoop.assumeIsolated().scheduleTask(in: FileLimits.worthwhile) {
             self.notice = nil
             guard self.body.readableBytes > 0 else { return }
             self.receivers.first?.bodyArrived(on: self)
-            if self.body.readableBytes > 0 { self.tellLater() }
+            if self.body.readableBytes > 0 { self.notifyLater() }
         }
     }
 
@@ -247,7 +247,7 @@ public final class FileClientConnection: @unchecked Sendable {
             isGone = true
             return
         }
-        // What came before counts.
+        // Bytes received before the failure are delivered first.
         if body.readableBytes > 0 { receivers.first?.bodyArrived(on: self) }
         state = .closed
         body = ByteBuffer()
@@ -255,7 +255,7 @@ public final class FileClientConnection: @unchecked Sendable {
         first?.failed(fault, on: self)
     }
 
-    /// The timer is not moved with each request: it looks, when it comes, whether the deadline has come too.
+    /// Moves the deadline. The timer stays unless it is too late; when it fires, it checks the deadline.
     private func restart(_ time: TimeAmount) {
         deadline = .now() + time
         bytesSinceDeadline = 0
@@ -272,18 +272,18 @@ public final class FileClientConnection: @unchecked Sendable {
         guard NIODeadline.now() >= deadline else { return watch() }
         let isSlow =
             switch state {
-            case .idle, .asked: true
-            case .receiving: !isHolding && bytesSinceDeadline < FileLimits.slowestBytes
+            case .idle, .awaitingResponse: true
+            case .receiving: !isHolding && bytesSinceDeadline < FileLimits.minimumProgressBytes
             case .complete, .closed: false
             }
         guard !isSlow else { return fail(.timeout) }
-        deadline = .now() + FileLimits.idle
+        deadline = .now() + FileLimits.idleTimeout
         bytesSinceDeadline = 0
         watch()
     }
 }
 
-/// Takes an answer that nobody wants any more.
+/// Discards a cancelled response.
 private final class DiscardedAnswer: FileClientDelegate {
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
         if head.length > FileLimits.sharedBytes { connection.abort() }

@@ -2,37 +2,37 @@ public import HexlistModel
 public import NIOCore
 import NIOHTTP1
 
-/// The decisions about connections on which peers fetch files. Called on the transport's event loop.
+/// Callbacks that decide about connections for files. Called on the transport's event loop.
 public struct FileHost: Sendable {
-    /// Whether a peer that proved this key may have one more connection. A peer that may not is closed after its handshake.
+    /// Whether a peer that proved this key may have another connection; otherwise it is closed after its handshake.
     let mayServe: @Sendable (Fingerprint) -> Bool
-    /// A connection that may be served: its `delegate` is set here.
-    let serves: @Sendable (FileServerConnection) -> Void
-    /// Whether a peer that proved this key was asked to dial and serve files. One that was not is closed after its handshake.
-    let wantsFiles: @Sendable (Fingerprint) -> Bool
-    /// A connection that such a peer dialled, on which files can be fetched.
-    let takesFiles: @Sendable (FileClientConnection) -> Void
-    /// The time from the handshake to the end of the first request's head.
+    /// Receives a connection on which files are served, and sets its `delegate`.
+    let onServerConnection: @Sendable (FileServerConnection) -> Void
+    /// Whether a peer that proved this key was requested to dial and serve files; otherwise its connection is closed after the handshake.
+    let expectsFiles: @Sendable (Fingerprint) -> Bool
+    /// Receives a connection dialled by such a peer, on which files can be fetched.
+    let onClientConnection: @Sendable (FileClientConnection) -> Void
+    /// Timeout from the handshake to the end of the first request's header.
     let firstHead: TimeAmount
 
     public init(
         firstHead: TimeAmount = FileLimits.firstHead, mayServe: @escaping @Sendable (Fingerprint) -> Bool,
-        serves: @escaping @Sendable (FileServerConnection) -> Void,
-        wantsFiles: @escaping @Sendable (Fingerprint) -> Bool = { _ in false },
-        takesFiles: @escaping @Sendable (FileClientConnection) -> Void = { $0.abort() }
+        onServerConnection: @escaping @Sendable (FileServerConnection) -> Void,
+        expectsFiles: @escaping @Sendable (Fingerprint) -> Bool = { _ in false },
+        onClientConnection: @escaping @Sendable (FileClientConnection) -> Void = { $0.abort() }
     ) {
         self.firstHead = firstHead
         self.mayServe = mayServe
-        self.serves = serves
-        self.wantsFiles = wantsFiles
-        self.takesFiles = takesFiles
+        self.onServerConnection = onServerConnection
+        self.expectsFiles = expectsFiles
+        self.onClientConnection = onClientConnection
     }
 }
 
-/// One request of a peer: `GET` or `HEAD`, without a body.
+/// A request of a peer: `GET` or `HEAD`, without a body.
 public struct FileRequest: Sendable, Equatable {
     public var isHead: Bool
-    /// The target as it came, percent-encoded.
+    /// The percent-encoded request target.
     public var target: String
     public var range: String?
     public var ifRange: String?
@@ -40,30 +40,30 @@ public struct FileRequest: Sendable, Equatable {
     public var ifMatch: String?
 }
 
-/// The bytes of an answer, read in pieces on one of the `FileThreads`.
+/// The content of a response, read in chunks on one of the `FileThreads`.
 public protocol FileSource: AnyObject, Sendable {
     /// Reads exactly `count` bytes. Blocks.
-    /// - Parameter isLast: whether the answer ends with them, so that the file is looked at once more.
-    /// - Throws: if there are not as many, or the file is not what it was: the connection is cut.
+    /// - Parameter isLast: whether these are the last bytes of the response, so that the file must be checked again.
+    /// - Throws: if the file is shorter or was changed; the connection is then closed.
     func read(_ count: Int, at offset: Int64, isLast: Bool) throws -> ByteBuffer
 }
 
-/// The answer to a `FileRequest`.
+/// The response to a `FileRequest`.
 public struct FileAnswer: Sendable {
     public enum Body: Sendable {
-        /// A short text.
+        /// A short message.
         case text(String)
-        /// Bytes of a file that is so small that they are here.
+        /// The bytes of a small file.
         case bytes(ByteBuffer)
-        /// A part of a file.
+        /// A range of a file.
         case file(any FileSource, Range<Int64>)
     }
 
     public var status: Int
-    /// Fields besides `Content-Length`, as name and value.
+    /// Headers except `Content-Length`, as name and value.
     public var fields: [(String, String)]
     public var body: Body
-    /// Called on the event loop when the kernel has taken the whole body of an answer to a `GET`.
+    /// Called on the event loop when the kernel has taken the whole body of a response to `GET`.
     public var sent: (@Sendable () -> Void)?
 
     public init(status: Int, fields: [(String, String)] = [], body: Body = .text(""), sent: (@Sendable () -> Void)? = nil) {
@@ -73,7 +73,7 @@ public struct FileAnswer: Sendable {
         self.sent = sent
     }
 
-    /// The bytes of the body.
+    /// Length of the body in bytes.
     public var length: Int64 {
         switch body {
         case .text(let text): Int64(text.utf8.count)
@@ -83,49 +83,49 @@ public struct FileAnswer: Sendable {
     }
 }
 
-/// The head of the answer to a request of this side's.
+/// The header of a response to a request of this side.
 public struct FileAnswerHead: Sendable, Equatable {
     public var status: Int
-    /// The bytes of the body that follow.
+    /// Length of the body that follows, in bytes.
     public var length: Int64
     public var entityTag: String?
     public var contentRange: String?
-    /// Whether the body is bytes of the file. That of another answer says, for people, why not.
+    /// Whether the body is content of the file. Otherwise it is a message for the user.
     public var isFile: Bool { status == 200 || status == 206 }
 }
 
-/// The bounds on connections for files.
+/// Limits of connections for files.
 public enum FileLimits {
-    /// The bytes of the head of a message, and of one field of it.
+    /// Maximum bytes of a message's header, and of one field.
     static let headBytes = 16 << 10
     static let headFields = 64
     public static let firstHead = TimeAmount.seconds(10)
-    /// The time without a request, or without a byte that is taken, after which a connection is closed.
-    static let idle = TimeAmount.seconds(60)
-    /// The time to the head of an answer.
-    static let answer = TimeAmount.seconds(30)
-    /// The fewest bytes of a file in `idle`: a peer that sends fewer holds a place for nothing.
-    static let slowestBytes = 4_096
-    /// The most requests that are with who answers them.
+    /// Idle timeout: without a request, or without progress of a response.
+    static let idleTimeout = TimeAmount.seconds(60)
+    /// Timeout until the header of a response.
+    static let responseTimeout = TimeAmount.seconds(30)
+    /// Minimum bytes of a file received in `idle`: a slower peer is disconnected, because it occupies a slot.
+    static let minimumProgressBytes = 4_096
+    /// Maximum requests passed to the delegate at once.
     static let requestsAtOnce = 16
-    /// The most bytes of a file that is fetched on a connection with others. They are worth less than another connection: where nobody wants
-    /// them any more they are read and thrown away.
+    /// Maximum size of a file that is fetched on a shared connection. If it is cancelled, so few bytes are cheaper to read and discard than
+    /// to open another connection.
     public static let sharedBytes: Int64 = 256 << 10
-    /// The bytes of answers that are made together, but for the last of them; and those of a file that may be among them, held in memory.
+    /// Maximum bytes of responses that are built together, not counting the last one; and maximum bytes of a file held in memory for them.
     public static let togetherBytes: Int64 = 128 << 10
     public static let heldBytes: Int64 = 64 << 10
-    /// The bytes read of a file at once.
+    /// Bytes read of a file at once.
     static let pieceBytes = 128 << 10
-    /// The pieces of one answer in memory.
+    /// Maximum chunks of a response in memory.
     static let pieces = 4
-    /// The bytes received of a file that wait to be written, but for one read.
+    /// Received bytes of a file that may wait to be written, less one socket read.
     static let waitingBytes = (1 << 20) - readBytes
-    /// The bytes received that are worth the way to another thread, and the time after which fewer are.
+    /// Received bytes for which a switch to a file thread is worthwhile, and the delay after which fewer are passed on.
     static let worthwhileBytes = 256 << 10
     static let worthwhile = TimeAmount.milliseconds(200)
-    /// The bytes of one read of the socket. With `SocketOptions.readBytes` a fast transfer spends its time on the way into the kernel.
+    /// Bytes of a socket read. With `SocketOptions.readBytes` a fast transfer would spend most time in system calls.
     static let readBytes = 64 << 10
-    /// The bytes of the body of an answer that is no file.
+    /// Maximum bytes of the body of an error response.
     static let textBytes: Int64 = 4_096
 
     static var decoder: NIOHTTPDecoderLimitConfiguration {
@@ -139,10 +139,10 @@ public enum FileLimits {
 
 /// The reason why a connection for files ended.
 public enum FileConnectionFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The answer is none that is understood.
+    /// An invalid response.
     case answer(String)
     case timeout
-    /// The other side closed the connection, or the link was lost.
+    /// The peer closed the connection, or it was lost.
     case closed
 
     public var description: String {

@@ -2,39 +2,39 @@ public import HexlistModel
 public import NIOCore
 import NIOHTTP1
 
-/// The receiver of requests of a `FileServerConnection`. Called on the connection's event loop.
+/// Receives the requests of a `FileServerConnection`. Called on the connection's event loop.
 public protocol FileServerDelegate: AnyObject {
-    /// Requests came, at least one and at most `FileLimits.requestsAtOnce`. `answer` is called once, then or later.
+    /// Called with 1 to `FileLimits.requestsAtOnce` requests. The delegate calls `answer` once, now or later.
     func received(_ requests: [FileRequest], on connection: FileServerConnection)
-    /// The connection is gone. The last call.
+    /// Called last, when the connection is closed.
     func closed(_ connection: FileServerConnection)
 }
 
-/// A connection on which a peer fetches files: HTTP/1.1, answered in the order of the requests.
+/// An HTTP/1.1 connection on which a peer fetches files. Requests are answered in order.
 ///
-/// Requests that come together are handed over together. The next ones are once the kernel has taken the answers, so that a peer that takes
-/// nothing makes nothing grow; while there are requests whose answers are not written, nothing is read. Large files are read off the event loop,
-/// no more than `FileLimits.pieces` pieces ahead of what the kernel takes. Confined to its event loop; that makes it `Sendable`.
+/// Pipelined requests are passed to the delegate in batches. The next batch follows when the kernel has taken the responses, and the socket
+/// is not read while requests are unanswered, so a peer that does not read cannot make memory grow. Large files are read off the event
+/// loop, at most `FileLimits.pieces` chunks ahead of the kernel. Confined to its event loop; that makes it `Sendable`.
 public final class FileServerConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public let remoteAddress: String
     public let eventLoop: any EventLoop
 
     private enum State {
-        /// Nothing is to be answered, and the kernel has what was.
+        /// Nothing to answer, and the kernel has taken all responses.
         case idle
-        /// So many of the first requests are with the delegate.
-        case asked(Int)
-        /// A large file is on its way, and then come `answers`.
+        /// The delegate has this number of the first requests.
+        case awaitingAnswers(Int)
+        /// A large file is being sent; `answers` follow.
         case sending(Sending)
-        /// All answers there are have been written; the kernel has not taken them yet.
+        /// All available responses are written, but the kernel has not taken them yet.
         case flushing
-        /// The last answer is on its way; the connection closes behind it.
+        /// The last response is being sent, after which the connection closes.
         case closing
         case closed
     }
 
-    /// A request that is not answered yet.
+    /// An unanswered request.
     private struct Waiting {
         var request: FileRequest
         var keepsAlive: Bool
@@ -42,9 +42,9 @@ public final class FileServerConnection: @unchecked Sendable {
 
     private struct Sending {
         var source: any FileSource
-        /// The bytes that are not read yet.
+        /// The range that is not read yet.
         var left: Range<Int64>
-        /// Pieces read, or being read, that the kernel has not taken.
+        /// Chunks being read, or read but not yet taken by the kernel.
         var pieces = 0
         var isReading = false
         var keepsAlive: Bool
@@ -55,11 +55,11 @@ public final class FileServerConnection: @unchecked Sendable {
     private let gate: ChannelGate
     private let threads: FileThreads
     private var state = State.idle
-    /// In the order they came. Bounded by what is read of the socket at once, for while there is one nothing is read.
+    /// Unanswered requests in order. Bounded by one socket read, because the socket is not read while there are any.
     private var requests = CircularBuffer<Waiting>()
-    /// To the first of `requests`, not written yet.
+    /// Responses to the first of `requests`, not written yet.
     private var answers = CircularBuffer<FileAnswer>()
-    /// The request whose head is here, and its end is not.
+    /// A request whose header was received, but not its end.
     private var partial: Waiting?
     private var isReadHeld = false
     private var context: ChannelHandlerContext?
@@ -77,7 +77,7 @@ public final class FileServerConnection: @unchecked Sendable {
         deadline = .now() + firstHead
     }
 
-    /// Adds the handlers of HTTP at the end of the channel's pipeline.
+    /// Adds the HTTP handlers at the end of the channel's pipeline.
     func install(replacing handshake: HandshakeHandler) throws {
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandlers([
@@ -89,14 +89,14 @@ public final class FileServerConnection: @unchecked Sendable {
         watch()
     }
 
-    /// Sets the receiver of requests, which is held until the connection is closed.
+    /// Sets the receiver of requests, which is retained until the connection is closed.
     public func serve(with delegate: any FileServerDelegate) {
         eventLoop.preconditionInEventLoop()
         if case .closed = state { return delegate.closed(self) }
         self.delegate = delegate
     }
 
-    /// Closes at once, whatever is on its way.
+    /// Closes immediately.
     public func abort() {
         eventLoop.preconditionInEventLoop()
         gate.abort()
@@ -126,12 +126,12 @@ public final class FileServerConnection: @unchecked Sendable {
         requests.append(request)
     }
 
-    /// Hands over what came, unless something is being answered.
-    fileprivate func ask() {
+    /// Passes the received requests to the delegate, unless earlier ones are being answered.
+    fileprivate func passRequests() {
         guard case .idle = state, !requests.isEmpty else { return }
         guard let delegate else { return abort() }
         let count = min(requests.count, FileLimits.requestsAtOnce)
-        state = .asked(count)
+        state = .awaitingAnswers(count)
         delegate.received(requests.prefix(count).map(\.request), on: self)
     }
 
@@ -140,7 +140,7 @@ public final class FileServerConnection: @unchecked Sendable {
         return !isReadHeld
     }
 
-    /// Answers 400 and closes: for requests with a body, and for what is no HTTP. Where others are being answered it only closes.
+    /// Responds 400 and closes, for requests with a body and for invalid HTTP. If other requests are being answered, it only closes.
     fileprivate func refuse() {
         guard case .idle = state, requests.isEmpty else { return abort() }
         state = .closing
@@ -149,18 +149,18 @@ public final class FileServerConnection: @unchecked Sendable {
         context?.flush()
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    /// Answers the first of the requests that were handed over, at least one; the others are handed over again.
+    /// Answers the first of the requests passed to the delegate, at least one. The others are passed to it again.
     public func answer(_ answers: [FileAnswer]) {
         eventLoop.preconditionInEventLoop()
-        guard case .asked(let count) = state else { return }
+        guard case .awaitingAnswers(let count) = state else { return }
         precondition((1...count).contains(answers.count), "as many answers as requests, or fewer")
         self.answers += answers
         writeAnswers()
     }
 
-    /// Writes answers, up to a large file.
+    /// Writes responses until one of a large file.
     private func writeAnswers() {
         while let answer = answers.popFirst(), let waiting = requests.popFirst() {
             var headers = HTTPHeaders(answer.fields)
@@ -194,9 +194,9 @@ public final class FileServerConnection: @unchecked Sendable {
         return taken.futureResult
     }
 
-    /// Ends an answer; all of it has been written.
+    /// Ends a response that was written completely.
     /// - Parameter sent: called when the kernel has taken it.
-    /// - Returns: whether others follow that can be written now.
+    /// - Returns: whether another response can be written now.
     private func endAnswer(_ keepsAlive: Bool, _ sent: (@Sendable () -> Void)?) -> Bool {
         progressed()
         let isLast = !keepsAlive || answers.isEmpty
@@ -214,7 +214,7 @@ public final class FileServerConnection: @unchecked Sendable {
         return !isLast
     }
 
-    /// The kernel has taken all that was written.
+    /// Called when the kernel has taken all written bytes.
     private func flushed() {
         switch state {
         case .closing: context?.close(promise: nil)
@@ -225,12 +225,12 @@ public final class FileServerConnection: @unchecked Sendable {
                 isReadHeld = false
                 context?.read()
             }
-            ask()
-        case .idle, .asked, .sending, .closed: break
+            passRequests()
+        case .idle, .awaitingAnswers, .sending, .closed: break
         }
     }
 
-    /// Reads the next piece, if there is room for it.
+    /// Reads the next chunk if fewer than `FileLimits.pieces` are in memory.
     private func sendMore() {
         guard case .sending(var sending) = state, !sending.isReading else { return }
         guard !sending.left.isEmpty else {
@@ -247,21 +247,21 @@ public final class FileServerConnection: @unchecked Sendable {
         state = .sending(sending)
         let (source, isLast) = (sending.source, sending.left.isEmpty)
         threads.run(on: eventLoop) { try source.read(count, at: offset, isLast: isLast) }
-            .assumeIsolated().whenComplete { self.pieceRead($0) }
+            .assumeIsolated().whenComplete { self.chunkRead($0) }
     }
 
-    private func pieceRead(_ result: Result<ByteBuffer, any Error>) {
+    private func chunkRead(_ result: Result<ByteBuffer, any Error>) {
         guard case .sending(var sending) = state else { return }
         guard case .success(let piece) = result, let context else { return abort() }
         sending.isReading = false
         state = .sending(sending)
         let taken = eventLoop.makePromise(of: Void.self)
-        taken.futureResult.assumeIsolated().whenSuccess { self.pieceTaken() }
+        taken.futureResult.assumeIsolated().whenSuccess { self.chunkTaken() }
         context.writeAndFlush(NIOAny(HTTPServerResponsePart.body(.byteBuffer(piece))), promise: taken)
         sendMore()
     }
 
-    private func pieceTaken() {
+    private func chunkTaken() {
         guard case .sending(var sending) = state else { return }
         sending.pieces -= 1
         state = .sending(sending)
@@ -271,9 +271,9 @@ public final class FileServerConnection: @unchecked Sendable {
 
     // MARK: Time
 
-    private func progressed() { deadline = .now() + FileLimits.idle }
+    private func progressed() { deadline = .now() + FileLimits.idleTimeout }
 
-    /// Closes a connection on which nothing happens. The deadline moves with each piece, the timer does not.
+    /// Closes an idle connection. Progress moves the deadline but not the timer, which checks the deadline when it fires.
     private func watch() {
         timer = eventLoop.assumeIsolated().scheduleTask(deadline: deadline) {
             if NIODeadline.now() >= self.deadline { self.abort() } else { self.watch() }
@@ -315,7 +315,7 @@ private final class FileServerHandler: ChannelDuplexHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        connection.ask()
+        connection.passRequests()
         context.fireChannelReadComplete()
     }
 

@@ -2,7 +2,7 @@ public import NIOCore
 import NIOPosix
 import Synchronization
 
-/// The threads on which files are opened, read and written: at most four, begun with the first file. Work waits in line for them.
+/// A pool of at most four threads for blocking file IO, started on first use. Work is queued.
 public final class FileThreads: Sendable {
     private static let threads = 4
 
@@ -35,7 +35,7 @@ public final class FileThreads: Sendable {
         return pool.runIfActive(eventLoop: eventLoop, work)
     }
 
-    /// Ends the threads once the work under way is done; what waits fails.
+    /// Stops the threads after the work in progress; queued work fails.
     func stop() async {
         let pool: NIOThreadPool? = state.withLock { state in
             defer { state = .stopped }

@@ -1,0 +1,44 @@
+import NIOCore
+
+/// Written bytes that were not passed to the channel yet, in chunks that suit one write each.
+struct WriteBuffer {
+    /// Size in bytes at which a chunk is complete and a new one starts. Buffers have 64 KiB.
+    private static let chunkBytes = 48 << 10
+    private static let allocator = ByteBufferAllocator()
+
+    /// The complete chunks; `last` is being filled.
+    private var complete: [ByteBuffer] = []
+    private var last = ByteBuffer()
+    private static let minimumCapacity = 1 << 10
+    /// Initial capacity of the first chunk: the size of the first chunk taken last, because traffic tends to continue as it was.
+    private var expected = minimumCapacity
+
+    var bytes: Int { complete.reduce(last.readableBytes) { $0 + $1.readableBytes } }
+
+    mutating func append(_ bytes: ByteBuffer) {
+        if last.readableBytes == 0 { last = bytes } else { last.writeImmutableBuffer(bytes) }
+        sealIfFull()
+    }
+
+    /// - Parameter encode: appends to the buffer it is given.
+    mutating func append(_ encode: (inout ByteBuffer) -> Void) {
+        if last.capacity == 0 { last = Self.allocator.buffer(capacity: complete.isEmpty ? expected : Self.chunkBytes) }
+        encode(&last)
+        sealIfFull()
+    }
+
+    private mutating func sealIfFull() {
+        guard last.readableBytes >= Self.chunkBytes else { return }
+        complete.append(last)
+        last = ByteBuffer()
+    }
+
+    /// Removes and returns all chunks in order. No buffer is kept.
+    mutating func take() -> [ByteBuffer] {
+        if last.readableBytes > 0 { complete.append(last) }
+        let taken = complete
+        self = WriteBuffer()
+        expected = min(max(taken.first?.readableBytes ?? 0, Self.minimumCapacity), Self.chunkBytes)
+        return taken
+    }
+}
