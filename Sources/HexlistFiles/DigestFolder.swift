@@ -55,7 +55,7 @@ public struct DigestFolder: Sendable {
         var names: [String] = []
         try? folder.entries { name, _ in
             names.append(String(decoding: name, as: UTF8.self))
-            return names.count < Self.mostNames
+            return names.count < Self.maximumNames
         }
         for name in names { _ = folder.use { unlinkat($0, name, 0) } }
         _ = rmdir(self.folder(of: digest))
@@ -64,13 +64,13 @@ public struct DigestFolder: Sendable {
     /// Deletes the folder of a digest if it is empty.
     public func removeEmpty(_ digest: [UInt8]) { _ = rmdir(folder(of: digest)) }
 
-    /// The digests that have a folder, at most `mostDigests`.
+    /// The digests that have a folder, at most `maximumDigests`.
     public func digests() -> [[UInt8]] {
         guard let folder = try? Descriptor.open(path, Self.flags) else { return [] }
         var digests: [[UInt8]] = []
         try? folder.entries { name, _ in
             if name.count == 64, let digest = Hexadecimal.decode(String(decoding: name, as: UTF8.self)) { digests.append(digest) }
-            return digests.count < Self.mostDigests
+            return digests.count < Self.maximumDigests
         }
         return digests
     }
@@ -83,10 +83,10 @@ public struct DigestFolder: Sendable {
         if rename(path(of: digest, name: name), other.path(of: digest, name: name)) != 0 {
             guard errno == EXDEV else { throw FileFault.last }
             let source = try OfferedFile(path: path(of: digest, name: name))
-            let goal = PartFile.Goal(
+            let specification = PartFile.Specification(
                 name: FileName(name), id: "moved", size: source.size, digest: digest, modified: source.identity.modified, umask: 0o177)
-            PartFile.discard(folder: other.folder(of: digest), goal: goal)
-            let part = try PartFile(folder: other.folder(of: digest), goal: goal)
+            PartFile.discard(folder: other.folder(of: digest), specification: specification)
+            let part = try PartFile(folder: other.folder(of: digest), specification: specification)
             try part.fill(from: source)
             _ = try part.finish()
             _ = unlink(path(of: digest, name: name))
@@ -98,6 +98,6 @@ public struct DigestFolder: Sendable {
 
     private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
     /// Far more than the cache ever has: bounds the memory for entries that other programs put there.
-    private static let mostDigests = 100_000
-    private static let mostNames = 1_000
+    private static let maximumDigests = 100_000
+    private static let maximumNames = 1_000
 }

@@ -30,7 +30,7 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The SHA-256 differs from the announced one. The bytes are deleted.
     case otherBytes
     /// The partial file is locked by another process, or belongs to another user.
-    case partTaken
+    case partInUse
     /// The partial file was deleted or replaced while it was being written.
     case partLost
     /// All numbered variants of the name that were tried exist.
@@ -55,21 +55,21 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The predicate of a sentence about the file: "`x` …".
     public var description: String {
         switch self {
-        case .notFound: "is not there"
+        case .notFound: "does not exist"
         case .notAllowed: "may not be read or written"
-        case .notRegular: "is no regular file"
-        case .notFolder: "is no folder"
+        case .notRegular: "is not a regular file"
+        case .notFolder: "is not a folder"
         case .changed: "has changed"
-        case .protected: "is in a folder of Hexlist itself, or contains one"
+        case .protected: "is inside a folder of Hexlist, or contains one"
         case .tooManyFiles(let most): "has more than \(most) files"
         case .tooDeep(let most): "has more than \(most) levels of folders"
         case .diskFull: "does not fit on the disk"
-        case .tooLong: "has more bytes than were announced"
-        case .tooShort(let count): "ended after \(count) bytes, too early"
-        case .otherBytes: "came with other bytes than were announced (SHA-256), which were deleted"
-        case .partTaken: "is being fetched there already"
-        case .partLost: "was deleted while it was fetched"
-        case .noFreeName: "is there under too many names"
+        case .tooLong: "has more bytes than announced"
+        case .tooShort(let count): "ended early, after \(count) bytes"
+        case .otherBytes: "differs from the announced SHA-256; the bytes were deleted"
+        case .partInUse: "is already being fetched there"
+        case .partLost: "was deleted during the transfer"
+        case .noFreeName: "exists under too many names"
         case .cancelled: "was cancelled"
         case .system(let error): "failed: \(error)"
         }

@@ -55,7 +55,7 @@ public struct FileName: Sendable, CustomStringConvertible {
     }
 
     /// Highest number that is tried.
-    static let mostNumbers = 1 << 20
+    static let maximumNumbers = 1 << 20
 
     /// Finds a free numbered name by exponential, then binary search: about 40 lookups at most. It is the lowest free number if the used
     /// numbers have no gaps.
@@ -64,7 +64,7 @@ public struct FileName: Sendable, CustomStringConvertible {
         guard try isTaken(self) else { return self }
         var (last, free) = (1, 2)
         while try isTaken(numbered(free)) {
-            guard free < Self.mostNumbers else { return nil }
+            guard free < Self.maximumNumbers else { return nil }
             (last, free) = (free, 2 * free)
         }
         while free - last > 1 {

@@ -33,7 +33,7 @@ public struct FolderCursor: Comparable {
     /// Whether a text is a valid cursor for this order.
     public static func isCursor(_ text: String, _ order: FileOrder) -> Bool { FolderCursor(text, order) != nil }
 
-    func cursor(_ order: FileOrder) -> String {
+    func text(_ order: FileOrder) -> String {
         let name = String(decoding: name, as: UTF8.self)
         return order == .name ? name : "\(number):\(name)"
     }
@@ -47,12 +47,12 @@ public struct FolderCursor: Comparable {
 struct SmallestEntries {
     private let limit: Int
     private let after: FolderCursor?
-    private var places: [FolderCursor] = []
+    private var entries: [FolderCursor] = []
     /// The greatest entry that can still be among the smallest `limit`, once so many are known.
     private var last: FolderCursor?
 
     /// Entries currently kept.
-    var count: Int { places.count }
+    var count: Int { entries.count }
 
     init(limit: Int, after: FolderCursor?) {
         self.limit = limit
@@ -61,8 +61,8 @@ struct SmallestEntries {
 
     mutating func insert(_ number: Int64, _ name: UnsafeBufferPointer<UInt8>) {
         guard mayTake(number, name) else { return }
-        places.append(FolderCursor(number: number, name: Array(name)))
-        if places.count >= 2 * limit { cut() }
+        entries.append(FolderCursor(number: number, name: Array(name)))
+        if entries.count >= 2 * limit { cut() }
     }
 
     /// Whether an entry can be among the smallest. Does not copy the name.
@@ -73,14 +73,14 @@ struct SmallestEntries {
     }
 
     private mutating func cut() {
-        places.sort()
-        places.removeSubrange(min(limit, places.count)...)
-        if places.count == limit { last = places.last }
+        entries.sort()
+        entries.removeSubrange(min(limit, entries.count)...)
+        if entries.count == limit { last = entries.last }
     }
 
     func sorted() -> [FolderCursor] {
         var copy = self
         copy.cut()
-        return copy.places
+        return copy.entries
     }
 }

@@ -49,7 +49,7 @@ public struct FolderListing: Sendable, JSONEncodable {
     public static let maximumBytes = 1 << 20
     private static let mediaTypeBytes = 127
     /// Upper bound of a peer's `leftOut`, so that the sum over all pages cannot overflow.
-    private static let mostUnlisted: Int64 = 1 << 32
+    private static let maximumUnlisted: Int64 = 1 << 32
     /// Milliseconds from 1970 to the end of the year 9999, the bound of a peer's times in both directions.
     private static let latest: Int64 = 253_402_300_799_999
 
@@ -78,11 +78,11 @@ public struct FolderListing: Sendable, JSONEncodable {
         for element in elements {
             if let entry = Self.entry(element) { entries.append(entry) } else { leftOut += 1 }
         }
-        if let count = object["leftOut"]?.integer, count > 0 { unlisted = Int(clamping: min(count, Self.mostUnlisted)) }
+        if let count = object["leftOut"]?.integer, count > 0 { unlisted = Int(clamping: min(count, Self.maximumUnlisted)) }
         guard let next = object["next"], !next.isNull else { return }
-        guard let text = next.string, let place = FolderCursor(text, order) else { return nil }
+        guard let text = next.string, let nextCursor = FolderCursor(text, order) else { return nil }
         if let cursor {
-            guard let before = FolderCursor(cursor, order), before < place else { return nil }
+            guard let before = FolderCursor(cursor, order), before < nextCursor else { return nil }
         }
         self.next = text
     }
@@ -92,15 +92,15 @@ public struct FolderListing: Sendable, JSONEncodable {
     public mutating func cut(to limit: Int, by order: FileOrder) {
         guard entries.count > max(1, limit) else { return }
         entries.removeSubrange(max(1, limit)...)
-        next = entries.last.map { $0.place(order).cursor(order) }
+        next = entries.last.map { $0.cursor(order).text(order) }
     }
 
     /// A page of this list, which must have all entries of the folder, in any order.
     public func page(by order: FileOrder, after cursor: String?, limit: Int) -> FolderListing {
         let after = cursor.flatMap { FolderCursor($0, order) }
         var page = self
-        page.entries = entries.filter { entry in after.map { $0 < entry.place(order) } ?? true }.sorted {
-            $0.place(order) < $1.place(order)
+        page.entries = entries.filter { entry in after.map { $0 < entry.cursor(order) } ?? true }.sorted {
+            $0.cursor(order) < $1.cursor(order)
         }
         page.next = nil
         page.cut(to: limit, by: order)
@@ -139,5 +139,5 @@ public struct FolderListing: Sendable, JSONEncodable {
 }
 
 extension FolderListing.Entry {
-    func place(_ order: FileOrder) -> FolderCursor { FolderCursor(number: FolderListing.number(self, order), name: Array(name.utf8)) }
+    func cursor(_ order: FileOrder) -> FolderCursor { FolderCursor(number: FolderListing.number(self, order), name: Array(name.utf8)) }
 }

@@ -45,7 +45,7 @@ public struct FolderWalk: Sendable {
     /// Counts of the skipped entries.
     public struct Skipped: Equatable, Sendable {
         /// Maximum number of paths kept.
-        public static let mostPaths = 10
+        public static let maximumPaths = 10
 
         public private(set) var counts: [Cause: Int] = [:]
         /// Absolute paths of the first entries that should have been sent but could not be read.
@@ -57,7 +57,7 @@ public struct FolderWalk: Sendable {
 
         public mutating func count(_ cause: Cause, _ path: String? = nil) {
             counts[cause, default: 0] += 1
-            if let path, paths.count < Self.mostPaths { paths.append(path) }
+            if let path, paths.count < Self.maximumPaths { paths.append(path) }
         }
 
         /// Counts an entry that could not be opened or read.
@@ -68,13 +68,13 @@ public struct FolderWalk: Sendable {
             case .diskFull, .cancelled, .protected, .tooManyFiles, .tooDeep: throw fault
             case .notAllowed: count(.notAllowed, path)
             case .notFound, .notRegular, .notFolder, .changed, .tooLong, .tooShort: count(.changed, path)
-            case .system, .otherBytes, .partTaken, .partLost, .noFreeName: count(.failed, path)
+            case .system, .otherBytes, .partInUse, .partLost, .noFreeName: count(.failed, path)
             }
         }
 
         public mutating func add(_ other: Skipped) {
             counts.merge(other.counts, uniquingKeysWith: +)
-            paths += other.paths.prefix(Self.mostPaths - paths.count)
+            paths += other.paths.prefix(Self.maximumPaths - paths.count)
         }
     }
 
@@ -110,14 +110,14 @@ public struct FolderWalk: Sendable {
         var paths = [SharePath.root]
         var index = 0
         while index < folders.count {
-            let here = paths[index]
-            for entry in try entries(of: root, at: here, index, most: 2 * maximumFiles) {
+            let folderPath = paths[index]
+            for entry in try entries(of: root, at: folderPath, index, most: 2 * maximumFiles) {
                 let name = String(decoding: entry.name, as: UTF8.self)
                 guard SharePath.isName(name) else {
                     skipped.count(.name)
                     continue
                 }
-                guard let path = here.appending(name) else { throw .tooDeep(most: maximumLevels) }
+                guard let path = folderPath.appending(name) else { throw .tooDeep(most: maximumLevels) }
                 if entry.isFolder {
                     guard path.names.count < maximumLevels else { throw .tooDeep(most: maximumLevels) }
                     guard folders.count < maximumFiles else { throw .tooManyFiles(most: maximumFiles) }

@@ -36,10 +36,10 @@ public struct OfferCopies: Sendable {
     /// - Throws: `diskFull`, `notAllowed`; `system`.
     public func begin(_ offer: OfferID, size: Int64, modified: Int64? = nil, minimumFree: Int64) throws(FileFault) -> PartFile {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw FileFault.last }
-        let goal = PartFile.Goal(
+        let specification = PartFile.Specification(
             name: FileName(offer.description), id: Self.partID, size: size, digest: nil, modified: modified, umask: 0o177,
             minimumFree: minimumFree)
-        return try PartFile(folder: path, goal: goal)
+        return try PartFile(folder: path, specification: specification)
     }
 
     /// Makes a complete copy durable and gives it its final name.

@@ -19,7 +19,7 @@ internal import Synchronization
 /// Calls block and must not overlap; any thread may make them.
 public final class PartFile: Sendable {
     /// The file as it was announced, and how to save it.
-    public struct Goal: Sendable {
+    public struct Specification: Sendable {
         public var name: FileName
         /// At most 64 letters and digits; random, because other machines may download into the same folder.
         public var id: String
@@ -84,8 +84,8 @@ public final class PartFile: Sendable {
         public func hash(into hasher: inout Hasher) { hasher.combine(inode) }
     }
 
-    /// What is left on disk, after a restart, of a download that has a recorded placement.
-    public enum Adoption: Equatable, Sendable {
+    /// The state on disk, after a restart, of a download that has a recorded placement.
+    public enum RecoveredState: Equatable, Sendable {
         /// The complete file, under its final name.
         case finished
         /// The partial file, which `init` resumes.
@@ -99,33 +99,33 @@ public final class PartFile: Sendable {
     /// Interval of syncs for a file with a boot ID. Syncing at each `stride` would take a third of the time of a fast transfer.
     static let longStride: Int64 = 64 << 20
     /// Interval in bytes at which the kernel is asked to start writeback, so that later syncs are short, here and in the store.
-    private static let writeBack: Int64 = 1 << 20
+    private static let writebackInterval: Int64 = 1 << 20
     /// Attempts to find another free name if a name was taken between the check and the rename.
     private static let attempts = 16
 
-    public let goal: Goal
+    public let specification: Specification
     private let folder: Descriptor
     /// An instant between opening the folder and the first write.
     private let since: ContinuousClock.Instant
     private let file: Descriptor
     private let device: UInt64
     private let inode: UInt64
-    private let isMarked: Bool
+    private let hasBootID: Bool
     private let state: Mutex<State>
 
     private struct State {
-        var written: Mark
+        var written: HashedPrefix
         /// The prefix that is known to be durable.
-        var durable: Mark
+        var durable: HashedPrefix
         /// Bytes for which writeback was started.
-        var begun: Int64
+        var writebackBegun: Int64
         /// Whether data is synced only at multiples of `longStride`.
-        var isLong = false
+        var usesLongStride = false
         var isEnded = false
     }
 
     /// The length of a prefix of the file, and its digest.
-    private struct Mark {
+    private struct HashedPrefix {
         var length: Int64 = 0
         var digest = SHA256()
     }
@@ -135,44 +135,44 @@ public final class PartFile: Sendable {
     ///   - path: the folder; the last component may be a symbolic link to a folder.
     ///   - knownGood: the last result of `suspend()`. A smaller value is safe.
     ///   - progress: called with the bytes hashed so far; returns `false` to cancel.
-    /// - Throws: `notFound`, `notFolder`, `notAllowed`, `diskFull`, `partTaken`, `cancelled`; `system`.
+    /// - Throws: `notFound`, `notFolder`, `notAllowed`, `diskFull`, `partInUse`, `cancelled`; `system`.
     public init(
-        folder path: String, goal: Goal, knownGood: Int64 = 0, progress: (_ bytes: Int64) -> Bool = { _ in true }
+        folder path: String, specification: Specification, knownGood: Int64 = 0, progress: (_ bytes: Int64) -> Bool = { _ in true }
     ) throws(FileFault) {
         let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
         since = .now
-        let before = try folder.status(of: goal.partName)
+        let before = try folder.status(of: specification.partName)
         let file: Descriptor
         if let before {
-            guard before.isRegular, before.st_uid == geteuid(), before.st_nlink == 1 else { throw .partTaken }
-            file = try Descriptor.open(goal.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
+            guard before.isRegular, before.st_uid == geteuid(), before.st_nlink == 1 else { throw .partInUse }
+            file = try Descriptor.open(specification.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
         } else {
-            try goal.checkRoom(folder.freeBytes(), for: goal.size)
-            file = try goal.makePart(in: folder)
+            try specification.checkRoom(folder.freeBytes(), for: specification.size)
+            file = try specification.makePart(in: folder)
         }
         let status = try file.status()
-        guard status.isRegular, status.st_uid == geteuid() else { throw .partTaken }
-        guard file.use({ flock($0, LOCK_EX | LOCK_NB) }) == 0 else { throw errno == EWOULDBLOCK ? .partTaken : .last }
+        guard status.isRegular, status.st_uid == geteuid() else { throw .partInUse }
+        guard file.use({ flock($0, LOCK_EX | LOCK_NB) }) == 0 else { throw errno == EWOULDBLOCK ? .partInUse : .last }
         let boot = BootID(of: file)
         let length = Int64(status.st_size)
         let good =
             switch boot {
-            case .now: min(goal.size, length)
-            case .earlier: min(goal.size, Self.good(length, Self.longStride, knownGood: knownGood))
-            case .none: min(goal.size, Self.good(length, Self.stride, knownGood: knownGood))
+            case .now: min(specification.size, length)
+            case .earlier: min(specification.size, Self.good(length, Self.longStride, knownGood: knownGood))
+            case .none: min(specification.size, Self.good(length, Self.stride, knownGood: knownGood))
             }
-        var mark = Mark()
+        var prefix = HashedPrefix()
         try FileDigest.pieces(
             upTo: good, progress: progress, read: { buffer, offset throws(FileFault) in try file.read(into: buffer, at: offset) }
-        ) { mark.digest.update(bufferPointer: $0) }
-        mark.length = good
+        ) { prefix.digest.update(bufferPointer: $0) }
+        prefix.length = good
         try Self.cut(file, to: good)
-        if before != nil { try goal.checkRoom(folder.freeBytes(), for: goal.size - good) }
-        (self.goal, self.folder, self.file) = (goal, folder, file)
+        if before != nil { try specification.checkRoom(folder.freeBytes(), for: specification.size - good) }
+        (self.specification, self.folder, self.file) = (specification, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
-        isMarked = goal.size > Self.stride && BootID.set(on: file)
+        hasBootID = specification.size > Self.stride && BootID.set(on: file)
         // Bytes written since the boot may not be on the disk yet.
-        state = Mutex(State(written: mark, durable: boot == .now ? Mark() : mark, begun: good))
+        state = Mutex(State(written: prefix, durable: boot == .now ? HashedPrefix() : prefix, writebackBegun: good))
     }
 
     /// The number of leading bytes known to be durable: up to the last multiple of `stride` that is followed by a byte, or `knownGood`.
@@ -187,7 +187,7 @@ public final class PartFile: Sendable {
     /// - Throws: `tooLong`, with nothing written; `diskFull`, `system`.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(FileFault) {
         try withState { state throws(FileFault) in
-            guard Int64(bytes.count) <= goal.size - state.written.length else { throw .tooLong }
+            guard Int64(bytes.count) <= specification.size - state.written.length else { throw .tooLong }
             var rest = bytes[...]
             while !rest.isEmpty {
                 let room = Int(Self.stride - state.written.length % Self.stride)
@@ -198,14 +198,14 @@ public final class PartFile: Sendable {
                 state.written.digest.update(bufferPointer: UnsafeRawBufferPointer(rebasing: piece[..<count]))
                 state.written.length += Int64(count)
                 rest = rest.dropFirst(count)
-                if state.written.length - state.begun >= Self.writeBack {
-                    let (begun, end) = (state.begun, state.written.length)
-                    file.use { hexlist_begin_write_back($0, begun, end - begun) }
-                    state.begun = end
+                if state.written.length - state.writebackBegun >= Self.writebackInterval {
+                    let (writebackBegun, end) = (state.writebackBegun, state.written.length)
+                    file.use { hexlist_begin_write_back($0, writebackBegun, end - writebackBegun) }
+                    state.writebackBegun = end
                 }
                 guard state.written.length % Self.stride == 0 else { continue }
-                if !state.isLong || state.written.length % Self.longStride == 0 { try makeDurable(&state) }
-                try goal.checkRoom(folder.freeBytes(), for: goal.size - state.written.length)
+                if !state.usesLongStride || state.written.length % Self.longStride == 0 { try makeDurable(&state) }
+                try specification.checkRoom(folder.freeBytes(), for: specification.size - state.written.length)
             }
         }
     }
@@ -215,13 +215,13 @@ public final class PartFile: Sendable {
     /// - Parameter progress: called with the bytes so far; returns `false` to cancel.
     /// - Throws: `changed` if the source has another size or changes meanwhile; `diskFull`, `partLost`, `cancelled`, `system`.
     public func fill(from source: OfferedFile, progress: (_ bytes: Int64) -> Bool = { _ in true }) throws(FileFault) {
-        guard source.size == goal.size, length == 0 else { throw .changed }
+        guard source.size == specification.size, length == 0 else { throw .changed }
         let isClone = source.clone(to: file)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: FileDigest.piece, alignment: 16)
         defer { buffer.deallocate() }
-        while length < goal.size {
+        while length < specification.size {
             let offset = length
-            let wanted = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), goal.size - offset))])
+            let wanted = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), specification.size - offset))])
             let count = isClone ? try file.read(into: wanted, at: offset) : try source.read(into: wanted, at: offset)
             guard count == wanted.count else { throw .changed }
             if isClone {
@@ -277,12 +277,13 @@ public final class PartFile: Sendable {
             let file = try openWritten()
             let status = try file.status()
             let length = Int64(status.st_size)
-            guard length == goal.size else { throw length < goal.size ? .tooShort(length) : .tooLong }
+            guard length == specification.size else { throw length < specification.size ? .tooShort(length) : .tooLong }
             // An empty file may never have been written by the program, so its time means nothing.
-            goal.setModeAndTime(of: file, keepsTime: length > 0)
+            specification.setModeAndTime(of: file, keepsTime: length > 0)
             BootID.remove(from: file)
             state.isEnded = true
-            return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder, since: since)
+            return WholeFile(
+                specification: specification, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder, since: since)
         }
     }
 
@@ -290,23 +291,24 @@ public final class PartFile: Sendable {
     public func writtenBytes() throws(FileFault) -> Int64 { Int64(try openWritten().status().st_size) }
 
     private func openWritten() throws(FileFault) -> Descriptor {
-        guard let status = try folder.status(of: goal.partName), status.isRegular, status.st_uid == geteuid(), status.st_nlink == 1 else {
+        guard let status = try folder.status(of: specification.partName), status.isRegular, status.st_uid == geteuid(), status.st_nlink == 1
+        else {
             throw .partLost
         }
-        return try Descriptor.open(goal.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
+        return try Descriptor.open(specification.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
     }
 
     /// Checks length and digest, and sets mode and modification time.
     private func complete(_ state: inout State) throws(FileFault) {
         guard !state.isEnded else { throw .partLost }
-        guard state.written.length == goal.size else { throw .tooShort(state.written.length) }
-        if let announced = goal.digest, announced != Array(state.written.digest.finalize()) {
+        guard state.written.length == specification.size else { throw .tooShort(state.written.length) }
+        if let announced = specification.digest, announced != Array(state.written.digest.finalize()) {
             state.isEnded = true
             remove()
             throw .otherBytes
         }
         // Errors are ignored: some file systems do not support modes or such times.
-        goal.setModeAndTime(of: file)
+        specification.setModeAndTime(of: file)
     }
 
     /// The SHA-256 of the bytes received so far, 32 bytes.
@@ -325,14 +327,15 @@ public final class PartFile: Sendable {
 
     /// Finds out what a crash left of a download with a recorded placement, and removes the partial file's name if the file is complete.
     /// - Parameter path: the folder.
-    public static func adopt(folder path: String, goal: Goal, placement: Placement) throws(FileFault) -> Adoption {
+    public static func recover(folder path: String, specification: Specification, placement: Placement) throws(FileFault) -> RecoveredState
+    {
         let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
-        let part = try folder.status(of: goal.partName)
+        let part = try folder.status(of: specification.partName)
         let final = try SharePath.isName(placement.name) ? folder.status(of: placement.name) : nil
         let isOwn = { (status: stat) in UInt64(status.st_dev) == placement.device && UInt64(status.st_ino) == placement.inode }
-        if let final, final.isRegular, isOwn(final), Int64(final.st_size) == goal.size {
+        if let final, final.isRegular, isOwn(final), Int64(final.st_size) == specification.size {
             // Without RENAME_NOREPLACE both names exist for a moment.
-            if let part, isOwn(part) { _ = folder.use { unlinkat($0, goal.partName, 0) } }
+            if let part, isOwn(part) { _ = folder.use { unlinkat($0, specification.partName, 0) } }
             try folder.synchronize()
             return .finished
         }
@@ -341,11 +344,11 @@ public final class PartFile: Sendable {
 
     /// Deletes this user's partial file, if any. For a transfer that is cancelled while it is not running.
     /// - Parameter path: the folder.
-    public static func discard(folder path: String, goal: Goal) {
-        guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY), let part = try? folder.status(of: goal.partName),
+    public static func discard(folder path: String, specification: Specification) {
+        guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY), let part = try? folder.status(of: specification.partName),
             part.isRegular, part.st_uid == geteuid()
         else { return }
-        _ = folder.use { unlinkat($0, goal.partName, 0) }
+        _ = folder.use { unlinkat($0, specification.partName, 0) }
     }
 
     // MARK: Parts
@@ -362,19 +365,19 @@ public final class PartFile: Sendable {
         do throws(FileFault) {
             // The boot ID must be durable before the file grows beyond the first `stride`, else a later `init` would apply the short
             // stride.
-            if isMarked, !state.isLong { try file.synchronize() } else { try file.synchronizeData() }
+            if hasBootID, !state.usesLongStride { try file.synchronize() } else { try file.synchronizeData() }
         } catch {
             try rewind(&state)
             throw error
         }
         state.durable = state.written
-        state.isLong = isMarked
+        state.usesLongStride = hasBootID
     }
 
     /// Discards the bytes that are not durable: after a failed fsync(2) the state of the disk is unknown.
     private func rewind(_ state: inout State) throws(FileFault) {
         state.written = state.durable
-        state.begun = state.durable.length
+        state.writebackBegun = state.durable.length
         try Self.cut(file, to: state.durable.length)
     }
 
@@ -385,11 +388,11 @@ public final class PartFile: Sendable {
     }
 
     private func place(_ willRename: (Placement) throws -> Void) throws -> Placement {
-        guard let part = try folder.status(of: goal.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else {
+        guard let part = try folder.status(of: specification.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else {
             throw FileFault.partLost
         }
         for _ in 1...Self.attempts {
-            let name = try goal.name.firstFree { name throws(FileFault) in try folder.status(of: name.description) != nil }
+            let name = try specification.name.firstFree { name throws(FileFault) in try folder.status(of: name.description) != nil }
             guard let name else { break }
             let placement = Placement(name: name.description, device: device, inode: inode)
             try willRename(placement)
@@ -401,11 +404,13 @@ public final class PartFile: Sendable {
     }
 
     /// - Returns: false if the name exists.
-    private func rename(to name: String) throws(FileFault) -> Bool { try folder.renameNew(goal.partName, to: name) }
+    private func rename(to name: String) throws(FileFault) -> Bool { try folder.renameNew(specification.partName, to: name) }
 
     /// Deletes the partial file, unless its name now belongs to another file.
     private func remove() {
-        guard let part = try? folder.status(of: goal.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else { return }
-        _ = folder.use { unlinkat($0, goal.partName, 0) }
+        guard let part = try? folder.status(of: specification.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else {
+            return
+        }
+        _ = folder.use { unlinkat($0, specification.partName, 0) }
     }
 }

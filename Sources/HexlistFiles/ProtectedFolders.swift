@@ -40,13 +40,13 @@ public struct ProtectedFolders: Sendable {
     /// `O_NONBLOCK` so that opening a pipe does not wait for a writer.
     private static let flags = Descriptor.pathOnly | O_NONBLOCK
     /// Bound of the loop; deeper than any path.
-    private static let mostLevels = 4_096
+    private static let maximumLevels = 4_096
 
     /// A folder and its ancestors up to `/`.
     private static func ancestors(of folder: Descriptor) throws(FileFault) -> [Identity] {
         var identities: [Identity] = []
         var folder = folder
-        while identities.count < mostLevels {
+        while identities.count < maximumLevels {
             let identity = try Identity(folder.status())
             guard identities.last != identity else { break }
             identities.append(identity)

@@ -41,13 +41,13 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
 
 /// The reason why a file of a remote was not copied, and the result for its transfer.
 public struct RemoteFault: Error, Sendable {
-    public var outcome: TransferQueue.Outcome
+    public var outcome: TransferQueue.AttemptResult
     /// A stable word for logs and JSON.
     public var reason: String
     /// For people.
     public var message: String
 
-    public init(_ outcome: TransferQueue.Outcome, _ reason: String, _ error: HexlistError) {
+    public init(_ outcome: TransferQueue.AttemptResult, _ reason: String, _ error: HexlistError) {
         self.outcome = outcome
         self.reason = reason
         message = [error.message, error.hint ?? ""].filter { !$0.isEmpty }.joined(separator: " ")

@@ -153,14 +153,14 @@ public final class FolderReading: @unchecked Sendable {
         let found = first.sorted()
         let listed = found.prefix(limit)
         var listing = FolderListing()
-        for place in listed {
-            let name = String(decoding: place.name, as: UTF8.self)
+        for entry in listed {
+            let name = String(decoding: entry.name, as: UTF8.self)
             guard SharePath.isName(name), let status = try? folder.descriptor.status(of: name), status.isRegular || status.isFolder else {
                 continue
             }
             listing.entries.append(FolderListing.Entry(name: name, status))
         }
-        if found.count > limit, let last = listed.last { listing.next = last.cursor(order) }
+        if found.count > limit, let last = listed.last { listing.next = last.text(order) }
         listing.unlisted = unreadable
         return SharedFolder.Page(listing: listing, unreadable: unreadable)
     }

@@ -55,7 +55,7 @@ public enum TransferState: Equatable, Sendable {
 /// The condition a transfer waits for.
 public enum TransferWait: String, CaseIterable, Sendable {
     /// A free slot.
-    case turn
+    case slot = "turn"
     /// The peer, which is offline.
     case peer
     /// The connection, which was lost; it is retried soon.

@@ -2,98 +2,97 @@ import DequeModule
 import HeapModule
 public import HexlistModel
 
-/// Which transfers run, which wait and for what, and which are to pause: a state machine.
+/// The state machine of all transfers: which ones attempt, wait, or are suspended.
 ///
-/// Performs no IO and has no clock: the caller passes in events and the present instant, carries out the actions in order, and calls
-/// `deadlineReached` at the instant that was last armed.
+/// Performs no IO and has no clock: the caller passes in events and the current time, carries out the actions in order, and calls
+/// `deadlineReached` at the last armed instant.
 ///
-/// - There are `places`. When one is free the next transfer begins, the peers in turn, of each peer the one that was added first.
-/// - A place has one transfer, or up to `sharing` small ones of one peer, each at its first attempt. While another peer waits for a place,
-///   none joins them.
-/// - While another peer waits, a peer has `mostOfPeer` places at most, and a transfer that is slower than `slowest` gives way: it waits behind
-///   the others of its peer, and resumes later. A transfer that cannot resume keeps its place.
-/// - An absent peer, a lost link and a full disk are waits. What fails by its source's own fault `attempts` times pauses; the same cannot
-///   be started again meanwhile except by force. After `rounds` pauses' worth of failures it has failed.
-/// - A run whose bytes are all here may give its place back before its end (`received`), as long as no more than `settling` do.
-/// - Each start is a run with a number of its own. What is told of a run that was stopped or cancelled is dropped.
+/// - At most `slotCount` slots are in use. Peers take turns (round robin); the transfers of a peer start in the order they were added.
+/// - A slot attempts one transfer, or up to `maximumPerSlot` small ones of one peer on their first attempt. None joins while another peer
+///   waits.
+/// - While another peer waits, a peer has at most `maximumSlotsPerPeer` slots, and a transfer slower than `minimumRate` is preempted: it
+///   goes to the end of its peer's queue and resumes later. A transfer that cannot resume keeps its slot.
+/// - An offline peer, a lost connection and a full disk are waits. `attemptsPerRound` failures of the source suspend a transfer, which then
+///   only starts by force. After `maximumRounds` such rounds it has failed.
+/// - An attempt that has received all bytes may release its slot before it ends (`received`), up to `maximumReceived` at once.
+/// - Each start is a new attempt with its own ID. Events of stopped or cancelled attempts are ignored.
 public struct TransferQueue: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
-    /// Something the caller does.
+    /// An action that the caller carries out.
     public enum Action: Equatable, Sendable {
-        /// Begin, or go on, and call `ended` with this run.
-        /// - place: its number; others may have the same where the transfer is small.
-        case start(TransferID, run: TransferAttemptID, peer: PeerID, place: Place)
-        /// Stop a run. Nothing more of it matters.
+        /// Start or resume a transfer, and call `ended` with this attempt.
+        /// - slot: shared with other attempts if the transfer is small.
+        case start(TransferID, attempt: TransferAttemptID, peer: PeerID, slot: Slot)
+        /// Stop an attempt. Its later events are ignored.
         case stop(TransferAttemptID)
-        /// End a run with `Outcome.gaveWay`, unless all its bytes are here.
-        case giveWay(TransferAttemptID)
-        /// The state of one transfer changed. Where all that wait for a peer are concerned nothing is told: `state(of:now:)` says it.
+        /// Stop an attempt so that it ends as `preempted`, unless it has received all bytes.
+        case preempt(TransferAttemptID)
+        /// The state of one transfer changed. Not reported for all transfers of a peer that connects or disconnects: see `state(of:now:)`.
         case changed(TransferID, TransferState)
-        /// Call `deadlineReached` then, and no longer at another instant; `nil`: at none.
+        /// Call `deadlineReached` at this instant instead of the previous one; `nil`: at none.
         case arm(Instant?)
     }
 
-    /// The end of a run, as the caller saw it.
-    public enum Outcome: Equatable, Sendable {
-        /// The file is under its final name.
+    /// How an attempt ended.
+    public enum AttemptResult: Equatable, Sendable {
+        /// The file has its final name.
         case done
-        /// The connection could not be made, or was lost.
-        /// - progressed: whether bytes came in this run.
+        /// The connection failed or was lost.
+        /// - progressed: whether this attempt received bytes.
         case interrupted(progressed: Bool)
         case diskFull
-        /// It was asked to, and goes on later.
-        case gaveWay
-        /// The source's own fault, which may pass: a server's error, too few bytes, other ones than announced.
+        /// Stopped to free its slot; it resumes later.
+        case preempted
+        /// A failure of the source that may be temporary: a server error, too few bytes, a wrong digest.
         case sourceFault
-        /// There is no use in trying again: it is gone, has changed, or cannot be written here.
+        /// A retry would not help: the file is gone, has changed, or cannot be written here.
         case final
     }
 
-    /// The number of a place, and whether small transfers share it.
-    public struct Place: Hashable, Sendable {
+    /// A slot, and whether small transfers share it.
+    public struct Slot: Hashable, Sendable {
         public let number: Int
         public let isShared: Bool
     }
 
-    /// What becomes of a wish to start or retry a transfer.
+    /// The result of a request to start or retry a transfer.
     public enum Admission: Equatable, Sendable {
-        case taken
-        /// The same file is on its way into the same folder already, as another transfer.
+        case accepted
+        /// The same file is already being transferred into the same folder.
         case known(TransferID)
-        /// The same has failed repeatedly and pauses until then; `force` starts it all the same.
+        /// The same transfer failed repeatedly and is suspended until then, unless forced.
         case paused(until: Instant)
-        /// As many transfers are in the queue as there may be.
+        /// The queue has its maximum length.
         case full
-        /// There is no such transfer in the queue.
+        /// The queue has no such transfer.
         case unknown
     }
 
-    public static let places = 4
-    /// The most places of one peer while another peer waits for one.
-    public static let mostOfPeer = 3
-    /// Bytes a second, the mean of a `window`, below which a transfer gives way while another peer waits: 64 kbit/s, the rate of ISDN. 1 MiB takes
-    /// two minutes then. A slower link has its turns of one window, and its place for as long as no other peer waits.
-    public static let slowest: Int64 = 8 << 10
-    /// The time in which the rate is measured, from the moment when another peer waits: longer than a connection takes to be made, and short
-    /// against the time that others wait.
-    public static let window = Duration.seconds(30)
-    /// The most small transfers in one place.
-    public static let sharing = 16
-    /// The most runs that have given their places back and not ended: files that wait for their names.
-    public static let settling = 256
-    public static let attempts = 3
-    public static let rounds = 3
+    public static let slotCount = 4
+    /// Maximum slots of one peer while another peer waits.
+    public static let maximumSlotsPerPeer = 3
+    /// Rate in bytes per second, averaged over `rateWindow`, below which a transfer is preempted while another peer waits: 64 kbit/s
+    /// (ISDN), or two minutes for 1 MiB. A slower transfer attempts for one window at a time, and without a limit if no other peer waits.
+    public static let minimumRate: Int64 = 8 << 10
+    /// Period over which the rate is measured, starting when another peer waits. Longer than it takes to connect.
+    public static let rateWindow = Duration.seconds(30)
+    /// Maximum small transfers in one slot.
+    public static let maximumPerSlot = 16
+    /// Maximum attempts that have released their slot but not ended: files that wait for their final names.
+    public static let maximumReceived = 256
+    public static let attemptsPerRound = 3
+    public static let maximumRounds = 3
     public static let pause = FailureBackoff<TransferKey>.length
-    /// When a transfer that found no room looks again.
-    public static let diskPause = Duration.seconds(60)
-    /// The most transfers that are in the queue: 10 000 files of a folder, ten times.
-    public static let most = 100_000
+    /// Delay before a transfer that found the disk full is retried.
+    public static let diskRetryDelay = Duration.seconds(60)
+    /// Maximum transfers in the queue: ten folders of 10 000 files.
+    public static let maximumCount = 100_000
     private static let linkBackoff = Backoff(from: .seconds(1), to: .seconds(60))
     private static let sourceBackoff = Backoff(from: .seconds(1), to: .seconds(10))
 
     private enum Stage: Sendable {
-        /// In the lane of its peer.
+        /// In the queue of its peer.
         case ready
         case running(TransferAttemptID)
         case timed(TransferWait, until: Instant)
@@ -103,93 +102,95 @@ public struct TransferQueue: Sendable {
     private struct Entry: Sendable {
         let peer: PeerID
         let key: TransferKey
-        /// Whether it may share a place: until an attempt at it fails, which may be its own fault.
+        /// Whether it may share a slot: only until an attempt fails, because it may be the cause.
         var isSmall: Bool
-        /// Whether it resumes after an interruption, without fetching the same bytes again.
+        /// Whether it can resume after an interruption, without fetching the same bytes again.
         let resumes: Bool
         var stage = Stage.ready
-        /// The number of its newest place in a lane, or its newest deadline; older ones count no more.
-        var ticket: UInt64 = 0
-        /// Failures in a row by the source's fault in this round, and rounds before it.
+        /// Number of its newest entry in a peer's queue or its newest deadline. Older ones are stale.
+        var generation: UInt64 = 0
+        /// Consecutive failures of the source in this round, and the number of earlier rounds.
         var failures = 0
         var rounds = 0
     }
 
-    /// The transfers of one peer that could run.
-    private struct Lane: Sendable {
-        /// In order; some may be there no more, or elsewhere.
-        var ready: Deque<Ticket> = []
-        /// The end of the rest after a lost link.
-        var rest: Instant?
-        var ticket: UInt64 = 0
-        /// Links lost in a row without a byte.
+    /// The transfers of one peer that are ready to attempt.
+    private struct PeerQueue: Sendable {
+        /// In order; may contain stale entries.
+        var ready: Deque<ReadyEntry> = []
+        /// End of the back-off after a lost connection.
+        var backoffEnd: Instant?
+        var generation: UInt64 = 0
+        /// Consecutive lost connections without a received byte.
         var interruptions = 0
         var isInRing = false
     }
 
-    private struct Ticket: Sendable {
+    private struct ReadyEntry: Sendable {
         let id: TransferID
-        let number: UInt64
+        let generation: UInt64
     }
 
     private struct Deadline: Comparable, Sendable {
         enum Target: Equatable, Sendable {
             case transfer(TransferID)
-            case lane(PeerID)
+            case peer(PeerID)
         }
 
         let at: Instant
         let target: Target
-        let ticket: UInt64
+        let generation: UInt64
 
-        static func < (left: Deadline, right: Deadline) -> Bool { (left.at, left.ticket) < (right.at, right.ticket) }
+        static func < (left: Deadline, right: Deadline) -> Bool { (left.at, left.generation) < (right.at, right.generation) }
     }
 
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
-    private var places = TransferSlots()
-    /// Runs without a place: all bytes are here, and the end is not told yet.
+    private var slots = TransferSlots()
+    /// Attempts without a slot: all bytes were received, the end is not reported yet.
     private var received: [TransferAttemptID: TransferID] = [:]
-    private var lanes: [PeerID: Lane] = [:]
-    /// The peers that are there and whose lane has something, the next one first.
+    private var peerQueues: [PeerID: PeerQueue] = [:]
+    /// Round robin: the connected peers with ready transfers, next one first.
     private var ring: Deque<PeerID> = []
     private var reachable: Set<PeerID> = []
     private var pauses = FailureBackoff<TransferKey>()
     private var deadlines: Heap<Deadline> = []
     private var armed: Instant?
-    private var lastRun: UInt64 = 0
-    private var lastTicket: UInt64 = 0
+    private var lastAttempt: UInt64 = 0
+    private var lastGeneration: UInt64 = 0
     private var actions: [Action] = []
 
     public init() {}
 
-    /// Transfers in the queue, and those of them that run.
+    /// Transfers in the queue, and those of them that attempt.
     public var count: Int { entries.count }
-    public var runningCount: Int { places.runs.count }
-    /// Everything that is kept besides, for tests of its bound.
-    var remembered: Int { lanes.values.reduce(lanes.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count }
+    public var runningCount: Int { slots.attempts.count }
+    /// Number of all bookkeeping entries, for tests of its bound.
+    var bookkeepingCount: Int {
+        peerQueues.values.reduce(peerQueues.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count
+    }
 
-    /// The state of a transfer in the queue; `nil` for one that ended, or never was there.
+    /// The state of a transfer in the queue; `nil` if it ended or never existed.
     public func state(of id: TransferID) -> TransferState? {
         guard let entry = entries[id] else { return nil }
         switch entry.stage {
-        case .ready: return .waiting(!reachable.contains(entry.peer) ? .peer : lanes[entry.peer]?.rest != nil ? .link : .turn)
+        case .ready: return .waiting(!reachable.contains(entry.peer) ? .peer : peerQueues[entry.peer]?.backoffEnd != nil ? .link : .slot)
         case .running: return .running
         case .timed(let wait, _): return .waiting(wait)
         case .paused(let until): return .paused(until: until)
         }
     }
 
-    /// Until when the same is not started again without force, because it failed repeatedly; `nil` if it can be started.
+    /// The instant until which transfers with this key start only by force, after repeated failures; `nil` if not suspended.
     public func pause(of key: TransferKey, now: Instant) -> Instant? { pauses.end(of: key, now: now) }
 
-    // MARK: Wishes
+    // MARK: Requests
 
-    /// Takes a transfer into the queue: a new one, or after a restart one of the store's.
+    /// Adds a transfer: a new one, or after a restart one of the store.
     /// - Parameters:
-    ///   - isSmall: whether it may share a place.
-    ///   - resumes: whether it resumes after an interruption, without fetching the same bytes again.
-    ///   - force: whether it is started although the same has failed repeatedly.
+    ///   - isSmall: whether it may share a slot.
+    ///   - resumes: whether it can resume after an interruption, without fetching the same bytes again.
+    ///   - force: whether to start it even if it is suspended.
     public mutating func add(
         _ id: TransferID, peer: PeerID, key: TransferKey, isSmall: Bool = false, resumes: Bool = true, force: Bool = false, now: Instant
     ) -> (admission: Admission, actions: [Action]) {
@@ -203,111 +204,111 @@ public struct TransferQueue: Sendable {
         if let until = pauses.end(of: key, now: now), !force { return (.paused(until: until), []) }
         pauses.lift(key)
         guard entries[id] == nil else { return (.known(id), []) }
-        guard entries.count < Self.most else { return (.full, []) }
+        guard entries.count < Self.maximumCount else { return (.full, []) }
         entries[id] = Entry(peer: peer, key: key, isSmall: isSmall, resumes: resumes)
         byKey[key] = id
         makeReady(id)
-        tell(id)
-        return (.taken, settle(now))
+        reportState(id)
+        return (.accepted, advance(now))
     }
 
-    /// Tries a transfer that waits, or with `force` one that pauses, as soon as there is a place. One that runs goes on.
+    /// Retries a waiting transfer, or with `force` a suspended one, as soon as a slot is free. No effect on a running one.
     public mutating func retry(_ id: TransferID, force: Bool = false, now: Instant) -> (admission: Admission, actions: [Action]) {
         guard let entry = entries[id] else { return (.unknown, []) }
         switch entry.stage {
-        case .running: return (.taken, [])
-        case .ready: endRest(entry.peer)
+        case .running: return (.accepted, [])
+        case .ready: endBackoff(entry.peer)
         case .timed: makeReady(id)
         case .paused(let until):
             guard force || until <= now else { return (.paused(until: until), []) }
             pauses.lift(entry.key)
             makeReady(id)
         }
-        tell(id)
-        return (.taken, settle(now))
+        reportState(id)
+        return (.accepted, advance(now))
     }
 
-    /// Takes a transfer out of the queue. A run of it is stopped, and what comes of it afterwards is dropped.
+    /// Removes a transfer from the queue and stops its attempt.
     public mutating func cancel(_ id: TransferID, now: Instant) -> [Action] {
         guard let entry = entries[id] else { return [] }
-        if case .running(let run) = entry.stage {
-            if places.leave(run) == nil { received[run] = nil }
-            actions.append(.stop(run))
+        if case .running(let attempt) = entry.stage {
+            if slots.leave(attempt) == nil { received[attempt] = nil }
+            actions.append(.stop(attempt))
         }
         remove(id, .cancelled)
-        return settle(now)
+        return advance(now)
     }
 
     // MARK: Events
 
-    /// A peer can be fetched from.
+    /// A peer is connected, so files can be fetched from it.
     public mutating func peerCame(_ peer: PeerID, now: Instant) -> [Action] {
         reachable.insert(peer)
-        endRest(peer)
+        endBackoff(peer)
         enqueue(peer)
-        return settle(now)
+        return advance(now)
     }
 
-    /// A peer is gone: nothing of it starts until it comes. Its runs go on until they end by themselves.
+    /// A peer disconnected: its transfers wait until it is back. Running attempts continue until they end.
     public mutating func peerWent(_ peer: PeerID, now: Instant) -> [Action] {
         reachable.remove(peer)
-        if lanes[peer]?.isInRing == true {
+        if peerQueues[peer]?.isInRing == true {
             ring.removeAll { $0 == peer }
-            lanes[peer]?.isInRing = false
+            peerQueues[peer]?.isInRing = false
         }
-        return settle(now)
+        return advance(now)
     }
 
-    /// Bytes of a run arrived.
-    /// - Parameter arrived: all of the run.
-    public mutating func progressed(_ run: TransferAttemptID, arrived: Int64) {
-        places.progressed(run, arrived: arrived)
+    /// An attempt received bytes.
+    /// - Parameter arrived: total bytes of this attempt.
+    public mutating func progressed(_ attempt: TransferAttemptID, arrived: Int64) {
+        slots.progressed(attempt, arrived: arrived)
     }
 
-    /// All bytes of a run are here: its place is another's, and its end comes later.
-    public mutating func received(_ run: TransferAttemptID, now: Instant) -> [Action] {
-        guard let id = places.leave(run) else { return [] }
-        received[run] = id
-        return settle(now)
+    /// An attempt received all its bytes: it releases its slot, and ends later.
+    public mutating func received(_ attempt: TransferAttemptID, now: Instant) -> [Action] {
+        guard let id = slots.leave(attempt) else { return [] }
+        received[attempt] = id
+        return advance(now)
     }
 
-    /// A run ended.
-    public mutating func ended(_ run: TransferAttemptID, _ outcome: Outcome, now: Instant) -> [Action] {
-        guard let id = places.leave(run) ?? received.removeValue(forKey: run), var entry = entries[id] else { return [] }
-        if outcome != .gaveWay { entry.isSmall = false }
+    /// An attempt ended.
+    public mutating func ended(_ attempt: TransferAttemptID, _ result: AttemptResult, now: Instant) -> [Action] {
+        guard let id = slots.leave(attempt) ?? received.removeValue(forKey: attempt), var entry = entries[id] else { return [] }
+        if result != .preempted { entry.isSmall = false }
         entries[id] = entry
-        switch outcome {
+        switch result {
         case .done:
-            lanes[entry.peer]?.interruptions = 0
+            peerQueues[entry.peer]?.interruptions = 0
             remove(id, .done)
         case .final: remove(id, .failed)
         case .interrupted(let progressed):
             makeReady(id, first: true)
-            if reachable.contains(entry.peer) { rest(entry.peer, progressed: progressed, now: now) }
-            tell(id)
-        case .gaveWay:
+            if reachable.contains(entry.peer) { backOff(entry.peer, progressed: progressed, now: now) }
+            reportState(id)
+        case .preempted:
             makeReady(id)
-            tell(id)
-        case .diskFull: wait(id, .timed(.disk, until: now + Self.diskPause), until: now + Self.diskPause)
+            reportState(id)
+        case .diskFull: suspend(id, .timed(.disk, until: now + Self.diskRetryDelay), until: now + Self.diskRetryDelay)
         case .sourceFault: sourceFailed(id, entry, now: now)
         }
-        return settle(now)
+        return advance(now)
     }
 
-    /// The armed instant has come.
+    /// The armed instant was reached.
     public mutating func deadlineReached(now: Instant) -> [Action] {
         armed = nil
         while let next = deadlines.min, next.at <= now {
             deadlines.removeMin()
-            guard isMeant(next) else { continue }
+            guard isCurrent(next) else { continue }
             switch next.target {
             case .transfer(let id):
                 makeReady(id)
-                tell(id)
-            case .lane(let peer): endRest(peer)
+                reportState(id)
+            case .peer(let peer): endBackoff(peer)
             }
         }
-        return settle(now)
+        return advance(now)
     }
 
     // MARK: Parts
@@ -315,62 +316,64 @@ public struct TransferQueue: Sendable {
     private mutating func sourceFailed(_ id: TransferID, _ entry: Entry, now: Instant) {
         var entry = entry
         entry.failures += 1
-        if entry.failures < Self.attempts {
+        if entry.failures < Self.attemptsPerRound {
             let until = now + Self.sourceBackoff.pause(after: entry.failures)
             entries[id] = entry
-            return wait(id, .timed(.source, until: until), until: until)
+            return suspend(id, .timed(.source, until: until), until: until)
         }
         (entry.failures, entry.rounds) = (0, entry.rounds + 1)
         entries[id] = entry
         let until = pauses.begin(entry.key, now: now)
-        if entry.rounds < Self.rounds { wait(id, .paused(until: until), until: until) } else { remove(id, .failed) }
+        if entry.rounds < Self.maximumRounds { suspend(id, .paused(until: until), until: until) } else { remove(id, .failed) }
     }
 
-    private mutating func wait(_ id: TransferID, _ stage: Stage, until: Instant) {
-        let ticket = nextTicket()
+    private mutating func suspend(_ id: TransferID, _ stage: Stage, until: Instant) {
+        let generation = nextGeneration()
         entries[id]?.stage = stage
-        entries[id]?.ticket = ticket
-        deadlines.insert(Deadline(at: until, target: .transfer(id), ticket: ticket))
-        tell(id)
+        entries[id]?.generation = generation
+        deadlines.insert(Deadline(at: until, target: .transfer(id), generation: generation))
+        reportState(id)
     }
 
     private mutating func makeReady(_ id: TransferID, first: Bool = false) {
         guard let peer = entries[id]?.peer else { return }
-        let ticket = Ticket(id: id, number: nextTicket())
+        let entry = ReadyEntry(id: id, generation: nextGeneration())
         entries[id]?.stage = .ready
-        entries[id]?.ticket = ticket.number
-        var lane = lanes.removeValue(forKey: peer) ?? Lane()
-        if lane.ready.count > 64 + 2 * entries.count { lane.ready.removeAll { entries[$0.id]?.ticket != $0.number } }
-        if first { lane.ready.prepend(ticket) } else { lane.ready.append(ticket) }
-        lanes[peer] = lane
+        entries[id]?.generation = entry.generation
+        var queue = peerQueues.removeValue(forKey: peer) ?? PeerQueue()
+        if queue.ready.count > 64 + 2 * entries.count { queue.ready.removeAll { entries[$0.id]?.generation != $0.generation } }
+        if first { queue.ready.prepend(entry) } else { queue.ready.append(entry) }
+        peerQueues[peer] = queue
         enqueue(peer)
     }
 
-    /// Puts a peer that could have a turn at the end of the ring.
+    /// Appends a peer to the round robin, if it is connected and has ready transfers.
     private mutating func enqueue(_ peer: PeerID) {
-        guard reachable.contains(peer), let lane = lanes[peer], !lane.isInRing, lane.rest == nil, !lane.ready.isEmpty else { return }
-        lanes[peer]?.isInRing = true
+        guard reachable.contains(peer), let queue = peerQueues[peer], !queue.isInRing, queue.backoffEnd == nil, !queue.ready.isEmpty else {
+            return
+        }
+        peerQueues[peer]?.isInRing = true
         ring.append(peer)
     }
 
-    /// Lets a peer rest whose link was lost, a little longer each time.
-    private mutating func rest(_ peer: PeerID, progressed: Bool, now: Instant) {
-        // Of several runs that lose the same link the first one counts.
-        guard var lane = lanes[peer], lane.rest == nil else { return }
-        lane.interruptions = progressed ? 1 : lane.interruptions + 1
-        lane.ticket = nextTicket()
-        let until = now + Self.linkBackoff.pause(after: lane.interruptions)
-        lane.rest = until
-        if lane.isInRing {
+    /// Starts the back-off of a peer whose connection was lost.
+    private mutating func backOff(_ peer: PeerID, progressed: Bool, now: Instant) {
+        // Several attempts on the same lost connection count once.
+        guard var queue = peerQueues[peer], queue.backoffEnd == nil else { return }
+        queue.interruptions = progressed ? 1 : queue.interruptions + 1
+        queue.generation = nextGeneration()
+        let until = now + Self.linkBackoff.pause(after: queue.interruptions)
+        queue.backoffEnd = until
+        if queue.isInRing {
             ring.removeAll { $0 == peer }
-            lane.isInRing = false
+            queue.isInRing = false
         }
-        lanes[peer] = lane
-        deadlines.insert(Deadline(at: until, target: .lane(peer), ticket: lastTicket))
+        peerQueues[peer] = queue
+        deadlines.insert(Deadline(at: until, target: .peer(peer), generation: lastGeneration))
     }
 
-    private mutating func endRest(_ peer: PeerID) {
-        lanes[peer]?.rest = nil
+    private mutating func endBackoff(_ peer: PeerID) {
+        peerQueues[peer]?.backoffEnd = nil
         enqueue(peer)
     }
 
@@ -381,53 +384,53 @@ public struct TransferQueue: Sendable {
         actions.append(.changed(id, state))
     }
 
-    private mutating func tell(_ id: TransferID) {
+    private mutating func reportState(_ id: TransferID) {
         if let state = state(of: id) { actions.append(.changed(id, state)) }
     }
 
-    private mutating func nextTicket() -> UInt64 {
-        lastTicket += 1
-        return lastTicket
+    private mutating func nextGeneration() -> UInt64 {
+        lastGeneration += 1
+        return lastGeneration
     }
 
-    private func isMeant(_ deadline: Deadline) -> Bool {
+    private func isCurrent(_ deadline: Deadline) -> Bool {
         switch deadline.target {
-        case .transfer(let id): entries[id]?.ticket == deadline.ticket
-        case .lane(let peer): lanes[peer]?.rest != nil && lanes[peer]?.ticket == deadline.ticket
+        case .transfer(let id): entries[id]?.generation == deadline.generation
+        case .peer(let peer): peerQueues[peer]?.backoffEnd != nil && peerQueues[peer]?.generation == deadline.generation
         }
     }
 
-    /// Starts what has a place, arms the next deadline, and hands over the actions.
-    private mutating func settle(_ now: Instant) -> [Action] {
+    /// Starts transfers while slots are free, selects attempts to preempt, arms the next deadline, and returns the actions.
+    private mutating func advance(_ now: Instant) -> [Action] {
         var index = ring.startIndex
-        while received.count < Self.settling, index < ring.endIndex {
+        while received.count < Self.maximumReceived, index < ring.endIndex {
             let peer = ring[index]
             guard let id = next(of: peer) else {
                 ring.remove(at: index)
-                lanes[peer]?.isInRing = false
+                peerQueues[peer]?.isInRing = false
                 continue
             }
-            let run = TransferAttemptID(lastRun + 1)
-            guard let place = place(for: id, of: peer, run) else {
-                // Only a peer that has the most places lets others pass.
-                guard places.hasMost(peer) else { break }
+            let attempt = TransferAttemptID(lastAttempt + 1)
+            guard let slot = slot(for: id, of: peer, attempt) else {
+                // A peer at its maximum of slots is skipped; otherwise no slot is free for anyone.
+                guard slots.hasMaximum(peer) else { break }
                 index += 1
                 continue
             }
             ring.remove(at: index)
-            lanes[peer]?.isInRing = false
-            lanes[peer]?.ready.removeFirst()
-            lastRun = run.value
-            entries[id]?.stage = .running(run)
-            actions += [.changed(id, .running), .start(id, run: run, peer: peer, place: place)]
+            peerQueues[peer]?.isInRing = false
+            peerQueues[peer]?.ready.removeFirst()
+            lastAttempt = attempt.value
+            entries[id]?.stage = .running(attempt)
+            actions += [.changed(id, .running), .start(id, attempt: attempt, peer: peer, slot: slot)]
             enqueue(peer)
             index = ring.startIndex
         }
-        let waiting = received.count < Self.settling && places.areAllTaken ? waitingPeers() : []
-        let (leaving, measured) = places.makeWay(for: waiting, now: now)
-        actions += leaving.map { .giveWay($0) }
-        tidy()
-        while let next = deadlines.min, !isMeant(next) { deadlines.removeMin() }
+        let waiting = received.count < Self.maximumReceived && slots.areAllOccupied ? peersWaitingForSlot() : []
+        let (preempted, measured) = slots.preempt(for: waiting, now: now)
+        actions += preempted.map { .preempt($0) }
+        compact()
+        while let next = deadlines.min, !isCurrent(next) { deadlines.removeMin() }
         let due = [deadlines.min?.at, measured].compactMap(\.self).min()
         if due != armed {
             armed = due
@@ -437,32 +440,35 @@ public struct TransferQueue: Sendable {
         return actions
     }
 
-    /// The first two peers that wait for a place: enough to know whether another one than a certain peer waits.
-    private mutating func waitingPeers() -> [PeerID] {
+    /// The first two peers that wait for a slot. Two are enough to see whether a peer other than a given one waits.
+    private mutating func peersWaitingForSlot() -> [PeerID] {
         var found: [PeerID] = []
         for peer in ring where found.count < 2 && next(of: peer) != nil { found.append(peer) }
         return found
     }
 
-    /// Takes a place for a run of a peer in the ring; `nil` if it has to wait.
-    private mutating func place(for id: TransferID, of peer: PeerID, _ run: TransferAttemptID) -> Place? {
+    /// Assigns a slot to an attempt of a peer in the round robin; `nil` if it has to wait.
+    private mutating func slot(for id: TransferID, of peer: PeerID, _ attempt: TransferAttemptID) -> Slot? {
         guard let entry = entries[id] else { return nil }
-        return places.take(
-            for: id, of: peer, run, isSmall: entry.isSmall, resumes: entry.resumes, othersWait: waitingPeers().contains { $0 != peer })
+        return slots.assign(
+            for: id, of: peer, attempt, isSmall: entry.isSmall, resumes: entry.resumes,
+            othersWait: peersWaitingForSlot().contains { $0 != peer })
     }
 
-    /// The transfer of a peer that is to run next; the tickets before it that count no more are gone.
+    /// The next transfer of a peer. Removes stale entries before it.
     private mutating func next(of peer: PeerID) -> TransferID? {
-        while let ticket = lanes[peer]?.ready.first {
-            if entries[ticket.id]?.ticket == ticket.number { return ticket.id }
-            lanes[peer]?.ready.removeFirst()
+        while let entry = peerQueues[peer]?.ready.first {
+            if entries[entry.id]?.generation == entry.generation { return entry.id }
+            peerQueues[peer]?.ready.removeFirst()
         }
         return nil
     }
 
-    /// Forgets places and deadlines that count no more, once they are the most.
-    private mutating func tidy() {
-        if deadlines.count > 64 + 2 * entries.count { deadlines = Heap(deadlines.unordered.filter(isMeant)) }
-        for (peer, lane) in lanes where lane.ready.isEmpty && lane.rest == nil && lane.interruptions == 0 { lanes[peer] = nil }
+    /// Removes stale deadlines once they are the majority, and the queues of idle peers.
+    private mutating func compact() {
+        if deadlines.count > 64 + 2 * entries.count { deadlines = Heap(deadlines.unordered.filter(isCurrent)) }
+        for (peer, queue) in peerQueues where queue.ready.isEmpty && queue.backoffEnd == nil && queue.interruptions == 0 {
+            peerQueues[peer] = nil
+        }
     }
 }

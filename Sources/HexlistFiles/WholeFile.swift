@@ -7,7 +7,7 @@ internal import Crypto
 /// A complete and verified partial file that does not have its final name yet. Files are renamed in batches, so that many small files share
 /// one sync of the disk.
 public struct WholeFile: Sendable {
-    public let goal: PartFile.Goal
+    public let specification: PartFile.Specification
     /// The device number of its file system.
     public let device: UInt64
     let inode: UInt64
@@ -28,14 +28,16 @@ public struct WholeFile: Sendable {
     public struct Content: Sendable {
         /// The path of the destination folder.
         public var folder: String
-        public var goal: PartFile.Goal
+        public var specification: PartFile.Specification
         public var bytes: [UInt8]
 
-        public init(folder: String, goal: PartFile.Goal, bytes: [UInt8]) { (self.folder, self.goal, self.bytes) = (folder, goal, bytes) }
+        public init(folder: String, specification: PartFile.Specification, bytes: [UInt8]) {
+            (self.folder, self.specification, self.bytes) = (folder, specification, bytes)
+        }
     }
 
     /// Writes several small files as partial files. They are not durable yet; after a crash they are fetched again. Blocks.
-    /// - Returns: a result for each file. Failed files leave nothing behind: `otherBytes`, `tooShort`, `tooLong`, `diskFull`, `partTaken`,
+    /// - Returns: a result for each file. Failed files leave nothing behind: `otherBytes`, `tooShort`, `tooLong`, `diskFull`, `partInUse`,
     ///   and errors of the folder.
     public static func write(_ contents: [Content]) -> [Result<WholeFile, FileFault>] {
         // Keyed by bytes, because equal strings can be different paths (Unicode normalization).
@@ -46,9 +48,9 @@ public struct WholeFile: Sendable {
                 let known = folders[key] ?? Result { () throws(FileFault) in try Folder(content.folder) }
                 folders[key] = known
                 var folder = try known.get()
-                try content.goal.checkRoom(folder.free, for: content.goal.size)
+                try content.specification.checkRoom(folder.free, for: content.specification.size)
                 let file = try write(content, in: folder)
-                folder.free -= content.goal.size
+                folder.free -= content.specification.size
                 folders[key] = .success(folder)
                 return file
             }
@@ -70,27 +72,28 @@ public struct WholeFile: Sendable {
     }
 
     private static func write(_ content: Content, in folder: Folder) throws(FileFault) -> WholeFile {
-        let (goal, count) = (content.goal, Int64(content.bytes.count))
-        guard count == goal.size else { throw count < goal.size ? .tooShort(count) : .tooLong }
-        if let digest = goal.digest, !SHA256.hash(data: content.bytes).elementsEqual(digest) { throw .otherBytes }
+        let (specification, count) = (content.specification, Int64(content.bytes.count))
+        guard count == specification.size else { throw count < specification.size ? .tooShort(count) : .tooLong }
+        if let digest = specification.digest, !SHA256.hash(data: content.bytes).elementsEqual(digest) { throw .otherBytes }
         let file: Descriptor
         do throws(FileFault) {
-            file = try goal.makePart(in: folder.descriptor)
+            file = try specification.makePart(in: folder.descriptor)
         } catch {
             // A partial file of an earlier attempt exists.
             guard case .system(let system) = error, system.code == EEXIST else { throw error }
-            let part = try PartFile(folder: content.folder, goal: goal)
+            let part = try PartFile(folder: content.folder, specification: specification)
             part.discard()
-            file = try goal.makePart(in: folder.descriptor)
+            file = try specification.makePart(in: folder.descriptor)
         }
         do throws(FileFault) {
             try content.bytes.withUnsafeBytes { bytes in Result { () throws(FileFault) in try file.write(bytes) } }.get()
-            goal.setModeAndTime(of: file)
+            specification.setModeAndTime(of: file)
             let status = try file.status()
             return WholeFile(
-                goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder.descriptor, since: folder.since)
+                specification: specification, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder.descriptor,
+                since: folder.since)
         } catch {
-            _ = folder.descriptor.use { unlinkat($0, goal.partName, 0) }
+            _ = folder.descriptor.use { unlinkat($0, specification.partName, 0) }
             throw error
         }
     }
@@ -113,7 +116,7 @@ public struct WholeFile: Sendable {
         for (index, candidate) in files.enumerated() {
             do throws(FileFault) {
                 let file = candidate.file
-                guard let part = try file.folder.status(of: file.goal.partName), file.isSame(part) else { throw .partLost }
+                guard let part = try file.folder.status(of: file.specification.partName), file.isSame(part) else { throw .partLost }
                 try synchronized[file.device]?.get()
                 let name = try freeName(file, in: candidate.folder, &taken)
                 placements.append((index, PartFile.Placement(name: name, device: file.device, inode: file.inode)))
@@ -128,7 +131,7 @@ public struct WholeFile: Sendable {
             let candidate = files[index]
             do throws(FileFault) {
                 let folder = candidate.file.folder
-                guard try folder.renameNew(candidate.file.goal.partName, to: placement.name) else { throw .noFreeName }
+                guard try folder.renameNew(candidate.file.specification.partName, to: placement.name) else { throw .noFreeName }
                 renamed[Array(candidate.folder.utf8)] = folder
                 results[index] = .success(placement)
             } catch {
@@ -151,7 +154,7 @@ public struct WholeFile: Sendable {
 
     private static func freeName(_ file: WholeFile, in path: String, _ taken: inout Set<[[UInt8]]>) throws(FileFault) -> String {
         let key = { (name: FileName) in [Array(path.utf8), Array(name.description.utf8)] }
-        let name = try file.goal.name.firstFree { [taken] name throws(FileFault) in
+        let name = try file.specification.name.firstFree { [taken] name throws(FileFault) in
             if taken.contains(key(name)) { return true }
             return try file.folder.status(of: name.description) != nil
         }

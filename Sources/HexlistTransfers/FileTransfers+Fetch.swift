@@ -265,7 +265,7 @@ extension FileTransfers {
 
 extension TransferRow {
     /// Whether the file is in its folder already: of the same name, size and time. Blocks.
-    fileprivate var isThere: Bool { FileLook.isThere(HexlistPaths.join(folder, name), size: size, modified: modified) }
+    fileprivate var isThere: Bool { FileMatch.exists(HexlistPaths.join(folder, name), size: size, modified: modified) }
 }
 
 extension TransferRow {

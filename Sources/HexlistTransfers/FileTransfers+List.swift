@@ -43,7 +43,7 @@ extension FileTransfers {
         for (id, entry) in fetching.transfers.entries where ids.contains(id.value) {
             switch fetching.queue.state(of: id) {
             case .running: summary.running += 1
-            case .waiting(.turn), .waiting(.source): summary.soon += 1
+            case .waiting(.slot), .waiting(.source): summary.soon += 1
             default: summary.waiting += 1
             }
             summary.bytes = summary.bytes.addingClamped(entry.bytes)

@@ -18,8 +18,8 @@ import Testing
         return Array(bytes.prefix(count))
     }
 
-    private static func goal(_ bytes: [UInt8], name: String = "a.bin", digest: Bool = true) -> PartFile.Goal {
-        PartFile.Goal(
+    private static func specification(_ bytes: [UInt8], name: String = "a.bin", digest: Bool = true) -> PartFile.Specification {
+        PartFile.Specification(
             name: FileName(name), id: "00ff", size: Int64(bytes.count), digest: digest ? Array(SHA256.hash(data: bytes)) : nil,
             modified: 1_700_000_000_123_456_789)
     }
@@ -54,9 +54,9 @@ import Testing
 
     @Test("a file written by another program keeps its time; one of another length is refused") func takenOver() async throws {
         try await TemporaryFolder.with { folder in
-            var goal = Self.goal([1, 2, 3], digest: false)
-            goal.hidesName = true
-            let part = try PartFile(folder: folder.path, goal: goal)
+            var specification = Self.specification([1, 2, 3], digest: false)
+            specification.hidesName = true
+            let part = try PartFile(folder: folder.path, specification: specification)
             let path = "\(folder.path)/.remote.00ff.part"
             #expect(Self.names(folder) == [".remote.00ff.part"])
             #expect(try part.writtenBytes() == 0)
@@ -82,7 +82,7 @@ import Testing
     func whole(size: Int) async throws {
         try await TemporaryFolder.with { folder in
             let bytes = Self.bytes(size)
-            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
             #expect(TemporaryFolder.mode("\(folder.path)/.a.bin.00ff.part") == 0o600)
             for start in stride(from: 0, to: size, by: 70_001) { try Self.append(bytes[start..<min(size, start + 70_001)], to: part) }
             #expect(part.length == Int64(size) && part.digest == Array(SHA256.hash(data: bytes)))
@@ -95,16 +95,16 @@ import Testing
             #expect(status.st_mtim.tv_sec == 1_700_000_000 && status.st_mtim.tv_nsec == 123_456_789)
             #expect(throws: FileFault.partLost) { try part.finish() }
             #expect(throws: FileFault.partLost) { try Self.append([1], to: part) }
-            #expect(try PartFile.adopt(folder: folder.path, goal: part.goal, placement: placement) == .finished)
+            #expect(try PartFile.recover(folder: folder.path, specification: part.specification, placement: placement) == .finished)
         }
     }
 
     @Test("times before 1970, and none; the umask")
     func times() async throws {
         try await TemporaryFolder.with { folder in
-            var goal = Self.goal([])
-            (goal.modified, goal.umask) = (-1, 0o077)
-            _ = try PartFile(folder: folder.path, goal: goal).finish()
+            var specification = Self.specification([])
+            (specification.modified, specification.umask) = (-1, 0o077)
+            _ = try PartFile(folder: folder.path, specification: specification).finish()
             var status = stat()
             #expect(stat("\(folder.path)/a.bin", &status) == 0 && status.st_mtim.tv_sec == -1 && status.st_mtim.tv_nsec == 999_999_999)
             #expect(status.st_mode & 0o777 == 0o600)
@@ -117,7 +117,7 @@ import Testing
             try folder.write("mine", to: "a.bin")
             #expect(symlink("nowhere", "\(folder.path)/a (2).bin") == 0)
             let bytes = Self.bytes(10)
-            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
             try Self.append(bytes, to: part)
             var told: [String] = []
             let placement = try part.finish {
@@ -147,12 +147,12 @@ import Testing
             try await TemporaryFolder.with { folder in
                 let bytes = Self.bytes((64 << 20) + 100)
                 do {
-                    let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                    let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
                     try Self.append(bytes.prefix(there), to: part)
                 }
                 // Some file systems have no extended attributes.
                 if boot != "now", try !Self.mark(folder, boot) { return }
-                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
                 let isMarked = try Self.mark(folder, nil)
                 #expect(!isMarked || part.length == Int64(good))
                 try Self.append(bytes[Int(part.length)...], to: part)
@@ -172,11 +172,11 @@ import Testing
             try await TemporaryFolder.with { folder in
                 let bytes = Self.bytes(10_000_000)
                 do {
-                    let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                    let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
                     try Self.append(bytes.prefix(there), to: part)
                 }
                 try Self.mark(folder, nil)
-                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
                 #expect(part.length == Int64(good))
                 try Self.append(bytes[good...], to: part)
                 _ = try part.finish()
@@ -191,20 +191,20 @@ import Testing
             let bytes = Self.bytes(5_000_000)
             var good: Int64 = 0
             do {
-                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
                 try Self.append(bytes.prefix(1_234), to: part)
                 good = try part.suspend()
             }
             #expect(good == 1_234)
             try Self.mark(folder, nil)
             do {
-                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes), knownGood: 1 << 40)
+                let part = try PartFile(folder: folder.path, specification: Self.specification(bytes), knownGood: 1 << 40)
                 #expect(part.length == 1_234)
                 try Self.append(bytes[1_234..<4_900_000], to: part)
             }
             // The recorded length is shorter than the file.
             try Self.mark(folder, nil)
-            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes), knownGood: good)
+            let part = try PartFile(folder: folder.path, specification: Self.specification(bytes), knownGood: good)
             #expect(part.length == PartFile.stride)
             #expect(throws: FileFault.cancelled) {
                 try PartFile(folder: folder.path, goal: Self.goal(bytes, name: "b"), knownGood: 0) { _ in false }.suspend()
@@ -220,7 +220,7 @@ import Testing
     func announced() async throws {
         try await TemporaryFolder.with { folder in
             let bytes = Self.bytes(1_000)
-            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
             try Self.append(bytes.prefix(999), to: part)
             #expect(throws: FileFault.tooLong) { try Self.append([1, 2], to: part) }
             #expect(part.length == 999)
@@ -228,7 +228,7 @@ import Testing
             try Self.append([bytes[999] ^ 1], to: part)
             #expect(throws: FileFault.otherBytes) { try part.finish { _ in Issue.record("it would be renamed") } }
             #expect(Self.names(folder).isEmpty)
-            let other = try PartFile(folder: folder.path, goal: Self.goal(bytes, digest: false))
+            let other = try PartFile(folder: folder.path, specification: Self.specification(bytes, digest: false))
             try Self.append(bytes.reversed(), to: other)
             _ = try other.finish()
             #expect(Self.content("\(folder.path)/a.bin") == bytes.reversed())
@@ -239,9 +239,9 @@ import Testing
     func partial() async throws {
         try await TemporaryFolder.with { folder in
             let (bytes, path) = (Self.bytes(100), "\(folder.path)/.a.bin.00ff.part")
-            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            let part = try PartFile(folder: folder.path, specification: Self.specification(bytes))
             try Self.append(bytes, to: part)
-            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
+            #expect(throws: FileFault.partInUse) { try PartFile(folder: folder.path, specification: Self.specification(bytes)) }
             #expect(unlink(path) == 0)
             #expect(throws: FileFault.partLost) { try part.finish() }
             try folder.write("another", to: ".a.bin.00ff.part")
@@ -252,15 +252,15 @@ import Testing
             #expect(Self.names(folder).isEmpty)
             try folder.write("secret", to: "secret")
             #expect(symlink("secret", path) == 0)
-            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
+            #expect(throws: FileFault.partInUse) { try PartFile(folder: folder.path, specification: Self.specification(bytes)) }
             #expect(unlink(path) == 0 && link("\(folder.path)/secret", path) == 0)
-            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
+            #expect(throws: FileFault.partInUse) { try PartFile(folder: folder.path, specification: Self.specification(bytes)) }
             #expect(unlink(path) == 0 && mkfifo(path, 0o600) == 0)
-            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
-            PartFile.discard(folder: folder.path, goal: Self.goal(bytes))
+            #expect(throws: FileFault.partInUse) { try PartFile(folder: folder.path, specification: Self.specification(bytes)) }
+            PartFile.discard(folder: folder.path, specification: Self.specification(bytes))
             #expect(Self.content("\(folder.path)/secret") == Array("secret".utf8))
-            #expect(throws: FileFault.notFound) { try PartFile(folder: "\(folder.path)/none", goal: Self.goal(bytes)) }
-            #expect(throws: FileFault.notFound) { try PartFile(folder: "\(folder.path)/secret", goal: Self.goal(bytes)) }
+            #expect(throws: FileFault.notFound) { try PartFile(folder: "\(folder.path)/none", specification: Self.specification(bytes)) }
+            #expect(throws: FileFault.notFound) { try PartFile(folder: "\(folder.path)/secret", specification: Self.specification(bytes)) }
         }
     }
 
@@ -268,8 +268,8 @@ import Testing
     func adoption() async throws {
         try await TemporaryFolder.with { folder in
             let bytes = Self.bytes(100)
-            let goal = Self.goal(bytes)
-            let part = try PartFile(folder: folder.path, goal: goal)
+            let specification = Self.specification(bytes)
+            let part = try PartFile(folder: folder.path, specification: specification)
             try Self.append(bytes, to: part)
             struct Crash: Error {}
             var noted: PartFile.Placement?
@@ -283,28 +283,30 @@ import Testing
             #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .partial)
             // Another program's file has the recorded name.
             try folder.write("mine", to: placement.name)
-            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .partial)
+            #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: placement) == .partial)
             #expect(try part.finish().name == "a (2).bin")
             #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .gone)
             // Both names exist, as after a rename on a file system that emulates it with links.
             let second = PartFile.Placement(name: "a (2).bin", device: placement.device, inode: placement.inode)
             #expect(link("\(folder.path)/a (2).bin", "\(folder.path)/.a.bin.00ff.part") == 0)
-            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: second) == .finished)
+            #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: second) == .finished)
             #expect(Self.names(folder) == ["a (2).bin", "a.bin"])
-            #expect(throws: FileFault.notFound) { try PartFile.adopt(folder: "\(folder.path)/none", goal: goal, placement: placement) }
+            #expect(throws: FileFault.notFound) {
+                try PartFile.recover(folder: "\(folder.path)/none", specification: specification, placement: placement)
+            }
         }
     }
 
     @Test("without space no file is begun, and nothing is lost")
     func reserve() async throws {
         try await TemporaryFolder.with { folder in
-            var goal = Self.goal(Self.bytes(100))
-            goal.minimumFree = .max
-            #expect(throws: FileFault.diskFull) { try PartFile(folder: folder.path, goal: goal) }
+            var specification = Self.specification(Self.bytes(100))
+            specification.minimumFree = .max
+            #expect(throws: FileFault.diskFull) { try PartFile(folder: folder.path, specification: specification) }
             #expect(Self.names(folder).isEmpty)
-            goal.minimumFree = 0
-            goal.size = 1 << 60
-            #expect(throws: FileFault.diskFull) { try PartFile(folder: folder.path, goal: goal) }
+            specification.minimumFree = 0
+            specification.size = 1 << 60
+            #expect(throws: FileFault.diskFull) { try PartFile(folder: folder.path, specification: specification) }
             #expect(Self.names(folder).isEmpty)
         }
     }
@@ -352,9 +354,9 @@ import Testing
     // MARK: Several files
 
     private static func whole(_ bytes: [UInt8], _ name: String, id: String, in folder: TemporaryFolder) throws -> WholeFile.Candidate {
-        var goal = Self.goal(bytes, name: name)
-        goal.id = id
-        let written = WholeFile.write([WholeFile.Content(folder: folder.path, goal: goal, bytes: bytes)])
+        var specification = Self.specification(bytes, name: name)
+        specification.id = id
+        let written = WholeFile.write([WholeFile.Content(folder: folder.path, specification: specification, bytes: bytes)])
         return WholeFile.Candidate(folder: folder.path, file: try written[0].get())
     }
 
@@ -373,7 +375,9 @@ import Testing
             #expect(try results.prefix(3).map { try $0.get().name } == noted && results[3] == .failure(.partLost))
             #expect(Self.content("\(folder.path)/a (2)") == [1, 2] && Self.content("\(folder.path)/b") == Array("taken".utf8))
             #expect(TemporaryFolder.mode("\(folder.path)/a") == 0o644)
-            #expect(try PartFile.adopt(folder: folder.path, goal: files[1].file.goal, placement: results[1].get()) == .finished)
+            #expect(
+                try PartFile.recover(folder: folder.path, specification: files[1].file.specification, placement: results[1].get())
+                    == .finished)
         }
     }
 
@@ -388,7 +392,7 @@ import Testing
             #expect(Self.content("\(folder.path)/a") == Array("other".utf8) && Self.names(folder) == [".a.1.part", "a", "b"])
             // A file left by a kill between record and rename is fetched again.
             let placement = PartFile.Placement(name: "c", device: 1, inode: 1)
-            #expect(try PartFile.adopt(folder: folder.path, goal: files[0].file.goal, placement: placement) == .partial)
+            #expect(try PartFile.recover(folder: folder.path, specification: files[0].file.specification, placement: placement) == .partial)
         }
     }
 
@@ -396,14 +400,14 @@ import Testing
     func written() async throws {
         try await TemporaryFolder.with { folder in
             let content = { (bytes: [UInt8], announced: [UInt8], id: String) in
-                var goal = Self.goal(announced)
-                goal.id = id
-                return WholeFile.Content(folder: folder.path, goal: goal, bytes: bytes)
+                var specification = Self.specification(announced)
+                specification.id = id
+                return WholeFile.Content(folder: folder.path, specification: specification, bytes: bytes)
             }
             var (full, away) = (content([1], [1], "6"), content([1], [1], "7"))
-            full.goal.minimumFree = .max
+            full.specification.minimumFree = .max
             away.folder += "/away"
-            let left = try PartFile(folder: folder.path, goal: content([9, 9], [9, 9], "5").goal)
+            let left = try PartFile(folder: folder.path, specification: content([9, 9], [9, 9], "5").specification)
             try Self.append([9], to: left)
             let results = WholeFile.write([
                 content([1, 2], [1, 2], "1"), content([1], [1, 2], "2"), content([1, 2, 3], [1, 2], "3"), content([1, 3], [1, 2], "4"),
@@ -415,7 +419,7 @@ import Testing
             #expect(faults == [nil, .tooShort(1), .tooLong, .otherBytes, .partTaken, .diskFull, .notFound, nil])
             left.discard()
             #expect(Self.names(folder).count == 2)
-            try folder.write("left", to: content([9, 9], [9, 9], "5").goal.partName)
+            try folder.write("left", to: content([9, 9], [9, 9], "5").specification.partName)
             #expect((try? WholeFile.write([content([9, 9], [9, 9], "5")])[0].get()) != nil)
         }
     }
@@ -426,7 +430,8 @@ import Testing
             let paths = ["\(folder.path)/\u{E9}", "\(folder.path)/e\u{301}"]
             for path in paths { #expect(mkdir(path, 0o700) == 0) }
             let contents = (1...2).map { number in
-                WholeFile.Content(folder: paths[number - 1], goal: Self.goal([UInt8(number)], name: "a"), bytes: [UInt8(number)])
+                WholeFile.Content(
+                    folder: paths[number - 1], specification: Self.specification([UInt8(number)], name: "a"), bytes: [UInt8(number)])
             }
             let files = try WholeFile.write(contents).enumerated().map { WholeFile.Candidate(folder: paths[$0], file: try $1.get()) }
             #expect(try WholeFile.place(files) { _ in }.map { try $0.get().name } == ["a", "a"])
@@ -438,9 +443,9 @@ import Testing
     func roomTogether() async throws {
         try await Self.withSmallDisk { disk in
             let contents = (0..<3).map { number in
-                var goal = Self.goal(Self.bytes(4 << 20), name: "\(number)")
-                if number == 0 { goal.digest?[0] ^= 1 }
-                return WholeFile.Content(folder: disk, goal: goal, bytes: Self.bytes(4 << 20))
+                var specification = Self.specification(Self.bytes(4 << 20), name: "\(number)")
+                if number == 0 { specification.digest?[0] ^= 1 }
+                return WholeFile.Content(folder: disk, specification: specification, bytes: Self.bytes(4 << 20))
             }
             let results = WholeFile.write(contents)
             #expect((try? results[1].get()) != nil)
@@ -461,9 +466,10 @@ import Testing
             let (cache, kept) = (DigestFolder(path: "\(folder.path)/a/cache"), DigestFolder(path: "\(folder.path)/kept"))
             try cache.make(digest)
             try cache.make(digest)
-            let goal = PartFile.Goal(name: FileName("x.txt"), id: "1", size: file.size, digest: digest, modified: nil, umask: 0o177)
+            let specification = PartFile.Specification(
+                name: FileName("x.txt"), id: "1", size: file.size, digest: digest, modified: nil, umask: 0o177)
             do {
-                let part = try PartFile(folder: cache.folder(of: digest), goal: goal)
+                let part = try PartFile(folder: cache.folder(of: digest), specification: specification)
                 try part.fill(from: file)
                 #expect(part.digest == digest)
                 _ = try part.finish()
@@ -483,7 +489,7 @@ import Testing
             // The file differs from the announced one.
             try folder.write("short", to: "short")
             try cache.make(digest)
-            let second = try PartFile(folder: cache.folder(of: digest), goal: goal)
+            let second = try PartFile(folder: cache.folder(of: digest), specification: specification)
             let short = try OfferedFile(path: "\(folder.path)/short")
             #expect(throws: FileFault.changed) { try second.fill(from: short) }
             second.discard()

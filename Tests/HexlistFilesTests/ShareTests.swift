@@ -143,7 +143,7 @@ import Testing
         }
         #expect(most <= 1_000)
         let expected = (0..<100_000).map(String.init).filter { "5".utf8.lexicographicallyPrecedes($0.utf8) }.sorted().prefix(500)
-        #expect(names.sorted().map { $0.cursor(.name) } == Array(expected))
+        #expect(names.sorted().map { $0.text(.name) } == Array(expected))
     }
 
     @Test("by size and time: largest and newest first, ties by name, in pages", arguments: [1, 3, 100])

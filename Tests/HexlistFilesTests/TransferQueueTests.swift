@@ -14,7 +14,7 @@ import Testing
         var queue = TransferQueue()
         var now = TransferQueueTests.now
         var running: [TransferAttemptID: TransferID] = [:]
-        var places: [TransferAttemptID: (place: TransferQueue.Place, peer: PeerID)] = [:]
+        var places: [TransferAttemptID: (place: TransferQueue.Slot, peer: PeerID)] = [:]
         var states: [TransferID: TransferState] = [:]
         var armed: TransferQueue.Instant?
         var started: [TransferID] = []
@@ -34,7 +34,7 @@ import Testing
                 case .stop(let run):
                     #expect(running.removeValue(forKey: run) != nil)
                     places[run] = nil
-                case .giveWay(let run):
+                case .preempt(let run):
                     #expect(running[run] != nil)
                     leaving.append(run)
                 case .changed(let id, let state): states[id] = state
@@ -44,9 +44,9 @@ import Testing
                 }
             }
             let taken = Dictionary(grouping: places.filter { running[$0.key] != nil }.values, by: \.place.number)
-            #expect(running.count == queue.runningCount && taken.count <= TransferQueue.places)
+            #expect(running.count == queue.runningCount && taken.count <= TransferQueue.slotCount)
             for runs in taken.values {
-                #expect(runs.count == 1 || runs.allSatisfy(\.place.isShared) && runs.count <= TransferQueue.sharing)
+                #expect(runs.count == 1 || runs.allSatisfy(\.place.isShared) && runs.count <= TransferQueue.maximumPerSlot)
                 #expect(Set(runs.map(\.peer)).count == 1)
             }
         }
@@ -82,14 +82,14 @@ import Testing
 
         /// Ends the runs that were asked to yield.
         /// - Returns: their transfers.
-        mutating func giveWay() -> [Int64] {
+        mutating func preempt() -> [Int64] {
             let ids = leaving.compactMap { running[$0]?.value }
             leaving = []
-            for id in ids { end(id, .gaveWay) }
+            for id in ids { end(id, .preempted) }
             return ids
         }
 
-        mutating func end(_ id: Int64, _ outcome: TransferQueue.Outcome) {
+        mutating func end(_ id: Int64, _ outcome: TransferQueue.AttemptResult) {
             guard let run = running.first(where: { $0.value == TransferID(id) })?.key else {
                 Issue.record("\(id) does not run")
                 return
@@ -119,7 +119,7 @@ import Testing
         for id in 1...8 { stage.add(Int64(id), peer: 1) }
         #expect(stage.running.isEmpty && stage.state(1) == .waiting(.peer))
         stage.come(1)
-        #expect(stage.runningIDs == [1, 2, 3, 4] && stage.state(5) == .waiting(.turn))
+        #expect(stage.runningIDs == [1, 2, 3, 4] && stage.state(5) == .waiting(.slot))
         stage.come(2)
         stage.come(3)
         for id in 11...12 { stage.add(Int64(id), peer: 2) }
@@ -172,12 +172,12 @@ import Testing
         stage.pass(.seconds(1), bytes: bytes(1))
         #expect(stage.leaving.count == (yields ? 1 : 0))
         if yields {
-            let left = stage.giveWay()
+            let left = stage.preempt()
             #expect(stage.runningIDs == [1, 2, 3, 11, 21].filter { !left.contains($0) }, "\(left)")
             // It gets another slot in turn, so a slow link makes progress too.
             for _ in 1...8 {
                 stage.pass(.seconds(30), bytes: [21: 30 << 20])
-                _ = stage.giveWay()
+                _ = stage.preempt()
             }
             #expect(stage.started.count { $0.value == left[0] } > 1)
         }
@@ -200,10 +200,10 @@ import Testing
         for id in 1...64 { other.add(Int64(id), peer: 1, isSmall: true) }
         other.come(2)
         other.add(100, peer: 2)
-        #expect(other.leaving.count == TransferQueue.sharing)
+        #expect(other.leaving.count == TransferQueue.maximumPerSlot)
         other.pass(.seconds(120))
-        #expect(other.leaving.count == TransferQueue.sharing, "one place at a time")
-        #expect(other.giveWay().count == TransferQueue.sharing && other.state(100) == .running)
+        #expect(other.leaving.count == TransferQueue.maximumPerSlot, "one place at a time")
+        #expect(other.preempt().count == TransferQueue.maximumPerSlot && other.state(100) == .running)
         other.end(100, .done)
         #expect(other.running.count == 64)
     }
@@ -212,7 +212,7 @@ import Testing
     func sharing() {
         var stage = Stage()
         stage.come(1)
-        let most = Int64(TransferQueue.places * TransferQueue.sharing)
+        let most = Int64(TransferQueue.slotCount * TransferQueue.maximumPerSlot)
         for id in 1...(most + 20) { stage.add(id, peer: 1, isSmall: true) }
         #expect(stage.runningIDs == Array(1...most))
         stage.end(1, .done)
@@ -222,7 +222,7 @@ import Testing
         stage.add(1_000, peer: 2)
         let last = stage.runningIDs.filter { $0 != 1_000 }
         var ended = 0
-        for id in last where stage.state(1_000) == .waiting(.turn) {
+        for id in last where stage.state(1_000) == .waiting(.slot) {
             stage.end(id, .done)
             ended += 1
         }
@@ -234,7 +234,7 @@ import Testing
         #expect(other.runningIDs == Array(1...6))
         for id in 1...Int64(6) { other.end(id, .interrupted(progressed: false)) }
         other.wait()
-        #expect(other.running.count == TransferQueue.places)
+        #expect(other.running.count == TransferQueue.slotCount)
         #expect(other.places.filter { other.running[$0.key] != nil }.values.allSatisfy { !$0.place.isShared })
     }
 
@@ -245,7 +245,7 @@ import Testing
         stage.add(1, peer: 1)
         for _ in 1...20 {
             stage.end(1, .diskFull)
-            #expect(stage.state(1) == .waiting(.disk) && stage.armed == stage.now + TransferQueue.diskPause)
+            #expect(stage.state(1) == .waiting(.disk) && stage.armed == stage.now + TransferQueue.diskRetryDelay)
             stage.wait()
             #expect(stage.runningIDs == [1])
         }
@@ -310,8 +310,8 @@ import Testing
         stage.take(stage.queue.cancel(TransferID(1), now: stage.now))
         #expect(stage.add(3, peer: 1, key: 1) == .paused(until: stage.now + .seconds(180)))
         stage.now += .seconds(180)
-        #expect(stage.add(3, peer: 1, key: 1) == .taken && stage.runningIDs == [3])
-        #expect(stage.add(4, peer: 1, key: 3) == .taken)
+        #expect(stage.add(3, peer: 1, key: 1) == .accepted && stage.runningIDs == [3])
+        #expect(stage.add(4, peer: 1, key: 3) == .accepted)
     }
 
     @Test("it continues after a pause, and fails after three rounds")
@@ -328,11 +328,11 @@ import Testing
         #expect(stage.state(1) == nil && stage.states[TransferID(1)] == .failed && stage.started.count == 9)
         #expect(stage.armed == nil && stage.queue.count == 0)
         #expect(stage.add(2, peer: 1, key: 1) == .paused(until: stage.now + .seconds(180)))
-        #expect(stage.add(2, peer: 1, key: 1, force: true) == .taken)
+        #expect(stage.add(2, peer: 1, key: 1, force: true) == .accepted)
         stage.end(2, .done)
-        #expect(stage.add(3, peer: 1, key: 1) == .taken)
+        #expect(stage.add(3, peer: 1, key: 1) == .accepted)
         stage.end(3, .final)
-        #expect(stage.states[TransferID(3)] == .failed && stage.add(4, peer: 1, key: 1) == .taken)
+        #expect(stage.states[TransferID(3)] == .failed && stage.add(4, peer: 1, key: 1) == .accepted)
     }
 
     @Test("late events for a cancelled transfer or an ended run are dropped")
@@ -348,7 +348,7 @@ import Testing
         #expect(stage.queue.cancel(TransferID(2), now: stage.now).isEmpty)
         #expect(stage.queue.retry(TransferID(2), now: stage.now).admission == .unknown)
         #expect(stage.queue.ended(TransferAttemptID(999), .done, now: stage.now).isEmpty)
-        #expect(stage.queue.retry(TransferID(1), now: stage.now) == (.taken, []))
+        #expect(stage.queue.retry(TransferID(1), now: stage.now) == (.accepted, []))
     }
 
     @Test("the same file into the same folder is one transfer; a retry ends its wait")
@@ -371,16 +371,16 @@ import Testing
     @Test("the queue is bounded; adding for an absent peer and cancelling leaves no state", .offPool)
     func bounded() {
         var queue = TransferQueue()
-        for id in 0..<Int64(TransferQueue.most) {
+        for id in 0..<Int64(TransferQueue.maximumCount) {
             _ = queue.add(TransferID(id), peer: Self.peer(1), key: Self.key(id), now: Self.now)
         }
         #expect(queue.add(TransferID(-1), peer: Self.peer(1), key: Self.key(-1), now: Self.now).admission == .full)
-        for id in 0..<Int64(TransferQueue.most) { _ = queue.cancel(TransferID(id), now: Self.now) }
+        for id in 0..<Int64(TransferQueue.maximumCount) { _ = queue.cancel(TransferID(id), now: Self.now) }
         for id in 0..<10_000 as Range<Int64> {
             _ = queue.add(TransferID(id), peer: Self.peer(1), key: Self.key(id), now: Self.now)
             _ = queue.cancel(TransferID(id), now: Self.now)
         }
-        #expect(queue.count == 0 && queue.remembered < 1_000)
+        #expect(queue.count == 0 && queue.bookkeepingCount < 1_000)
     }
 
     @Test(
@@ -395,7 +395,7 @@ import Testing
             switch Int.random(in: 0..<12, using: &random) {
             case 0...3:
                 let id = Int64(added.count + 1)
-                if stage.add(id, peer: UInt64.random(in: 1...5, using: &random)) == .taken {
+                if stage.add(id, peer: UInt64.random(in: 1...5, using: &random)) == .accepted {
                     added.append(id)
                 } else {
                     Issue.record("not taken")
@@ -417,9 +417,9 @@ import Testing
             case 8: stage.now += .milliseconds(Int.random(in: 0...500, using: &random))
             default:
                 guard let id = stage.runningIDs.randomElement(using: &random) else { break }
-                let outcomes: [TransferQueue.Outcome] = [
+                let outcomes: [TransferQueue.AttemptResult] = [
                     .done, .done, .interrupted(progressed: false), .interrupted(progressed: true), .diskFull, .sourceFault, .sourceFault,
-                    .gaveWay, .final,
+                    .preempted, .final,
                 ]
                 stage.end(id, outcomes.randomElement(using: &random) ?? .done)
             }
@@ -445,7 +445,7 @@ import Testing
             if let id = stage.runningIDs.first { stage.end(id, .done) } else { stage.wait() }
         }
         #expect(added.allSatisfy { [.done, .failed, .cancelled].contains(stage.states[TransferID($0)]) })
-        #expect(stage.queue.remembered <= 64 + 5)
+        #expect(stage.queue.bookkeepingCount <= 64 + 5)
     }
 
     @Test("a peer with one file waits at most one turn behind a peer with a thousand")
@@ -476,7 +476,7 @@ import Testing
         stage.take(stage.queue.ended(received[0], .done, now: stage.now))
         #expect(stage.states[TransferID(1)] == .done && stage.runningIDs.isEmpty)
         for run in received.dropFirst().prefix(4) { stage.take(stage.queue.ended(run, .done, now: stage.now)) }
-        #expect(stage.runningIDs.count == TransferQueue.places)
+        #expect(stage.runningIDs.count == TransferQueue.slotCount)
         let late = stage.queue.ended(received[0], .done, now: stage.now) + stage.queue.received(received[1], now: stage.now)
         #expect(late.isEmpty)
         stage.running[received[10]] = TransferID(11)

@@ -140,7 +140,7 @@ private final class MemoryRemote: ContentService, ContentServices {
             #expect(try text(to + "/docs/empty").isEmpty)
             let row = try await one.transfers.transfer(ids.lowerBound)
             #expect(row.service == "dav" && row.peer == one.id && row.tag == nil && row.url.hasPrefix("rclone://dav/docs/"))
-            #expect(FileLook.isThere(to + "/docs/a.txt", size: 1, modified: MemoryRemote.time.milliseconds))
+            #expect(FileMatch.exists(to + "/docs/a.txt", size: 1, modified: MemoryRemote.time.milliseconds))
             let again = try await one.transfers.fetch(TransferRequest(service: "dav", path: "docs", to: to))
             #expect(again.first == nil && again.present == 4)
             #expect(!remote.isForced.withLock { $0 })
@@ -196,7 +196,7 @@ private final class MemoryRemote: ContentService, ContentServices {
         try await with(remote) { one, to in
             let why = HexlistError(.gone, "It is so.", hint: "Do that.")
             for (file, outcome, wait) in [
-                ("a.txt", TransferQueue.Outcome.sourceFault, "source"), ("b.txt", .interrupted(progressed: false), "link"),
+                ("a.txt", TransferQueue.AttemptResult.sourceFault, "source"), ("b.txt", .interrupted(progressed: false), "link"),
             ] {
                 remote.way.withLock { $0 = .fault(RemoteFault(outcome, "why", why)) }
                 let (_, ids) = try await fetch(file, into: to, at: one)

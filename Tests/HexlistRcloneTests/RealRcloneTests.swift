@@ -188,7 +188,7 @@ struct RealRcloneTests {
                 #expect(try String(contentsOfFile: to.path + "/.remote.1.part", encoding: .utf8) == text)
             }
             for (remote, name, outcome) in [
-                ("dav", "no.txt", TransferQueue.Outcome.final), ("none", "a.txt", .final), ("gone", "a.txt", .sourceFault),
+                ("dav", "no.txt", TransferQueue.AttemptResult.final), ("none", "a.txt", .final), ("gone", "a.txt", .sourceFault),
             ] {
                 do {
                     try await rclone.copy(RemoteLink(remote: remote, path: #require(SharePath([name]))), to: to.path, as: ".remote.2.part")

@@ -2,7 +2,7 @@ import HexlistFiles
 
 /// The end of an attempt, as it is recorded.
 struct FetchEnd {
-    var outcome: TransferQueue.Outcome
+    var outcome: TransferQueue.AttemptResult
     /// The reason as a word of the API; `nil` for a file that is whole.
     var reason: String?
     /// The reason for people.
@@ -36,7 +36,7 @@ extension FetchEnd {
         switch fault {
         case .diskFull: return Self(outcome: .diskFull, reason: "diskFull", message: "There is no room for it on the disk.")
         case .otherBytes: return Self(outcome: .sourceFault, reason: "otherBytes", message: message)
-        case .partTaken, .cancelled: return Self(outcome: .interrupted(progressed: false), reason: "taken", message: message)
+        case .partInUse, .cancelled: return Self(outcome: .interrupted(progressed: false), reason: "taken", message: message)
         case .tooLong, .tooShort: return Self(outcome: .sourceFault, reason: "answer", message: message)
         case .partLost: return Self(outcome: .sourceFault, reason: "partLost", message: "What was there of it was deleted meanwhile.")
         case .notFound, .notFolder, .notAllowed, .notRegular:

@@ -136,7 +136,7 @@ struct FetchTree {
         let before = files.count
         files.removeAll { file in
             let path = (folders[file.folder] + [file.name]).joined(separator: "/")
-            return FileLook.isThere(HexlistPaths.join(base, path), size: file.size, modified: file.modified)
+            return FileMatch.exists(HexlistPaths.join(base, path), size: file.size, modified: file.modified)
         }
         return before - files.count
     }

@@ -20,7 +20,7 @@ final class FileFetching {
     private(set) var transfers = QueuedTransfers()
     private var runs: [TransferAttemptID: any FetchAttempt] = [:]
     /// The runs whose rows are being read from the store.
-    private var loading: [TransferAttemptID: TransferQueue.Place] = [:]
+    private var loading: [TransferAttemptID: TransferQueue.Slot] = [:]
     /// The identifiers that stand for remotes in the queue, which knows peers only.
     private var remotes: Set<PeerID> = []
     let lists = ListRequests()
@@ -74,7 +74,7 @@ final class FileFetching {
             let isSmall = peer == row.peer && row.place == nil && row.isSmallAndNew
             let (admission, actions) = queue.add(
                 id, peer: peer, key: key, isSmall: isSmall, resumes: RemoteLink(row.url) == nil, force: force, now: now)
-            if admission == .taken { transfers.add(row, key: key) }
+            if admission == .accepted { transfers.add(row, key: key) }
             if case .known(let other) = admission, other != id {
                 // Asked for twice at once: one is enough.
                 var row = row
@@ -185,7 +185,7 @@ final class FileFetching {
                 guard let stopped = runs.removeValue(forKey: run) else { continue }
                 stopped.stop(discarding: true)
                 leaveConnection(stopped, host)
-            case .giveWay(let run): leaving.append(run)
+            case .preempt(let run): leaving.append(run)
             case .changed(let id, let state): changed(id, state, host)
             case .arm(let instant):
                 timer.cancel()
@@ -196,9 +196,9 @@ final class FileFetching {
         // Last, since each end has actions of its own.
         for run in leaving {
             if loading.removeValue(forKey: run) != nil {
-                carryOut(queue.ended(run, .gaveWay, now: host.clocks.now), host)  // its row is still being read
+                carryOut(queue.ended(run, .preempted, now: host.clocks.now), host)  // its row is still being read
             } else {
-                (runs[run] as? PeerFetch)?.giveWay()
+                (runs[run] as? PeerFetch)?.preempt()
             }
         }
         if !actions.isEmpty { notifyWatchers(host) }
@@ -225,7 +225,7 @@ final class FileFetching {
         start(row, run, place, host)
     }
 
-    private func start(_ stored: TransferRow, _ run: TransferAttemptID, _ place: TransferQueue.Place, _ host: isolated FileTransfers) {
+    private func start(_ stored: TransferRow, _ run: TransferAttemptID, _ place: TransferQueue.Slot, _ host: isolated FileTransfers) {
         guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: host.clocks.now), host) }
         var row = stored
         row.attempts += 1
@@ -303,7 +303,7 @@ final class FileFetching {
         row.reason = end.reason
         row.error = end.message
         transfers.set(row)
-        if end.outcome != .done, end.outcome != .gaveWay {
+        if end.outcome != .done, end.outcome != .preempted {
             host.logger.info("transfer interrupted", metadata: ["transfer": "\(run.id)", "reason": "\(end.reason ?? "")"])
         }
         carryOut(queue.ended(run.run, end.outcome, now: host.clocks.now), host)
@@ -329,10 +329,10 @@ final class FileFetching {
 
     /// Deletes what is there of a file that no run has open.
     private func discardPart(of row: TransferRow, _ host: isolated FileTransfers) {
-        guard let goal = PartFile.Goal(row, 0) else { return }
+        guard let specification = PartFile.Specification(row, 0) else { return }
         let (folder, pooled) = (row.folder, row.place.map { host.pool.folder($0) })
         _ = host.transport.fileThreads.run(on: host.eventLoop) {
-            PartFile.discard(folder: folder, goal: goal)
+            PartFile.discard(folder: folder, specification: specification)
             if let pooled, let digest = row.sha256 { pooled.removeEmpty(digest) }
         }
     }

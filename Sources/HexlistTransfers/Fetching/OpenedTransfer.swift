@@ -15,13 +15,16 @@ enum OpenedTransfer: Sendable {
 
     static func open(_ row: TransferRow, _ dependencies: FetchDependencies) throws -> OpenedTransfer {
         let pool = dependencies.pool
-        guard let goal = PartFile.Goal(row, dependencies.minimumFree) else { return .nothing }
+        guard let specification = PartFile.Specification(row, dependencies.minimumFree) else { return .nothing }
         if let place = row.place, let digest = row.sha256 { try pool.folder(place).make(digest) }
-        if let placement = PartFile.Placement(row), try PartFile.adopt(folder: row.folder, goal: goal, placement: placement) == .finished {
-            return .finished(goal.size, identity: row.place == nil ? nil : pool.identity(of: row, name: placement.name))
+        if let placement = PartFile.Placement(row),
+            try PartFile.recover(folder: row.folder, specification: specification, placement: placement) == .finished
+        {
+            return .finished(specification.size, identity: row.place == nil ? nil : pool.identity(of: row, name: placement.name))
         }
-        let part = try PartFile(folder: row.folder, goal: goal, knownGood: row.bytes)
-        guard part.length == 0, goal.size > 0, let digest = row.sha256, let (file, pooled) = pool.open(digest, from: row.peer) else {
+        let part = try PartFile(folder: row.folder, specification: specification, knownGood: row.bytes)
+        guard part.length == 0, specification.size > 0, let digest = row.sha256, let (file, pooled) = pool.open(digest, from: row.peer)
+        else {
             return try reserved(part, row, dependencies)
         }
         // The pool has the same bytes from the same peer.
@@ -33,7 +36,7 @@ enum OpenedTransfer: Sendable {
             guard case .changed = error else { throw error }
         }
         part.discard()
-        return try reserved(try PartFile(folder: row.folder, goal: goal), row, dependencies)
+        return try reserved(try PartFile(folder: row.folder, specification: specification), row, dependencies)
     }
 
     /// Reserves the missing bytes of a file that is fetched automatically.
@@ -41,7 +44,7 @@ enum OpenedTransfer: Sendable {
     private static func reserved(_ part: PartFile, _ row: TransferRow, _ dependencies: FetchDependencies) throws -> OpenedTransfer {
         guard row.reservedBytes != nil else { return .part(part, unused: nil) }
         let unused = try dependencies.store.reserveFetch(
-            row.id, of: row.peer, bytes: part.goal.size - part.length, at: dependencies.clocks.milliseconds)
+            row.id, of: row.peer, bytes: part.specification.size - part.length, at: dependencies.clocks.milliseconds)
         guard let unused else { throw DailyLimitReached() }
         return .part(part, unused: unused)
     }

@@ -97,7 +97,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
                 return self.end(FetchEnd(outcome: .done))
             case .part(let part, let unused):
                 self.take(part, unused)
-                if part.length == part.goal.size, part.length > 0 { return self.finish() }
+                if part.length == part.specification.size, part.length > 0 { return self.finish() }
             case .nothing: break
             }
             connect { self.connected($0) }
@@ -109,7 +109,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         startedWith = part.length
         row.bytes = part.length
         guard let unused, row.reservedBytes != nil else { return }
-        reserved = part.goal.size - part.length
+        reserved = part.specification.size - part.length
         row.reservedBytes = unused
     }
 
@@ -198,8 +198,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
         work({
             old?.discard()
-            guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
-            return try PartFile(folder: row.folder, goal: goal)
+            guard let specification = PartFile.Specification(row, minimumFree) else { throw FileFault.partLost }
+            return try PartFile(folder: row.folder, specification: specification)
         }) { part in
             self.part = part
             // After a kill only the tag says that the partial file belongs to the same version.
@@ -225,15 +225,17 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         small?.writeBuffer(&bytes)
         guard isEnd, let all = small.take() else { return }
         phase = .finishing
-        guard let goal = PartFile.Goal(row, dependencies.minimumFree) else { return end(FetchEnd(of: FileFault.partLost)) }
+        guard let specification = PartFile.Specification(row, dependencies.minimumFree) else {
+            return end(FetchEnd(of: FileFault.partLost))
+        }
         isWriting = true
-        arrived(self, WholeFile.Content(folder: row.folder, goal: goal, bytes: Array(all.readableBytesView)))
+        arrived(self, WholeFile.Content(folder: row.folder, specification: specification, bytes: Array(all.readableBytesView)))
     }
 
     /// A small file is written, or why it is not.
     func written(_ result: Result<WholeFile, any Error>) {
         worked(result) { file in
-            self.row.bytes = file.goal.size
+            self.row.bytes = file.specification.size
             self.phase = .whole
             self.wholeFile = file
             let free = self.leaveConnection()
@@ -338,7 +340,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
                 (self.row.place, self.row.folder) = (file.place, pool.folder(file.place).folder(of: file.sha256))
                 (self.row.finalName, self.row.identity) = (file.name, file.identity)
             }
-            self.row.bytes = part.goal.size
+            self.row.bytes = part.specification.size
             self.end(FetchEnd(outcome: .done))
         }
     }
@@ -352,7 +354,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// Ends the attempt in favour of another peer's file, unless all bytes have arrived. The partial file stays.
     func giveWay() {
         switch phase {
-        case .preparing, .asked, .receiving: end(FetchEnd(outcome: .gaveWay))
+        case .preparing, .asked, .receiving: end(FetchEnd(outcome: .preempted))
         case .finishing, .whole, .ended: break
         }
     }
@@ -411,7 +413,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     /// Deletes a file that got no name.
     private func discard(_ file: WholeFile) {
         let folder = row.folder
-        _ = dependencies.threads.run(on: dependencies.eventLoop) { PartFile.discard(folder: folder, goal: file.goal) }
+        _ = dependencies.threads.run(on: dependencies.eventLoop) { PartFile.discard(folder: folder, specification: file.specification) }
     }
 
     private func end(_ end: FetchEnd) {

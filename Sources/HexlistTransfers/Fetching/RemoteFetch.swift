@@ -64,14 +64,14 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         row.bytes = 0
         let (row, minimumFree) = (row, dependencies.minimumFree)
         work({ () throws -> Opened in
-            guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
+            guard let specification = PartFile.Specification(row, minimumFree) else { throw FileFault.partLost }
             if let placement = PartFile.Placement(row),
-                try PartFile.adopt(folder: row.folder, goal: goal, placement: placement) == .finished
+                try PartFile.recover(folder: row.folder, specification: specification, placement: placement) == .finished
             {
                 return .finished
             }
-            PartFile.discard(folder: row.folder, goal: goal)
-            return .part(try PartFile(folder: row.folder, goal: goal))
+            PartFile.discard(folder: row.folder, specification: specification)
+            return .part(try PartFile(folder: row.folder, specification: specification))
         }) { opened in
             switch opened {
             case .finished:
@@ -88,7 +88,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
 
     private func copy(into part: PartFile) {
         phase = .copying
-        let (remotes, link, folder, name, eventLoop) = (remotes, link, row.folder, part.goal.partName, dependencies.eventLoop)
+        let (remotes, link, folder, name, eventLoop) = (remotes, link, row.folder, part.specification.partName, dependencies.eventLoop)
         copying = Task {
             let result: Result<Void, any Error>
             do { result = .success(try await remotes.copy(link, to: folder, as: name)) } catch { result = .failure(error) }
@@ -105,7 +105,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         dependencies.threads.run(on: dependencies.eventLoop) { try part.writtenBytes() }.assumeIsolated().whenComplete { result in
             self.isLooking = false
             guard case .copying = self.phase, case .success(let bytes) = result else { return }
-            guard bytes <= part.goal.size else { return self.end(Self.otherSize) }
+            guard bytes <= part.specification.size else { return self.end(Self.otherSize) }
             guard bytes > self.row.bytes else { return }
             self.row.bytes = bytes
             self.progressed(self)
@@ -128,7 +128,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
             phase = .finishing
             work({ try part.takeOver() }) { file in
                 self.part = nil
-                self.row.bytes = file.goal.size
+                self.row.bytes = file.specification.size
                 self.phase = .whole
                 self.wholeFile = file
                 self.whole(self, file)
@@ -183,7 +183,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         guard part != nil || file != nil else { return }
         _ = dependencies.threads.run(on: dependencies.eventLoop) {
             part?.discard()
-            if let file { PartFile.discard(folder: folder, goal: file.goal) }
+            if let file { PartFile.discard(folder: folder, specification: file.specification) }
         }
     }
 

@@ -2,7 +2,7 @@ import HexlistFiles
 import HexlistStore
 import HexlistTransport
 
-extension PartFile.Goal {
+extension PartFile.Specification {
     /// `nil` while the size is not known.
     init?(_ row: TransferRow, _ minimumFree: Int64) {
         guard let size = row.size else { return nil }
