@@ -2,7 +2,7 @@
     internal import Glibc
 #endif
 
-/// The identity, size and time of a file: another mark tells that it is another file, or was written since.
+/// Identity, size and modification time of a file. A different value means another file or a later version.
 struct FileVersion: Equatable, Sendable {
     private var device: UInt64 = 0
     private var inode: UInt64 = 0
@@ -10,9 +10,9 @@ struct FileVersion: Equatable, Sendable {
     private var seconds: Int = 0
     private var nanoseconds: Int = 0
 
-    var isThere: Bool { inode != 0 }
+    var exists: Bool { inode != 0 }
 
-    /// The mark of what is at the path; the same one for every path where there is nothing.
+    /// The version of the file at a path. All missing files have the same one.
     init(_ path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return }

@@ -1,44 +1,44 @@
 import HexlistFiles
 import HexlistModel
 
-/// Why a request to rclone came to nothing.
+/// The reason why a request to rclone failed.
 enum RcloneFault: Error, Equatable, Sendable {
-    /// There is no rclone on `PATH`.
+    /// No rclone in `PATH`.
     case missing
     case tooOld(String)
-    /// The configuration is encrypted, and no command for its password is configured.
+    /// The configuration is encrypted, and no password command is configured.
     case encrypted
-    /// The command for the password failed, or gave a wrong one.
+    /// The password command failed, or its password is wrong.
     case noPassword
     /// The configuration file that is configured does not exist.
     case noConfiguration(String)
-    /// rclone ended before it answered; its last words.
+    /// rclone ended before it answered. The value is its last output.
     case notStarted(String)
-    /// rclone ended in the middle of the request; its last words.
+    /// rclone ended during the request. The value is its last output.
     case ended(String)
-    /// The daemon stops.
+    /// The daemon is stopping.
     case stopping
     /// rclone did not answer in time.
     case timedOut
-    /// rclone's answer is not what it should be, or longer than it may be.
+    /// The response is malformed, or exceeds its limit.
     case unreadable(String)
-    /// More entries in a folder, or more requests at once, than are taken.
+    /// Too many entries in a folder, or too many concurrent requests.
     case tooMany(String)
-    /// rclone answered with an error.
+    /// rclone responded with an error.
     case refused(status: Int, message: String)
-    /// The same request has failed repeatedly, and pauses for so many seconds.
+    /// The same request failed repeatedly; it can be repeated after this many seconds.
     case paused(seconds: Int64)
 
-    /// The meaning of an error of rclone, by its words: it has no codes.
-    enum Meaning: Sendable {
+    /// The cause of an error of rclone, derived from its message because rclone has no error codes.
+    enum Cause: Sendable {
         case notFound, noLinks, signIn
-        /// The remote's part of the configuration is wrong; nothing but a change of it helps.
+        /// The configuration of the remote is wrong; only changing it helps.
         case settings
-        /// The service, or the way to it, has no answer for now.
-        case mayPass
+        /// A temporary failure of the service or the network.
+        case temporary
     }
 
-    var meaning: Meaning? {
+    var cause: Cause? {
         guard case .refused(let status, let message) = self else { return nil }
         let text = message.lowercased()
         let says = { (words: [String]) in words.contains { text.utf8.firstRange(of: $0.utf8) != nil } }
@@ -69,26 +69,26 @@ enum RcloneFault: Error, Equatable, Sendable {
             "too_many",
             "rate limit", "rate_limit", "ratelimit", "slow down", "slowdown", "service unavailable", "bad gateway", "internal server error",
         ]) {
-            return .mayPass
+            return .temporary
         }
         return nil
     }
 
-    /// Whether the same request is made again a moment later. An error of unknown words is: that costs little.
-    var mayPass: Bool {
+    /// Whether to retry the request after a delay. Server errors with an unknown message are retried.
+    var isTemporary: Bool {
         switch self {
         case .ended, .timedOut: true
-        case .refused(let status, _): meaning == .mayPass || meaning == nil && status >= 500
+        case .refused(let status, _): cause == .temporary || cause == nil && status >= 500
         case .missing, .tooOld, .encrypted, .noPassword, .noConfiguration, .notStarted, .stopping, .unreadable, .tooMany, .paused: false
         }
     }
 
-    /// The fault as a person sees it.
+    /// The error as it is shown to the user.
     /// - Parameters:
-    ///   - remote: the remote that was asked, as a service.
-    ///   - path: in it.
-    ///   - kind: rclone's name of the remote's kind.
-    ///   - command: rclone with the configuration that is used here, as a person types it.
+    ///   - remote: the service name of the remote.
+    ///   - path: the path in the remote.
+    ///   - kind: rclone's type of the remote.
+    ///   - command: the rclone command with the configuration in use, to be shown in hints.
     func error(_ remote: String = "", _ path: String = "", kind: String = "", command: String = "rclone") -> HexlistError {
         let place = "\(TerminalText.clean(remote, columns: 60)):\(TerminalText.clean(path, columns: 200))"
         switch self {
@@ -112,33 +112,34 @@ enum RcloneFault: Error, Equatable, Sendable {
                 hint: "`services.rclone.config` names it: change that, or make the file with `\(command) config`.")
         case .notStarted(let words):
             return HexlistError(.gone, "rclone could not be started\(Self.quote(words)).", hint: "Try `rclone rcd --rc-no-auth` by hand.")
-        case .ended(let words): return HexlistError(.gone, "rclone ended in the middle of a request\(Self.quote(words)).")
+        case .ended(let words): return HexlistError(.gone, "rclone ended during a request\(Self.quote(words)).")
         case .stopping: return HexlistError(.gone, "hexlistd is stopping.")
         case .timedOut: return HexlistError(.gone, "\(place) did not answer in time.", hint: "Try again later.")
-        case .unreadable(let what): return HexlistError(.internal, "rclone's answer could not be read (\(what)).")
+        case .unreadable(let what): return HexlistError(.internal, "The response of rclone is invalid (\(what)).")
         case .tooMany(let what): return HexlistError(.tooLarge, what)
         case .paused(let seconds):
             return HexlistError(
-                .recentlyFailed, "\(place) failed repeatedly; it can be asked again in \(seconds) s.", hint: "`--force` asks now.")
+                .recentlyFailed, "\(place) failed repeatedly; it can be retried in \(seconds) s.", hint: "`--force` retries now.")
         case .refused(_, let message):
             let said = TerminalText.clean(message, columns: 300)
-            switch meaning {
+            switch cause {
             case .notFound where path.isEmpty:
                 return HexlistError(
-                    .notFound, "The folder that \(place) leads to does not exist there.",
-                    hint: "Make it there, or change the remote with `\(command) config`.")
-            case .notFound: return HexlistError(.notFound, "There is no \(place).", hint: "`hexlist files` lists what is there.")
-            case .noLinks: return HexlistError(.notSupported, "There is no link for \(place): \(said)")
+                    .notFound, "The root folder of \(place) does not exist.",
+                    hint: "Create it, or change the remote with `\(command) config`.")
+            case .notFound: return HexlistError(.notFound, "\(place) does not exist.", hint: "`hexlist files` lists what is there.")
+            case .noLinks: return HexlistError(.notSupported, "No link can be created for \(place): \(said)")
             case .signIn:
                 return HexlistError(
-                    .gone, "\(place) wants a sign-in: \(said)",
+                    .gone, "\(place) requires a new sign-in: \(said)",
                     hint: Self.withTokens.contains(kind)
                         ? "`\(command) config reconnect \(TerminalText.clean(remote, columns: 60)):` signs in again."
                         : "Check its user, password or keys with `\(command) config`.")
             case .settings:
                 return HexlistError(
-                    .gone, "rclone cannot use \(TerminalText.clean(remote, columns: 60)): \(said)", hint: Self.mend(message, command))
-            case .mayPass:
+                    .gone, "rclone cannot use \(TerminalText.clean(remote, columns: 60)): \(said)",
+                    hint: Self.settingsHint(message, command))
+            case .temporary:
                 let isAddress = ["no such host", "connection refused", "no route to host"].contains {
                     message.utf8.firstRange(of: $0.utf8) != nil
                 }
@@ -152,30 +153,30 @@ enum RcloneFault: Error, Equatable, Sendable {
         }
     }
 
-    /// The hint for wrong settings of a remote.
-    private static func mend(_ message: String, _ command: String) -> String {
+    /// The hint for a wrong configuration of a remote.
+    private static func settingsHint(_ message: String, _ command: String) -> String {
         let says = { (words: String) in message.utf8.firstRange(of: words.utf8) != nil }
-        if says("obscured") { return "Set the password with `\(command) config`; in the file it stands as `rclone obscure` prints it." }
+        if says("obscured") { return "Set the password with `\(command) config`; the file must contain the output of `rclone obscure`." }
         if says("invalid characters") { return "Rename it with `\(command) config`." }
-        if says("find backend") { return "`\(command) config` changes its type; `rclone help backends` lists those there are." }
-        if says("find section") { return "It has no type, or it leads to a remote that does not exist: `\(command) config` changes it." }
-        return "`\(command) config` changes it."
+        if says("find backend") { return "Change its type with `\(command) config`; `rclone help backends` lists all types." }
+        if says("find section") { return "It has no type, or refers to a remote that does not exist. Change it with `\(command) config`." }
+        return "Change it with `\(command) config`."
     }
 
-    /// Kinds of remotes that have a token of an OAuth sign-in, which `rclone config reconnect` renews.
+    /// Types of remotes with an OAuth token, which `rclone config reconnect` renews.
     private static let withTokens: Set = [
         "acd", "box", "drive", "dropbox", "gcs", "google cloud storage", "google photos", "hidrive", "jottacloud", "mailru", "onedrive",
         "pcloud", "pikpak", "premiumizeme", "putio", "sharefile", "yandex", "zoho",
     ]
 
-    /// What it means for a file that was to be copied: rclone that cannot be used is waited for, what the remote does counts as its failure.
-    func asRemote(_ error: HexlistError) -> RemoteFault {
+    /// The fault for a transfer: it waits if rclone cannot be used, and errors of the remote count as failures of the source.
+    func remoteFault(_ error: HexlistError) -> RemoteFault {
         switch self {
         case .missing, .tooOld, .encrypted, .noPassword, .noConfiguration, .notStarted, .ended, .stopping:
             return RemoteFault(.interrupted(progressed: false), "rclone", error)
         case .refused(_, let message) where message.utf8.firstRange(of: "no space left on device".utf8) != nil:
-            return RemoteFault(.diskFull, "diskFull", HexlistError(.storageFull, "There is no room for it on the disk."))
-        case .refused where meaning == .notFound: return RemoteFault(.final, "notFound", error)
+            return RemoteFault(.diskFull, "diskFull", HexlistError(.storageFull, "There is not enough space on the disk."))
+        case .refused where cause == .notFound: return RemoteFault(.final, "notFound", error)
         case .refused, .timedOut, .unreadable, .tooMany, .paused: return RemoteFault(.sourceFault, "remote", error)
         }
     }
@@ -185,6 +186,6 @@ enum RcloneFault: Error, Equatable, Sendable {
         return text.isEmpty ? "" : " (\(text))"
     }
 
-    /// The oldest version whose answers are known.
+    /// The oldest supported version.
     static let oldest = [1, 60]
 }

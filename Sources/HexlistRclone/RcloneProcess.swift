@@ -6,12 +6,12 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// The one `rclone rcd` of this process: started with the first request, ended some time after the last one, and with this process.
+/// The single `rclone rcd` process: started by the first request, stopped after `RcloneSettings.idle`, and killed when this process ends.
 ///
-/// The process listens on a loopback port of the system's choice and asks for a login that is new each time. After its end nothing is sent to that
-/// port any more, and what came from it and was not read yet counts as lost.
+/// It listens on a random loopback port and requires a login that is new for each process. Once it has ended nothing is sent to that port,
+/// and unread responses count as lost.
 actor RcloneProcess {
-    /// One process, from its announcement to its end.
+    /// A started process that listens on a port.
     struct Run: Sendable {
         let number: Int
         let port: UInt16
@@ -20,14 +20,14 @@ actor RcloneProcess {
     }
 
     private enum Stage {
-        /// None runs, or it has not answered yet.
+        /// Not running, or started and not yet answering.
         case down
         case up(Run)
-        /// None is started any more.
+        /// Shut down: no process is started any more.
         case stopped
     }
 
-    /// Requests that wait for the start, by number; a cancelled one waits no more.
+    /// Requests that wait for the start, by number. Cancelled ones are removed.
     private struct Waiting {
         var last = 0
         var requests: [Int: CheckedContinuation<Run, any Error>] = [:]
@@ -38,57 +38,57 @@ actor RcloneProcess {
         }
     }
 
-    /// The time until the first answer. A command for the password may ask a person.
+    /// Timeout of the start. Long, because a password command may ask a person.
     private static let startSeconds = 60
-    /// The most output that is read at once.
+    /// Maximum bytes of a read of its output.
     private static let outputBytes = 16 << 20
-    /// A time limit that means none.
-    private static let forEver: Int64 = 1 << 40
+    /// A timeout in milliseconds that is never reached.
+    private static let noTimeout: Int64 = 1 << 40
     private static let errorBytes = 64 << 10
 
     private let settings: RcloneSettings
     private let group: any EventLoopGroup
     private var stage = Stage.down
     private let waiting = Mutex(Waiting())
-    /// Requests under way, those that wait for the start among them.
-    private var users = 0
+    /// Requests in flight, including those that wait for the start.
+    private var inFlight = 0
     private var lastUse = ContinuousClock.now
     private var runs = 0
-    /// The newest run that answered.
-    private var begun = 0
-    private let wishes: AsyncStream<Void>
-    private let wish: AsyncStream<Void>.Continuation
+    /// The number of the last process that answered.
+    private var lastAnswered = 0
+    private let startRequests: AsyncStream<Void>
+    private let startRequest: AsyncStream<Void>.Continuation
 
     init(settings: RcloneSettings, group: any EventLoopGroup) {
         self.settings = settings
         self.group = group
-        (wishes, wish) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        (startRequests, startRequest) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// The number of processes started so far, and whether one is up.
+    /// The number of processes started so far.
     var starts: Int { runs }
     var isUp: Bool { if case .up = stage { true } else { false } }
 
     // MARK: Requests
 
-    /// Calls an operation and reads its answer.
+    /// Calls an rc operation and parses its response.
     ///
     /// Cancelling the task closes the connection, which cancels the operation in rclone.
     /// - Parameters:
+    ///   - limit: maximum bytes of the response.
     ///   - write: writes the members of the operation's parameters.
-    ///   - limit: the most bytes of the answer.
     func call(
         _ operation: String, limit: Int, seconds: Int64 = 120, _ write: @Sendable (inout JSONWriter) -> Void
     ) async throws -> JSONObject {
-        users += 1
+        inFlight += 1
         defer {
-            users -= 1
+            inFlight -= 1
             lastUse = .now
         }
         let run = try await running()
         do {
             let answer = try await Self.call(run, operation, limit: limit, seconds: seconds, write)
-            // Another program may listen on that port by now.
+            // After the process has ended another program may use its port.
             guard case .up(let now) = stage, now.number == run.number else { throw RcloneFault.ended("") }
             return answer
         } catch let fault as RcloneFault {
@@ -118,16 +118,16 @@ actor RcloneProcess {
     }
 
     private func wait(_ number: Int, _ continuation: CheckedContinuation<Run, any Error>) {
-        // One that was cancelled before will not hear of it again.
+        // The task may be cancelled before its continuation is stored.
         let isCancelled = waiting.withLock { waiting in
             let isCancelled = Task.isCancelled
             if !isCancelled { waiting.requests[number] = continuation }
             return isCancelled
         }
-        if isCancelled { continuation.resume(throwing: CancellationError()) } else { wish.yield() }
+        if isCancelled { continuation.resume(throwing: CancellationError()) } else { startRequest.yield() }
     }
 
-    private var isAwaited: Bool { waiting.withLock { !$0.requests.isEmpty } }
+    private var hasWaiting: Bool { waiting.withLock { !$0.requests.isEmpty } }
 
     private static func call(
         _ run: Run, _ operation: String, limit: Int, seconds: Int64, _ write: @Sendable (inout JSONWriter) -> Void
@@ -147,34 +147,34 @@ actor RcloneProcess {
         } catch is NIOTooManyBytesError {
             throw RcloneFault.unreadable("it is longer than \(isGood ? limit : errorBytes) bytes")
         }
-        guard let object = try? JSONObject(JSONValue(parsing: bytes)) else { throw RcloneFault.unreadable("it is no JSON object") }
+        guard let object = try? JSONObject(JSONValue(parsing: bytes)) else { throw RcloneFault.unreadable("it is not a JSON object") }
         guard isGood else { throw RcloneFault.refused(status: Int(response.status.code), message: object["error"]?.string ?? "") }
         return object
     }
 
     // MARK: Life
 
-    /// Starts processes when they are wished, until the task is cancelled.
+    /// Starts a process whenever a request needs one, until the task is cancelled.
     func run() async {
-        for await _ in wishes where isAwaited { await attend() }
+        for await _ in startRequests where hasWaiting { await runProcess() }
         stage = .stopped
         fail(.stopping)
     }
 
-    private enum Turn: Sendable {
+    private enum TaskResult: Sendable {
         case ended
-        /// The process is no longer used, or did not begin to answer.
-        case over
+        /// The process is idle, or did not answer in time.
+        case idle
         case unusable(RcloneFault)
         case nothing
     }
 
-    /// Runs one process to its end.
-    private func attend() async {
+    /// Runs one process until it ends.
+    private func runProcess() async {
         guard let path = settings.program else { return fail(.missing) }
         runs += 1
         let login = RcloneLogin()
-        let words = StderrReader()
+        let output = StderrReader()
         let (ports, announced) = AsyncStream.makeStream(of: UInt16.self, bufferingPolicy: .bufferingNewest(1))
         var program = Program(path, ["rcd", "--rc-addr", "127.0.0.1:0"])
         program.endsWithThisProcess = true
@@ -185,61 +185,61 @@ actor RcloneProcess {
         let http = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
         let own = runs
         var fault: RcloneFault?
-        await withTaskGroup(of: Turn.self) { turns in
-            turns.addTask {
+        await withTaskGroup(of: TaskResult.self) { tasks in
+            tasks.addTask {
                 _ = await started.run(
-                    environment: environment, folder: "/", milliseconds: Self.forEver, outputBytes: Self.outputBytes
+                    environment: environment, folder: "/", milliseconds: Self.noTimeout, outputBytes: Self.outputBytes
                 ) { bytes in
-                    if let port = words.hear(bytes) { announced.yield(port) }
+                    if let port = output.read(bytes) { announced.yield(port) }
                 }
                 announced.finish()
                 return .ended
             }
-            turns.addTask {
+            tasks.addTask {
                 for await port in ports {
-                    if let fault = await self.began(Run(number: own, port: port, login: login, http: http)) {
+                    if let fault = await self.check(Run(number: own, port: port, login: login, http: http)) {
                         return .unusable(fault)
                     }
-                    guard await self.isUp else { return .nothing }  // it ends; its last words say why
-                    await self.untilIdle()
-                    return .over
+                    guard await self.isUp else { return .nothing }  // it ends; its output has the reason
+                    await self.waitUntilIdle()
+                    return .idle
                 }
                 return .nothing
             }
-            turns.addTask {
+            tasks.addTask {
                 try? await Task.sleep(for: .seconds(Self.startSeconds))
-                return await self.isUp ? .nothing : .over
+                return await self.isUp ? .nothing : .idle
             }
-            for await turn in turns {
-                switch turn {
+            for await result in tasks {
+                switch result {
                 case .nothing: continue
-                case .over: turns.cancelAll()
+                case .idle: tasks.cancelAll()
                 case .unusable(let why):
                     fault = why
-                    turns.cancelAll()
+                    tasks.cancelAll()
                 case .ended:
-                    turns.cancelAll()
-                    if self.begun != own { fault = fault ?? words.fault }
-                    self.down()
+                    tasks.cancelAll()
+                    if self.lastAnswered != own { fault = fault ?? output.fault }
+                    self.markDown()
                 }
             }
         }
-        down()
+        markDown()
         try? await http.shutdown()
-        // Whoever came while it ended waits for the next one; who waited for this one does not.
+        // Requests that arrived after the process answered wait for the next one; the others fail with its error.
         if let fault { fail(fault) }
-        if isAwaited { wish.yield() }
+        if hasWaiting { startRequest.yield() }
     }
 
-    private func down() { if case .up = stage { stage = .down } }
+    private func markDown() { if case .up = stage { stage = .down } }
 
     private func fail(_ fault: RcloneFault) {
         for waits in waiting.withLock({ $0.takeAll() }) { waits.resume(throwing: fault) }
     }
 
-    /// Asks a process that listens for its version and its remotes, for which it has to read the configuration.
-    /// - Returns: why it cannot be used; `nil` too where it ends by itself, and says why.
-    private func began(_ run: Run) async -> RcloneFault? {
+    /// Checks the version of a listening process and lists its remotes, which makes it read the configuration.
+    /// - Returns: the reason why it cannot be used; `nil` also if it is about to end and its output has the reason.
+    private func check(_ run: Run) async -> RcloneFault? {
         do {
             let version = try await Self.call(run, "core/version", limit: 64 << 10, seconds: 10) { _ in }
             let parts = version["decomposed"]?.elements?.compactMap(\.integer) ?? []
@@ -248,7 +248,7 @@ actor RcloneProcess {
             }
             _ = try await Self.call(run, "config/listremotes", limit: 1 << 20, seconds: Int64(Self.startSeconds)) { _ in }
             stage = .up(run)
-            begun = run.number
+            lastAnswered = run.number
             lastUse = .now
             for waits in waiting.withLock({ $0.takeAll() }) { waits.resume(returning: run) }
             return nil
@@ -259,11 +259,11 @@ actor RcloneProcess {
         }
     }
 
-    /// Returns when the process was not used for the time, and is to end. From then on nobody is given it.
-    private func untilIdle() async {
+    /// Returns once the process has been idle for `RcloneSettings.idle`. It is then marked as down, so that no request uses it.
+    private func waitUntilIdle() async {
         while !Task.isCancelled, case .up = stage {
-            let left = users > 0 ? max(settings.idle, .milliseconds(10)) : lastUse + settings.idle - .now
-            guard left > .zero else { return down() }
+            let left = inFlight > 0 ? max(settings.idle, .milliseconds(10)) : lastUse + settings.idle - .now
+            guard left > .zero else { return markDown() }
             try? await Task.sleep(for: left)
         }
     }

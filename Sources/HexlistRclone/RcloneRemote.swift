@@ -3,26 +3,26 @@ public import HexlistFiles
 import HexlistJSON
 public import HexlistModel
 
-/// A remote of rclone: its folders are listed, its files copied, and links to them made.
+/// A remote of rclone: lists folders, copies files, and creates links.
 public struct RcloneRemote: Sendable {
-    /// As the configuration has it. It names a remote and nothing else: no `:`, no `,`.
+    /// The name in rclone's configuration. It contains no `:` and no `,`.
     public let name: String
-    /// The name as a service: `rclone.shares` for a remote that is called like this machine's own shares.
+    /// The service name: `rclone.shares` for a remote that has the name of this machine's own shares.
     public let serviceName: String
-    /// rclone's name of the kind: `s3`, `dropbox`.
+    /// rclone's type of the remote, such as `s3` or `dropbox`.
     public let kind: String
-    /// rclone with the configuration that has the remote, as a person types it.
+    /// The rclone command with the configuration in use, to be shown in hints.
     let command: String
     let process: RcloneProcess
-    let desk: RequestScheduler
+    let scheduler: RequestScheduler
     let listings: ListingCache
 
-    /// The most entries of a folder, and bytes of the answer that has them.
-    static let mostEntries = 100_000
+    /// Maximum entries of a folder, and maximum bytes of a listing.
+    static let maximumEntries = 100_000
     private static let listBytes = 64 << 20
     private static let answerBytes = 1 << 20
 
-    /// The `service` of links that this remote makes.
+    /// The `service` of links created by this remote.
     public var service: String {
         switch kind {
         case "dropbox": Service.dropbox.rawValue
@@ -36,48 +36,50 @@ public struct RcloneRemote: Sendable {
 
     // MARK: Listing
 
-    /// A page of a folder. The first page asks the service; the next ones go on in what it answered, for a minute.
-    /// - Parameter after: the `next` of the page before.
+    /// A page of a folder. The first page queries the service; later pages are served from the cached listing for a minute.
+    /// - Parameter after: the `next` of the previous page.
     public func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int, force: Bool = false) async throws -> FilePage {
         let folder = path.description
         var listing = after == nil ? nil : listings.listing(name, folder, order, now: .now)
         if listing == nil {
-            let read = try await asked(path) { try await desk.perform(.list(path: .init(folder)), force: force) { try await list(folder) } }
+            let read = try await translatingFaults(path) {
+                try await scheduler.perform(.list(path: .init(folder)), force: force) { try await list(folder) }
+            }
             let sorted = RemoteListing(read.entries, by: order, leftOut: read.leftOut)
             listings.keep(sorted, name, folder, now: .now)
             listing = sorted
         }
         guard let page = listing?.page(after: after, limit: limit) else {
-            throw HexlistError(.badRequest, "`after` is no place in this list.", hint: "Use the `next` of the page before.")
+            throw HexlistError(.badRequest, "`after` is not a cursor of this list.", hint: "Use the `next` of the previous page.")
         }
         return page
     }
 
     private func list(_ folder: String) async throws -> (entries: [FileEntry], leftOut: Int) {
-        let (fs, limit) = (name + ":", Self.mostEntries)
+        let (fs, limit) = (name + ":", Self.maximumEntries)
         let answer = try await process.call("operations/list", limit: Self.listBytes) { json in
             json.member("fs", fs)
             json.member("remote", folder)
         }
         guard let elements = answer["list"]?.elements else { throw RcloneFault.unreadable("it has no list") }
         guard elements.count <= limit else {
-            throw RcloneFault.tooMany("The folder has \(elements.count) entries; \(limit) can be listed.")
+            throw RcloneFault.tooMany("The folder has \(elements.count) entries; at most \(limit) can be listed.")
         }
         let entries = elements.compactMap(FileEntry.init(rclone:))
         if entries.isEmpty, elements.isEmpty, !folder.isEmpty, try await isFile(folder) {
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean("\(serviceName):\(folder)", columns: 200)) is a file.", hint: "Name the folder it is in."
+                .badRequest, "\(TerminalText.clean("\(serviceName):\(folder)", columns: 200)) is a file.", hint: "Specify its folder."
             )
         }
         return (entries, elements.count - entries.count)
     }
 
-    /// What is at a path.
+    /// The metadata of a file or folder.
     public func entry(at path: SharePath, force: Bool = false) async throws -> FileEntry {
         guard let last = path.names.last else { return FileEntry(name: "", kind: .folder) }
         let text = path.description
-        let found = try await asked(path) {
-            try await desk.perform(.entry(path: .init(text)), force: force) { () async throws -> FileEntry in
+        let found = try await translatingFaults(path) {
+            try await scheduler.perform(.entry(path: .init(text)), force: force) { () async throws -> FileEntry in
                 guard let entry = try await stat(text) else { throw RcloneFault.refused(status: 404, message: "") }
                 return entry
             }
@@ -86,7 +88,7 @@ public struct RcloneRemote: Sendable {
             name: last, kind: found.kind.known ?? .file, size: found.size, modified: found.modified, mediaType: found.mediaType)
     }
 
-    /// rclone lists a file as an empty folder.
+    /// Whether the path is a file: rclone lists a file as an empty folder.
     private func isFile(_ path: String) async throws -> Bool { try await stat(path)?.kind.known == .file }
 
     private func stat(_ path: String) async throws -> FileEntry? {
@@ -100,19 +102,19 @@ public struct RcloneRemote: Sendable {
 
     // MARK: Copying
 
-    /// The longest time that a file may take.
+    /// Maximum duration of a copy.
     static let copyHours: Int64 = 720
 
-    /// Writes a file of the remote into a folder of this machine, in place of what is there of that name. Cancelling the task ends that.
+    /// Copies a file of the remote into a local folder, replacing an existing file. Cancelling the task cancels the copy.
     ///
-    /// It goes by no request queue: transfers have one, with its own attempts and pauses.
-    /// - Parameter file: letters, digits and dots, which rclone reads as they are.
+    /// Copies do not use the request queue: `TransferQueue` has its own attempts and back-off.
+    /// - Parameter file: letters, digits and dots, which rclone does not interpret.
     func copy(_ path: SharePath, to folder: String, as file: String) async throws {
         let (fs, source) = (name + ":", path.description)
         guard !folder.unicodeScalars.contains(where: Self.isRead) else {
             throw RemoteFault(
                 .final, "folder",
-                HexlistError(.badRequest, "rclone cannot write into a folder whose path has pictures of control characters in it."))
+                HexlistError(.badRequest, "rclone cannot write into a folder whose path contains control pictures."))
         }
         do {
             _ = try await process.call("operations/copyfile", limit: Self.answerBytes, seconds: Self.copyHours * 3_600) { json in
@@ -120,26 +122,26 @@ public struct RcloneRemote: Sendable {
                 json.member("srcRemote", source)
                 json.member("dstFs", folder)
                 json.member("dstRemote", file)
-                // Since 1.63 it would write to a name of its own choice first.
+                // Since version 1.63 rclone would otherwise write to a temporary name first.
                 json.named("_config") { $0.object { $0.member("Inplace", true) } }
             }
         } catch let fault as RcloneFault {
-            throw fault.asRemote(error(of: fault, source))
+            throw fault.remoteFault(error(of: fault, source))
         }
     }
 
-    /// Whether rclone takes a character of a path for another one, or for a mark of that.
+    /// Whether rclone uses a character to encode another one in local paths: control pictures, and the quote that escapes them.
     private static func isRead(_ scalar: Unicode.Scalar) -> Bool { (0x2400...0x2421).contains(scalar.value) || scalar.value == 0x201B }
 
     // MARK: Links
 
-    /// The kinds of which rclone takes a link back, and those whose links it lets end. All others pass over such a wish and make a public link
-    /// for good, so they are not asked.
+    /// Types for which rclone can revoke a link, and types for which it supports an expiry. For other types rclone ignores the option and
+    /// creates a permanent public link, so they are not called.
     private static let revoking: Set = ["jottacloud", "yandex"]
     private static let expiring: Set = ["b2", "dropbox", "onedrive", "s3"]
 
-    /// Makes links, or takes them back, several at once, and hands over what became of each path, in any order.
-    /// - Parameter expire: seconds; `nil` for as long as the service has them.
+    /// Creates or revokes links, several at once, and reports the result of each path in any order.
+    /// - Parameter expire: seconds; `nil` for the default of the service.
     public func links(
         to paths: [SharePath], expire: Double?, revokes: Bool, force: Bool = false, each: @escaping @Sendable (LinkReply) -> Void
     ) async throws {
@@ -149,7 +151,7 @@ public struct RcloneRemote: Sendable {
                 guard let path = rest.popFirst() else { return }
                 group.addTask { try await reply(to: path, expire, revokes, force) }
             }
-            for _ in 0..<RequestQueue.places { next() }
+            for _ in 0..<RequestQueue.slotCount { next() }
             while let reply = try await group.next() {
                 try Task.checkCancellation()
                 each(reply)
@@ -163,8 +165,8 @@ public struct RcloneRemote: Sendable {
         let text = path.description
         do {
             let key: RequestKey = revokes ? .revoke(path: .init(text)) : .link(path: .init(text))
-            let url = try await asked(path) {
-                try await desk.perform(key, force: force) { try await link(text, expire, revokes) }
+            let url = try await translatingFaults(path) {
+                try await scheduler.perform(key, force: force) { try await link(text, expire, revokes) }
             }
             return LinkReply(path: text, url: url, service: url == nil ? nil : service)
         } catch let error as HexlistError {
@@ -172,13 +174,13 @@ public struct RcloneRemote: Sendable {
         }
     }
 
-    /// - Returns: the link; `nil` for one that was taken back.
+    /// - Returns: the link; `nil` if it was revoked.
     private func link(_ path: String, _ expire: Double?, _ revokes: Bool) async throws -> String? {
         if revokes, !Self.revoking.contains(kind) {
-            throw RcloneFault.refused(status: 500, message: "taking links back is not supported by rclone for \(service).")
+            throw RcloneFault.refused(status: 500, message: "revoking links is not supported by rclone for \(service).")
         }
         if expire != nil, !Self.expiring.contains(kind) {
-            throw RcloneFault.refused(status: 500, message: "links that end are not supported by rclone for \(service).")
+            throw RcloneFault.refused(status: 500, message: "links with an expiry are not supported by rclone for \(service).")
         }
         let fs = name + ":"
         let answer = try await process.call("operations/publiclink", limit: Self.answerBytes) { json in
@@ -192,15 +194,15 @@ public struct RcloneRemote: Sendable {
         return url
     }
 
-    /// Whether a text can be the link of a service: a URL of printable ASCII.
+    /// Whether a text is an HTTP(S) URL of printable ASCII.
     private static func isLink(_ text: String) -> Bool {
         let bytes = text.utf8
         return bytes.count <= 16_384 && bytes.allSatisfy { (0x21...0x7E).contains($0) }
             && ["https://", "http://"].contains { bytes.starts(with: $0.utf8) }
     }
 
-    /// Faults in the user's words.
-    private func asked<Answer>(_ path: SharePath, _ body: () async throws -> Answer) async throws -> Answer {
+    /// Rethrows faults as errors for the user.
+    private func translatingFaults<Answer>(_ path: SharePath, _ body: () async throws -> Answer) async throws -> Answer {
         do {
             return try await body()
         } catch let fault as RcloneFault {
@@ -214,7 +216,7 @@ public struct RcloneRemote: Sendable {
 }
 
 extension FileEntry {
-    /// `nil` for an entry whose name is none, as for one of a peer.
+    /// `nil` if the entry has an invalid name.
     init?(rclone json: JSONValue) {
         guard let object = try? JSONObject(json), let name = object["Name"]?.string, SharePath.isName(name),
             let isFolder = object["IsDir"]?.bool

@@ -1,64 +1,64 @@
 import DequeModule
 import HexlistModel
 
-/// The number of a request, never used again by one queue.
+/// The ID of a request, unique within a queue.
 struct RequestID: Hashable, Sendable {
     let value: UInt64
 }
 
-/// The subject of a request to a service: a request with the same key is the same one, for the pause after failures.
+/// Operation and path of a request. Repeated failures suspend all requests with the same key.
 enum RequestKey: Hashable, Sendable {
     case list(path: PathKey)
     case entry(path: PathKey)
     case link(path: PathKey)
     case revoke(path: PathKey)
 
-    /// A path's bytes; `String ==` is slow on some texts.
+    /// The bytes of a path: comparing strings is slow for some texts.
     struct PathKey: Hashable, Sendable {
         let bytes: [UInt8]
         init(_ text: String) { bytes = Array(text.utf8) }
     }
 }
 
-/// Which requests to one service run, which wait, and which are tried again: a state machine.
+/// The state machine of all requests to one service: which ones run, wait, or are retried.
 ///
-/// Performs no IO and has no clock. The caller begins the requests that a method returns, and tells the end of each.
+/// Performs no IO and has no clock. The caller starts the requests that a method returns, and reports the end of each attempt.
 ///
-/// - At most `places` run at once, in the order in which they were added. One that failed gives its place up before it is tried again.
-/// - A request is attempted up to `attempts` times while its failures may pass. Then its key pauses: the same is not taken again meanwhile
-///   except by force.
-/// - What is told of a request that was cancelled is dropped.
+/// - At most `slotCount` requests run at once, in the order they were added. A failed request releases its slot until it is retried.
+/// - A request has up to `maximumAttempts` attempts while its failures are temporary. Then its key is suspended: such a request is only
+///   accepted by force.
+/// - Events of cancelled requests are ignored.
 struct RequestQueue: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     enum Admission: Equatable, Sendable {
-        case taken(RequestID)
+        case accepted(RequestID)
         case paused(until: Instant)
         case full
     }
 
-    enum Outcome: Equatable, Sendable {
+    enum AttemptResult: Equatable, Sendable {
         case done
-        /// The service's own fault, which may pass.
-        case mayPass
-        /// There is no use in trying again.
+        /// A temporary failure of the service.
+        case temporaryFailure
+        /// A retry would not help.
         case final
     }
 
-    /// What becomes of a request whose attempt ended.
-    enum Verdict: Equatable, Sendable {
-        /// The request is over, with the result of the attempt.
-        case over
-        /// `ready` is to be called after this time.
-        case again(after: Duration)
-        /// Nobody waits for it any more.
+    /// The next step of a request whose attempt ended.
+    enum NextStep: Equatable, Sendable {
+        /// The request ends with the result of the attempt.
+        case finished
+        /// Call `ready` after this delay.
+        case retry(after: Duration)
+        /// The request was cancelled.
         case dropped
     }
 
-    static let places = 4
-    static let attempts = 3
-    /// The most requests in the queue.
-    static let most = 10_000
+    static let slotCount = 4
+    static let maximumAttempts = 3
+    /// Maximum requests in the queue.
+    static let maximumCount = 10_000
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(10))
 
     private struct Entry: Sendable {
@@ -73,58 +73,58 @@ struct RequestQueue: Sendable {
     private var last: UInt64 = 0
 
     var count: Int { entries.count }
-    /// Whether a request is neither over nor cancelled.
+    /// Whether a request is in the queue, waiting, running, or delayed before a retry.
     func contains(_ id: RequestID) -> Bool { entries[id] != nil }
     var runningCount: Int { running.count }
-    /// Everything that is kept, for tests of its bound.
-    var remembered: Int { entries.count + waiting.count + running.count + pauses.count }
+    /// Number of all bookkeeping entries, for tests of its bound.
+    var bookkeepingCount: Int { entries.count + waiting.count + running.count + pauses.count }
 
-    /// Takes a request in.
+    /// Adds a request.
     mutating func add(_ key: RequestKey, force: Bool, now: Instant) -> (admission: Admission, begin: [RequestID]) {
         if let until = pauses.end(of: key, now: now), !force { return (.paused(until: until), []) }
         pauses.lift(key)
-        guard entries.count < Self.most else { return (.full, []) }
+        guard entries.count < Self.maximumCount else { return (.full, []) }
         last += 1
         let id = RequestID(value: last)
         entries[id] = Entry(key: key)
         waiting.append(id)
-        return (.taken(id), settle())
+        return (.accepted(id), startWaiting())
     }
 
-    /// An attempt ended.
-    mutating func ended(_ id: RequestID, _ outcome: Outcome, now: Instant) -> (verdict: Verdict, begin: [RequestID]) {
+    /// Ends an attempt.
+    mutating func ended(_ id: RequestID, _ result: AttemptResult, now: Instant) -> (next: NextStep, begin: [RequestID]) {
         guard running.remove(id) != nil, var entry = entries[id] else { return (.dropped, []) }
-        switch outcome {
+        switch result {
         case .done, .final: break
-        case .mayPass:
+        case .temporaryFailure:
             entry.failures += 1
-            if entry.failures < Self.attempts {
+            if entry.failures < Self.maximumAttempts {
                 entries[id] = entry
-                return (.again(after: Self.backoff.pause(after: entry.failures)), settle())
+                return (.retry(after: Self.backoff.pause(after: entry.failures)), startWaiting())
             }
             pauses.begin(entry.key, now: now)
         }
         entries[id] = nil
-        return (.over, settle())
+        return (.finished, startWaiting())
     }
 
-    /// The time before the next attempt is over.
+    /// Ends the delay before the next attempt.
     mutating func ready(_ id: RequestID) -> [RequestID] {
         guard entries[id] != nil, !running.contains(id), !waiting.contains(id) else { return [] }
         waiting.append(id)
-        return settle()
+        return startWaiting()
     }
 
-    /// Takes a request out, wherever it stands.
+    /// Removes a request in any state.
     mutating func cancel(_ id: RequestID) -> [RequestID] {
         guard entries.removeValue(forKey: id) != nil else { return [] }
         if running.remove(id) == nil { waiting.removeAll { $0 == id } }
-        return settle()
+        return startWaiting()
     }
 
-    private mutating func settle() -> [RequestID] {
+    private mutating func startWaiting() -> [RequestID] {
         var begin: [RequestID] = []
-        while running.count < Self.places, let id = waiting.popFirst() {
+        while running.count < Self.slotCount, let id = waiting.popFirst() {
             running.insert(id)
             begin.append(id)
         }

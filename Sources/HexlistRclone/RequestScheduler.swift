@@ -1,19 +1,19 @@
 import HexlistModel
 import Synchronization
 
-/// The shell of a `RequestQueue`: callers wait for their turn in their own tasks, and cancel by these.
+/// Runs requests by the rules of a `RequestQueue`. Callers wait for a slot in their own tasks; cancelling the task cancels the request.
 final class RequestScheduler: Sendable {
     private struct State {
         var queue = RequestQueue()
-        /// Requests whose turn has come before they asked for it.
-        var turns: Set<RequestID> = []
+        /// Requests that got a slot before their task waited for it.
+        var slotHolders: Set<RequestID> = []
         var waiting: [RequestID: CheckedContinuation<Void, any Error>] = [:]
 
-        /// Gives turns to requests that begin.
+        /// Resumes or records the requests that got a slot.
         mutating func begin(_ ids: [RequestID]) -> [CheckedContinuation<Void, any Error>] {
             ids.compactMap { id in
                 let waits = waiting.removeValue(forKey: id)
-                if waits == nil { turns.insert(id) }
+                if waits == nil { slotHolders.insert(id) }
                 return waits
             }
         }
@@ -22,13 +22,13 @@ final class RequestScheduler: Sendable {
     private let state = Mutex(State())
     private let sleep: @Sendable (Duration) async throws -> Void
 
-    /// - Parameter sleep: waits for the time between two attempts.
+    /// - Parameter sleep: the delay between two attempts.
     init(sleep: @escaping @Sendable (Duration) async throws -> Void) { self.sleep = sleep }
 
     var count: Int { state.withLock { $0.queue.count } }
 
-    /// Carries out a request: waits for a place, and attempts it again after failures that may pass.
-    /// - Throws: `RcloneFault`; `CancellationError` when the task is cancelled, whatever comes of the attempt then.
+    /// Runs a request: waits for a slot, and retries after temporary failures.
+    /// - Throws: `RcloneFault`; `CancellationError` if the task is cancelled, even if the attempt succeeds.
     func perform<Answer: Sendable>(
         _ key: RequestKey, force: Bool, _ attempt: @Sendable () async throws -> Answer
     ) async throws -> Answer {
@@ -40,8 +40,8 @@ final class RequestScheduler: Sendable {
         for waits in begun { waits.resume() }
         switch admission {
         case .paused(let until): throw RcloneFault.paused(seconds: max(1, (until - now).components.seconds))
-        case .full: throw RcloneFault.tooMany("As many requests wait for this service as may.")
-        case .taken(let id):
+        case .full: throw RcloneFault.tooMany("Too many requests are waiting for this service.")
+        case .accepted(let id):
             return try await withTaskCancellationHandler {
                 try await perform(id, attempt)
             } onCancel: {
@@ -52,31 +52,31 @@ final class RequestScheduler: Sendable {
 
     private func perform<Answer: Sendable>(_ id: RequestID, _ attempt: @Sendable () async throws -> Answer) async throws -> Answer {
         while true {
-            try await turn(of: id)
+            try await waitForSlot(of: id)
             let result: Result<Answer, any Error>
             do { result = .success(try await attempt()) } catch { result = .failure(error) }
-            switch ended(id, Self.outcome(result)) {
+            switch ended(id, Self.attemptResult(result)) {
             case .dropped: throw CancellationError()
-            case .over: return try result.get()
-            case .again(let pause):
+            case .finished: return try result.get()
+            case .retry(let pause):
                 try await sleep(pause)
                 resume { $0.queue.ready(id) }
             }
         }
     }
 
-    private static func outcome(_ result: Result<some Sendable, any Error>) -> RequestQueue.Outcome {
+    private static func attemptResult(_ result: Result<some Sendable, any Error>) -> RequestQueue.AttemptResult {
         switch result {
         case .success: .done
-        case .failure(let fault as RcloneFault): fault.mayPass ? .mayPass : .final
+        case .failure(let fault as RcloneFault): fault.isTemporary ? .temporaryFailure : .final
         case .failure: .final
         }
     }
 
-    private func turn(of id: RequestID) async throws {
+    private func waitForSlot(of id: RequestID) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             let answer: Result<Void, any Error>? = state.withLock { state in
-                if state.turns.remove(id) != nil { return .success(()) }
+                if state.slotHolders.remove(id) != nil { return .success(()) }
                 guard state.queue.contains(id) else { return .failure(CancellationError()) }
                 state.waiting[id] = continuation
                 return nil
@@ -85,18 +85,18 @@ final class RequestScheduler: Sendable {
         }
     }
 
-    private func ended(_ id: RequestID, _ outcome: RequestQueue.Outcome) -> RequestQueue.Verdict {
-        let (verdict, begun) = state.withLock { state in
-            let (verdict, begin) = state.queue.ended(id, outcome, now: .now)
-            return (verdict, state.begin(begin))
+    private func ended(_ id: RequestID, _ result: RequestQueue.AttemptResult) -> RequestQueue.NextStep {
+        let (next, begun) = state.withLock { state in
+            let (next, begin) = state.queue.ended(id, result, now: .now)
+            return (next, state.begin(begin))
         }
         for waits in begun { waits.resume() }
-        return verdict
+        return next
     }
 
     private func cancel(_ id: RequestID) {
         let own = state.withLock { state in
-            state.turns.remove(id)
+            state.slotHolders.remove(id)
             return state.waiting.removeValue(forKey: id)
         }
         own?.resume(throwing: CancellationError())

@@ -1,7 +1,7 @@
 import HexlistModel
 import Synchronization
 
-/// The last lines that rclone wrote, for the reason of its end; and the port it announced.
+/// The last lines of rclone's output, which have the reason of its end, and the port it announced.
 struct StderrTail: Sendable {
     private static let lines = 8
     private static let lineBytes = 1_000
@@ -9,9 +9,9 @@ struct StderrTail: Sendable {
     private var last: [String] = []
     private(set) var port: UInt16?
 
-    /// - Returns: the port, with the line that announces it.
-    mutating func hear(_ bytes: ArraySlice<UInt8>) -> UInt16? {
-        var heard: UInt16?
+    /// - Returns: the port, if the bytes complete the line that announces it.
+    mutating func read(_ bytes: ArraySlice<UInt8>) -> UInt16? {
+        var found: UInt16?
         for byte in bytes {
             guard byte == UInt8(ascii: "\n") else {
                 if rest.count < Self.lineBytes { rest.append(byte) }
@@ -19,22 +19,22 @@ struct StderrTail: Sendable {
             }
             let line = String(decoding: rest, as: UTF8.self)
             rest.removeAll(keepingCapacity: true)
-            if port == nil, let number = Self.port(in: line) { (port, heard) = (number, number) }
+            if port == nil, let number = Self.port(in: line) { (port, found) = (number, number) }
             if last.count == Self.lines { last.removeFirst() }
             last.append(line)
         }
-        return heard
+        return found
     }
 
-    /// The newest line that tells of a failure, without its time; the newest one if none does.
+    /// The last line that reports a failure, else the last line, without its time stamp.
     var reason: String {
-        let told = last.last { $0.utf8.firstRange(of: "Failed".utf8) != nil } ?? last.last ?? ""
+        let line = last.last { $0.utf8.firstRange(of: "Failed".utf8) != nil } ?? last.last ?? ""
         // 2026/11/23 00:03:33 Failed to …
-        let isTimed = told.utf8.count > 20 && told.utf8.first.map(ASCII.isDigit) == true
-        return isTimed ? String(decoding: told.utf8.dropFirst(20), as: UTF8.self) : told
+        let isTimed = line.utf8.count > 20 && line.utf8.first.map(ASCII.isDigit) == true
+        return isTimed ? String(decoding: line.utf8.dropFirst(20), as: UTF8.self) : line
     }
 
-    /// Why it did not start.
+    /// The reason why rclone did not start.
     var fault: RcloneFault {
         let text = last.joined(separator: "\n").utf8
         if text.firstRange(of: "not allowed to ask for password".utf8) != nil { return .encrypted }
@@ -54,10 +54,10 @@ struct StderrTail: Sendable {
     }
 }
 
-/// The words of a process, heard on the thread that attends to it.
+/// A thread-safe `StderrTail`.
 final class StderrReader: Sendable {
     private let words = Mutex(StderrTail())
 
-    func hear(_ bytes: ArraySlice<UInt8>) -> UInt16? { words.withLock { $0.hear(bytes) } }
+    func read(_ bytes: ArraySlice<UInt8>) -> UInt16? { words.withLock { $0.read(bytes) } }
     var fault: RcloneFault { words.withLock { $0.fault } }
 }

@@ -76,27 +76,27 @@ import Testing
     @Test("the port comes from the line that announces it; the reason of an exit is the last error logged") func words() {
         var words = StderrTail()
         let announced = "2026/11/23 00:00:37 NOTICE: Serving remote control on http://127.0.0.1:46073/\n"
-        #expect(Array(announced.utf8).compactMap { words.hear([$0]) } == [46_073])
-        #expect(words.hear(Array(announced.utf8)[...]) == nil, "once")
-        _ = words.hear(Array("2026/11/23 00:03:33 Failed to load config file \"/x\": no\n".utf8)[...])
+        #expect(Array(announced.utf8).compactMap { words.read([$0]) } == [46_073])
+        #expect(words.read(Array(announced.utf8)[...]) == nil, "once")
+        _ = words.read(Array("2026/11/23 00:03:33 Failed to load config file \"/x\": no\n".utf8)[...])
         #expect(words.reason == "Failed to load config file \"/x\": no" && words.fault == .notStarted(words.reason))
-        _ = words.hear(Array("Failed to load: unable to decrypt configuration and not allowed to ask for password\n".utf8)[...])
+        _ = words.read(Array("Failed to load: unable to decrypt configuration and not allowed to ask for password\n".utf8)[...])
         #expect(words.fault == .encrypted)
-        _ = words.hear([UInt8](repeating: 0x41, count: 1 << 20)[...])
-        for _ in 0..<100 { _ = words.hear(Array("noise\n".utf8)[...]) }
+        _ = words.read([UInt8](repeating: 0x41, count: 1 << 20)[...])
+        for _ in 0..<100 { _ = words.read(Array("noise\n".utf8)[...]) }
         #expect(words.reason == "noise")
     }
 
     @Test(
         "an error is classified by its message",
         arguments: [
-            (404, "error in ListJSON: directory not found", RcloneFault.Meaning.notFound as RcloneFault.Meaning?),
+            (404, "error in ListJSON: directory not found", RcloneFault.Cause.notFound as RcloneFault.Cause?),
             (404, "object not found", .notFound), (500, "webdav root '' doesn't support public links", .noLinks),
             (500, "Local file system at /tmp doesn't support public links", .noLinks),
             (500, "couldn't fetch token - maybe it has expired? - refresh with \"rclone config reconnect box:\"", .signIn),
-            (500, "expired_access_token/", .signIn), (500, "too_many_requests/.", .mayPass),
-            (500, "dial tcp: connection refused", .mayPass), (500, "lookup cloud.example on 9.9.9.9:53: no such host", .mayPass),
-            (500, "429 Too Many Requests", .mayPass), (500, "read: connection reset by peer", .mayPass),
+            (500, "expired_access_token/", .signIn), (500, "too_many_requests/.", .temporary),
+            (500, "dial tcp: connection refused", .temporary), (500, "lookup cloud.example on 9.9.9.9:53: no such host", .temporary),
+            (500, "429 Too Many Requests", .temporary), (500, "read: connection reset by peer", .temporary),
             (500, "failed to decrypt password: base64 decode failed when revealing password - is it obscured?", .settings),
             (500, "couldn't decrypt password: input too short when revealing password - is it obscured?", .settings),
             (500, "config name contains invalid characters - may only contain `0-9`, `A-Z`, `a-z`, `_`, `-`, `.` and space", .settings),
@@ -105,7 +105,7 @@ import Testing
             (500, "parse \"://x/\": missing protocol scheme", .settings), (500, "password must be set", .settings),
             (500, "exec: \"ssh\": executable file not found in $PATH", nil), (500, "something nobody has heard of", nil),
             (400, "expecting string value", nil),
-        ]) func meanings(_ status: Int, _ message: String, _ meaning: RcloneFault.Meaning?)
+        ]) func meanings(_ status: Int, _ message: String, _ cause: RcloneFault.Cause?)
     {
         let fault = RcloneFault.refused(status: status, message: message)
         #expect(fault.meaning == meaning)

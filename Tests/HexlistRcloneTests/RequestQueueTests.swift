@@ -17,20 +17,20 @@ import Testing
         mutating func add(_ number: Int, force: Bool = false) -> RequestQueue.Admission {
             let (admission, begin) = queue.add(RequestQueueTests.key(number), force: force, now: now)
             begun += begin
-            #expect(queue.runningCount <= RequestQueue.places)
+            #expect(queue.runningCount <= RequestQueue.slotCount)
             return admission
         }
 
         mutating func taken(_ number: Int, force: Bool = false) throws -> RequestID {
-            guard case .taken(let id) = add(number, force: force) else { throw Refused() }
+            guard case .accepted(let id) = add(number, force: force) else { throw Refused() }
             return id
         }
 
-        mutating func end(_ id: RequestID, _ outcome: RequestQueue.Outcome) -> RequestQueue.Verdict {
-            let (verdict, begin) = queue.ended(id, outcome, now: now)
+        mutating func end(_ id: RequestID, _ outcome: RequestQueue.AttemptResult) -> RequestQueue.NextStep {
+            let (next, begin) = queue.ended(id, outcome, now: now)
             begun += begin
-            #expect(queue.runningCount <= RequestQueue.places)
-            return verdict
+            #expect(queue.runningCount <= RequestQueue.slotCount)
+            return next
         }
     }
 
@@ -40,9 +40,9 @@ import Testing
         var stage = Stage()
         let ids = try (0..<7).map { try stage.taken($0) }
         #expect(stage.begun == Array(ids[..<4]))
-        #expect(stage.end(ids[2], .done) == .over)
+        #expect(stage.end(ids[2], .done) == .finished)
         #expect(stage.begun == Array(ids[..<5]))
-        #expect(stage.end(ids[0], .final) == .over)
+        #expect(stage.end(ids[0], .final) == .finished)
         #expect(stage.begun == Array(ids[..<6]) && stage.queue.count == 5)
     }
 
@@ -50,12 +50,12 @@ import Testing
     func attempts() throws {
         var stage = Stage()
         let id = try stage.taken(1)
-        #expect(stage.end(id, .mayPass) == .again(after: .seconds(1)))
+        #expect(stage.end(id, .temporaryFailure) == .retry(after: .seconds(1)))
         #expect(stage.queue.runningCount == 0)
         #expect(stage.queue.ready(id) == [id])
-        #expect(stage.end(id, .mayPass) == .again(after: .seconds(2)))
+        #expect(stage.end(id, .temporaryFailure) == .retry(after: .seconds(2)))
         #expect(stage.queue.ready(id) == [id])
-        #expect(stage.end(id, .mayPass) == .over)
+        #expect(stage.end(id, .temporaryFailure) == .finished)
         #expect(stage.add(1) == .paused(until: stage.now + .seconds(180)))
         _ = try stage.taken(2)
         stage.now += .seconds(179)
@@ -68,14 +68,14 @@ import Testing
         var stage = Stage()
         for _ in 0..<2 {
             let id = try stage.taken(1, force: true)
-            #expect(stage.end(id, .mayPass) == .again(after: .seconds(1)))
+            #expect(stage.end(id, .temporaryFailure) == .retry(after: .seconds(1)))
             _ = stage.queue.ready(id)
-            #expect(stage.end(id, .mayPass) == .again(after: .seconds(2)))
+            #expect(stage.end(id, .temporaryFailure) == .retry(after: .seconds(2)))
             _ = stage.queue.ready(id)
-            #expect(stage.end(id, .mayPass) == .over)
+            #expect(stage.end(id, .temporaryFailure) == .finished)
         }
         let other = try stage.taken(2)
-        #expect(stage.end(other, .final) == .over)
+        #expect(stage.end(other, .final) == .finished)
         _ = try stage.taken(2)
     }
 
@@ -84,7 +84,7 @@ import Testing
         let ids = try (0..<6).map { try stage.taken($0) }
         #expect(stage.queue.cancel(ids[4]).isEmpty, "it waited")
         #expect(stage.queue.cancel(ids[0]) == [ids[5]])
-        #expect(stage.end(ids[0], .done) == .dropped && stage.end(ids[4], .mayPass) == .dropped)
+        #expect(stage.end(ids[0], .done) == .dropped && stage.end(ids[4], .temporaryFailure) == .dropped)
         #expect(stage.queue.cancel(ids[0]).isEmpty && stage.queue.ready(ids[0]).isEmpty)
         // Also between two attempts.
         #expect(stage.end(ids[1], .mayPass) == .again(after: .seconds(1)))
@@ -94,16 +94,16 @@ import Testing
 
     @Test("memory is bounded, whatever fails") func bounds() throws {
         var stage = Stage()
-        for number in 0..<RequestQueue.most { _ = try stage.taken(number) }
+        for number in 0..<RequestQueue.maximumCount { _ = try stage.taken(number) }
         #expect(stage.add(-1) == .full)
         var last = 0
         while stage.queue.count > 0 {
             let id = stage.begun[last]
             last += 1
-            if case .again = stage.end(id, .mayPass) { stage.begun += stage.queue.ready(id) }
-            #expect(stage.queue.remembered <= 2 * RequestQueue.most + 4 + FailureBackoff<RequestKey>.most)
+            if case .retry = stage.end(id, .temporaryFailure) { stage.begun += stage.queue.ready(id) }
+            #expect(stage.queue.bookkeepingCount <= 2 * RequestQueue.maximumCount + 4 + FailureBackoff<RequestKey>.most)
         }
-        #expect(stage.queue.remembered == FailureBackoff<RequestKey>.most)
+        #expect(stage.queue.bookkeepingCount == FailureBackoff<RequestKey>.most)
     }
 
     // MARK: Driver
@@ -132,23 +132,23 @@ import Testing
         async throws
     {
         let pauses = Mutex<[Duration]>([])
-        let desk = RequestScheduler { pause in pauses.withLock { $0.append(pause) } }
+        let scheduler = RequestScheduler { pause in pauses.withLock { $0.append(pause) } }
         let tries = Mutex(0)
         let fault = RcloneFault.refused(status: 500, message: "too_many_requests/..")
         await #expect(throws: fault) {
-            try await desk.perform(Self.key(1), force: false) { () async throws -> Int in
+            try await scheduler.perform(Self.key(1), force: false) { () async throws -> Int in
                 tries.withLock { $0 += 1 }
                 throw fault
             }
         }
         #expect(tries.withLock { $0 } == 3 && pauses.withLock { $0 } == [.seconds(1), .seconds(2)])
         await #expect {
-            try await desk.perform(Self.key(1), force: false) { 1 }
+            try await scheduler.perform(Self.key(1), force: false) { 1 }
         } throws: { error in
             if case .paused(let seconds)? = error as? RcloneFault { (1...180).contains(seconds) } else { false }
         }
-        #expect(try await desk.perform(Self.key(1), force: true) { 1 } == 1)
-        #expect(desk.count == 0)
+        #expect(try await scheduler.perform(Self.key(1), force: true) { 1 } == 1)
+        #expect(scheduler.count == 0)
     }
 
     @Test("a result after cancellation is dropped; the next request gets the slot") func lateAnswer() async throws {
@@ -158,7 +158,7 @@ import Testing
         await withThrowingTaskGroup(of: Int.self) { group in
             for number in 1...4 {
                 group.addTask {
-                    try await desk.perform(Self.key(number), force: false) {
+                    try await scheduler.perform(Self.key(number), force: false) {
                         await gate.pass()
                         return number
                     }
@@ -169,7 +169,7 @@ import Testing
             // The four hold no slots any more, though their attempts still run.
             let fifth = try? await Task { try await desk.perform(Self.key(5), force: false) { 5 } }.value
             #expect(fifth == 5)
-            #expect(desk.count == 0)
+            #expect(scheduler.count == 0)
             gate.open()
             for _ in 1...4 {
                 let result = await group.nextResult()
@@ -183,14 +183,14 @@ import Testing
         let gate = Gate()
         var entered = gate.entered.makeAsyncIterator()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for number in 1...4 { group.addTask { try await desk.perform(Self.key(number), force: false) { await gate.pass() } } }
+            for number in 1...4 { group.addTask { try await scheduler.perform(Self.key(number), force: false) { await gate.pass() } } }
             for _ in 1...4 { await entered.next() }
-            let waits = Task { try await desk.perform(Self.key(5), force: false) { Issue.record("it began") } }
+            let waits = Task { try await scheduler.perform(Self.key(5), force: false) { Issue.record("it began") } }
             waits.cancel()
             await #expect(throws: CancellationError.self) { try await waits.value }
             gate.open()
             try await group.waitForAll()
         }
-        #expect(desk.count == 0)
+        #expect(scheduler.count == 0)
     }
 }
