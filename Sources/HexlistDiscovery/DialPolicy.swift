@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// Decides which addresses may be dialled because of an announcement alone. Anyone on the link can announce anything, and must not be able
-/// to aim this machine at a server elsewhere, at a host behind a router or a tunnel, or at a service of its own.
+/// Decides which announced addresses may be dialled. Anyone on the link can announce anything, and must not be able to make this machine
+/// connect to a server elsewhere, to a host behind a router or tunnel, or to one of its own services.
 struct DialPolicy: Sendable {
-    /// The addresses of this machine's interfaces, each with the length of its prefix in bits.
+    /// The addresses of this machine's interfaces, each with its prefix length in bits.
     private let networks: [(address: IPAddress, length: Int)]
-    /// The indexes of the interfaces with a loopback address.
+    /// Indices of the interfaces with a loopback address.
     private let loopbacks: Set<Int32>
 
     init(_ interfaces: [InterfaceAddress] = []) {
@@ -13,12 +13,12 @@ struct DialPolicy: Sendable {
         loopbacks = Set(interfaces.filter(\.address.isLoopback).map(\.index))
     }
 
-    /// The reason why an announced address is not dialled.
+    /// The reason why an announced address must not be dialled.
     enum Refusal: Sendable {
         case lowPort, noHost, loopback, foreignNetwork
     }
 
-    /// The reason not to dial; `nil` if the address may be dialled.
+    /// The reason why the address must not be dialled; `nil` if it may.
     func refusal(address: IPAddress, port: UInt16, interface: Int32) -> Refusal? {
         guard port >= 1_024 else { return .lowPort }
         guard !address.isNoHost else { return .noHost }
@@ -27,14 +27,14 @@ struct DialPolicy: Sendable {
         return nil
     }
 
-    /// Whether an address is inside the prefix of one of this machine's interfaces.
+    /// Whether an address is in the network of one of this machine's interfaces.
     func isOnOwnNetwork(_ address: IPAddress) -> Bool {
         networks.contains { address.isInside($0.address, length: $0.length) }
     }
 }
 
 extension DialPolicy.Refusal {
-    /// The reason as the end of a sentence that begins "its announcement is not usable: ".
+    /// The end of a sentence that begins "its announcement is not usable: ".
     func text(_ endpoint: Endpoint) -> String {
         switch self {
         case .lowPort: "its port \(endpoint.port) is below 1024"

@@ -1,26 +1,25 @@
 import HexlistModel
 
-/// State of one peer UUID in the directory, shared by all keys that claim it. Announcements, probes and sessions each set properties of
-/// their own, so any combination of values occurs.
+/// The state of one peer UUID. It has more than 15 properties: announcements, probes and sessions set them independently of each other.
 struct DirectoryPeer: Sendable {
     enum Presence: Sendable, Equatable {
-        /// Announced, but proved by no Hello.
+        /// Announced, but not proved by a Hello.
         case unproven
-        /// Proved by a Hello; has a session, or answered when last asked.
+        /// Proved by a Hello, and has a session or answered the last probe.
         case verified
-        /// Proved once, in this run or an earlier one, but not here now.
+        /// Proved before, now or in an earlier run, but currently offline.
         case away(Absence)
     }
 
     /// The reason why a peer is away.
     enum Absence: Sendable, Equatable {
         case notSeenYet, saidShutdown, refused, noAnswer, blocked
-        /// A stranger while this machine hides.
+        /// A stranger, while this machine is hidden.
         case hiding
         case failed(String)
     }
 
-    /// The result of the last probe of an unproven peer, or of the first failed check of a verified one.
+    /// The result of the last probe of an unproven peer, or of the first failed probe of a verified one.
     enum Failure: Sendable, Equatable {
         case refused, noAnswer
         case failed(String)
@@ -34,50 +33,51 @@ struct DirectoryPeer: Sendable {
         }
     }
 
-    /// The result of dialling one place for this peer.
-    enum Mark: Sendable, Equatable {
+    /// The last result of dialling one socket address of this peer.
+    enum DialResult: Sendable, Equatable {
         case answered(BootNonce, at: ContinuousClock.Instant)
-        /// The place proved another identity.
+        /// It proved another identity.
         case impostor(PeerID)
-        /// The place is this very machine.
+        /// It is this machine.
         case own
-        /// The place, perhaps among others, did not answer a probe.
+        /// It did not answer a probe, possibly together with others.
         case silent(at: ContinuousClock.Instant)
     }
 
     let id: PeerID
     var presence = Presence.unproven
-    /// The name from the last Hello, or from the store.
+    /// The name of the last Hello, or of the store.
     var name: String?
     var version: String?
     var trust = Trust.stranger
-    /// The start that a Hello proved last, and the starts proved before it.
+    /// The start (boot nonce) that was proved last, and earlier ones.
     var boot: BootNonce?
     var formerBoots: [BootNonce] = []
-    /// The number of live sessions of each start.
+    /// The number of open sessions of each start.
     var sessions: [BootNonce: Int] = [:]
-    /// Whether one of its sessions said `shutdown` since the last session began.
+    /// Whether a session ended with `shutdown` after the last session began.
     var saidShutdown = false
-    /// The announcements that claim this UUID now.
+    /// The records that currently announce this UUID.
     var records: Set<Record> = []
-    /// Whether the network withdrew the last announcement (it was not lost with the backend).
+    /// Whether the last announcement was withdrawn by the network, in contrast to a failure of avahi-daemon.
     var wasWithdrawn = false
-    /// The `lastKnown` and `static` endpoints, the best first.
+    /// The `lastKnown` and `static` endpoints, best first.
     var saved: [Endpoint] = []
-    /// The endpoint at which the newest session was dialled. For an inbound session, its source, which is shown only. `nil` once that
-    /// session has ended, even if an older one lives.
+    /// The endpoint at which the newest session was dialled; for an inbound session its source, for display only. `nil` when that session
+    /// has ended, even if an older one is open.
     var sessionEndpoint: Endpoint?
-    /// Places, saved or marked, whose announcement was withdrawn or replaced, until they are announced or answer again.
-    var withdrawn: Set<Endpoint.Place> = []
-    var marks: [Endpoint.Place: Mark] = [:]
-    /// Announced starts that were dialled and did not prove themselves.
+    /// Saved or dialled addresses whose announcement was withdrawn or replaced, until they are announced or answer again.
+    var withdrawn: Set<Endpoint.SocketAddress> = []
+    var dialResults: [Endpoint.SocketAddress: DialResult] = [:]
+    /// Announced starts that were dialled but not proved.
     var disprovedBoots: [BootNonce] = []
     var failure: Failure?
     var lastSeen: ContinuousClock.Instant?
-    /// The state of a conflict while two machines prove this identity; else `nil`.
+    /// The conflict while two machines prove this identity.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
-    /// Whether the peer, or the user, asked for a pairing since this node started. A peer's request counts once its digits were shown.
+    /// Whether a pairing was requested by the peer or the user since this node started. The peer's request counts once its digits were
+    /// shown.
     var isToBePaired = false
 
     init(id: PeerID) { self.id = id }
@@ -90,55 +90,55 @@ struct DirectoryPeer: Sendable {
         case .away: true
         }
     }
-    /// Whether `hexlist peers` lists the peer without `--all`.
+    /// Whether `hexlist peers` shows the peer without `--all`.
     var isListed: Bool { presence == .verified && conflict == nil }
-    /// Whether only the routine asks for the peer: it is verified and has no session.
+    /// Whether only periodic probes check the peer: it is verified and has no session.
     var isUnattended: Bool { presence == .verified && sessions.isEmpty }
-    /// Whether the peer is trusted, was here before, and has fallen silent.
+    /// Whether the peer is trusted, was seen before, and stopped answering.
     var isMissing: Bool { presence == .away(.noAnswer) && trust == .trusted && !hasSession && lastSeen != nil }
     var hasStaticEndpoint: Bool { saved.contains { $0.via == .static } }
 
     func isFormer(_ boot: BootNonce) -> Bool { formerBoots.contains(boot) || disprovedBoots.contains(boot) }
 
-    mutating func mark(_ place: Endpoint.Place, _ mark: Mark) {
-        if marks[place] == nil, marks.count >= DirectoryLimits.marksPerPeer {
-            // An answer is worth more than a failure to answer; of equal worth, the oldest mark is removed.
-            if let least = marks.min(by: { $0.value.worth < $1.value.worth }) { marks[least.key] = nil }
+    mutating func recordDial(_ socketAddress: Endpoint.SocketAddress, _ result: DialResult) {
+        if dialResults[socketAddress] == nil, dialResults.count >= DirectoryLimits.dialResultsPerPeer {
+            // Evicts the least valuable result, the oldest of equal ones. Answers are worth more than failures.
+            if let least = dialResults.min(by: { $0.value.worth < $1.value.worth }) { dialResults[least.key] = nil }
         }
-        marks[place] = mark
-        if case .answered = mark { withdrawn.remove(place) }
+        dialResults[socketAddress] = result
+        if case .answered = result { withdrawn.remove(socketAddress) }
     }
 
-    /// Marks places that did not answer as silent, unless they are known to have answered before.
+    /// Records that addresses did not answer, except those with a better known result.
     mutating func silent(_ endpoints: [Endpoint], at instant: ContinuousClock.Instant) {
         for endpoint in endpoints {
-            switch marks[endpoint.place] {
-            case .silent?, nil: mark(endpoint.place, .silent(at: instant))
+            switch dialResults[endpoint.socketAddress] {
+            case .silent?, nil: recordDial(endpoint.socketAddress, .silent(at: instant))
             case .answered?, .impostor?, .own?: break
             }
         }
     }
 
-    /// Notes that an announcement of this place is gone or names another place now.
-    mutating func withdraw(_ place: Endpoint.Place) {
-        guard marks[place] != nil || saved.contains(where: { $0.place == place }) else { return }
-        withdrawn.insert(place)
-        if withdrawn.count > DirectoryLimits.marksPerPeer { withdrawn.removeFirst() }
+    /// Records that the announcement of this address was withdrawn or replaced.
+    mutating func withdraw(_ socketAddress: Endpoint.SocketAddress) {
+        guard dialResults[socketAddress] != nil || saved.contains(where: { $0.socketAddress == socketAddress }) else { return }
+        withdrawn.insert(socketAddress)
+        if withdrawn.count > DirectoryLimits.dialResultsPerPeer { withdrawn.removeFirst() }
     }
 
-    func answered(_ place: Endpoint.Place) -> ContinuousClock.Instant? {
-        guard case .answered(_, let instant)? = marks[place] else { return nil }
+    func answered(_ socketAddress: Endpoint.SocketAddress) -> ContinuousClock.Instant? {
+        guard case .answered(_, let instant)? = dialResults[socketAddress] else { return nil }
         return instant
     }
 
-    /// Whether this very start answered at a place, so that the place is known to be right while the start lives.
-    func hasAnswered(_ place: Endpoint.Place, _ start: BootNonce) -> Bool {
-        guard case .answered(start, _)? = marks[place] else { return false }
+    /// Whether this start has answered at the address, which is then valid for the life of the start.
+    func hasAnswered(_ socketAddress: Endpoint.SocketAddress, _ start: BootNonce) -> Bool {
+        guard case .answered(start, _)? = dialResults[socketAddress] else { return false }
         return true
     }
 
-    /// Records a proof by `boot`; the start before it becomes a former one.
-    /// - Returns: whether a former start proved itself again, which only a second live machine can do.
+    /// Records that `boot` was proved. The previous start becomes an earlier one.
+    /// - Returns: whether an earlier start proved itself again, so that two machines must have this identity.
     mutating func proved(_ boot: BootNonce) -> Bool {
         guard boot != self.boot else { return false }
         let isSecondMachine = formerBoots.contains(boot)
@@ -156,24 +156,25 @@ struct DirectoryPeer: Sendable {
         if disprovedBoots.count > DirectoryLimits.formerBoots { disprovedBoots.removeFirst() }
     }
 
-    /// Drops places where an earlier start answered on another port: a start listens on one port only.
+    /// Drops addresses of an earlier start that answered on another port: a start listens on one port only.
     mutating func leaveFormerPorts(_ endpoint: Endpoint, _ boot: BootNonce) {
-        func isOver(_ place: Endpoint.Place) -> Bool {
-            guard place.port != endpoint.port else { return false }
-            switch marks[place] {
+        func isOver(_ socketAddress: Endpoint.SocketAddress) -> Bool {
+            guard socketAddress.port != endpoint.port else { return false }
+            switch dialResults[socketAddress] {
             case .answered(let former, _)?: return former != boot
-            case .silent?, nil: return place.host == endpoint.host
+            case .silent?, nil: return socketAddress.host == endpoint.host
             case .impostor?, .own?: return false
             }
         }
-        saved.removeAll { $0.via != .static && isOver($0.place) }
-        for place in Array(marks.keys) where isOver(place) && !saved.contains(where: { $0.place == place }) { marks[place] = nil }
+        saved.removeAll { $0.via != .static && isOver($0.socketAddress) }
+        for socketAddress in Array(dialResults.keys)
+        where isOver(socketAddress) && !saved.contains(where: { $0.socketAddress == socketAddress }) { dialResults[socketAddress] = nil }
     }
 
     /// Saves the endpoint of a dialled session as the best one.
     mutating func save(_ endpoint: Endpoint) {
-        let isStatic = saved.contains { $0.place == endpoint.place && $0.via == .static }
-        saved.removeAll { $0.place == endpoint.place }
+        let isStatic = saved.contains { $0.socketAddress == endpoint.socketAddress && $0.via == .static }
+        saved.removeAll { $0.socketAddress == endpoint.socketAddress }
         var endpoint = endpoint
         endpoint.via = isStatic || endpoint.via == .static ? .static : .lastKnown
         saved.insert(endpoint, at: 0)
@@ -184,8 +185,8 @@ struct DirectoryPeer: Sendable {
     }
 }
 
-extension DirectoryPeer.Mark {
-    /// The order in which marks are forgotten, the least first.
+extension DirectoryPeer.DialResult {
+    /// Sort key for eviction, smallest first.
     fileprivate var worth: (Int, ContinuousClock.Instant?) {
         switch self {
         case .silent(let instant): (0, instant)
@@ -208,21 +209,21 @@ struct DirectoryRecord: Sendable {
         case unresolvable(String)
         /// No usable TXT, port or address. The text ends a sentence that begins "its announcement is not usable: ".
         case invalid(String)
-        case claim(Claim)
-        /// Usable, but beyond the number of announcements that may claim its UUID; ignored.
-        case surplus(Claim)
+        case claim(AnnouncedPeer)
+        /// Usable, but ignored because too many announcements claim its UUID.
+        case surplus(AnnouncedPeer)
     }
 
-    /// The content of a usable announcement.
-    struct Claim: Sendable, Equatable {
+    /// A usable announcement: the UUID it claims, and where.
+    struct AnnouncedPeer: Sendable, Equatable {
         var endpoint: Endpoint
-        /// The reason why the endpoint is not dialled because of the announcement alone; `nil` if it is.
+        /// The reason why the endpoint must not be dialled because of the announcement; `nil` if it may.
         var refusal: DialPolicy.Refusal?
         var peer: PeerID
         var version: String?
         var boot: BootNonce?
 
-        static func == (left: Claim, right: Claim) -> Bool {
+        static func == (left: AnnouncedPeer, right: AnnouncedPeer) -> Bool {
             left.endpoint == right.endpoint && left.refusal == right.refusal && left.peer == right.peer && left.boot == right.boot
                 && PeerText.areEqual(left.version, right.version)
         }
@@ -230,45 +231,45 @@ struct DirectoryRecord: Sendable {
 
     var interfaceName: String?
     var content = Content.unresolved
-    /// Whether the resolver found nothing when it last looked.
+    /// Whether the last attempt to resolve it failed.
     var isLost = false
-    /// The instant of the latest change of the content.
+    /// The time of the last change of the content.
     var changedAt: ContinuousClock.Instant?
-    /// A number that rises with every new content: the newest has the greatest.
+    /// Increases with every new content, so the newest has the greatest number.
     var number: UInt64 = 0
 
-    var claim: Claim? {
+    var claim: AnnouncedPeer? {
         switch content {
         case .claim(let claim): claim
         case .unresolved, .unresolvable, .invalid, .surplus: nil
         }
     }
 
-    var surplus: Claim? { if case .surplus(let claim) = content { claim } else { nil } }
+    var surplus: AnnouncedPeer? { if case .surplus(let claim) = content { claim } else { nil } }
 }
 
-/// The probing schedule of one target.
+/// The probing schedule of a target.
 struct ProbeSchedule: Sendable {
-    /// The instant of the next probe; `nil` while the target waits in the queue, is being probed, or waits for an event.
+    /// The time of the next probe; `nil` while the target is queued, in flight, or waits for an event.
     var nextAt: ContinuousClock.Instant?
     var urgency = ProbeQueue.Urgency.retry
-    /// The instant of the target's regular turn while it is asked out of turn.
-    var turnAt: ContinuousClock.Instant?
-    /// The instant at which the target was asked last.
+    /// The time of the regular probe, while an extra probe is queued or in flight.
+    var regularAt: ContinuousClock.Instant?
+    /// The time of the last probe.
     var askedAt: ContinuousClock.Instant?
-    /// The number of failures in a row.
+    /// Consecutive failures.
     var failures = 0
     var running: ProbeID?
-    /// Whether something new was announced during the running probe, so that another one follows at once.
+    /// Whether to probe again right after the running probe, because of a new announcement.
     var again = false
-    /// The number of probes that announcements of the peer may still cause at once.
+    /// Token bucket of extra probes caused by the peer's announcements.
     var allowance = DirectoryTimes.announcedProbes
     var allowanceAt: ContinuousClock.Instant?
 
-    /// Takes one probe from the allowance. Endless announcements delay the next probe by minutes at most, not for ever.
+    /// Takes a token. The balance has a lower bound, so that endless announcements delay the next probe by minutes at most.
     mutating func spend() { allowance = max(allowance - 1, -DirectoryTimes.announcedProbes) }
 
-    /// The instant at which the allowance permits the next probe.
+    /// The time when a token is available.
     mutating func announcedInstant(now: ContinuousClock.Instant) -> ContinuousClock.Instant {
         if let allowanceAt {
             let earned = (now - allowanceAt) / DirectoryTimes.announcedProbe

@@ -1,39 +1,39 @@
 import HexlistModel
 
-/// A place where a peer can be dialled, and the source of that knowledge.
+/// A host and port at which a peer can be dialled, and how they became known.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
-    /// The source of an endpoint.
-    public enum Via: String, Sendable, CaseIterable {
-        /// Announced over mDNS, possibly by anyone on the link.
+    /// How an endpoint became known.
+    public enum Source: String, Sendable, CaseIterable {
+        /// Announced by mDNS, possibly by anyone on the link.
         case mdns
-        /// Found by unicast DNS, in a domain the user configured.
+        /// Found by unicast DNS in a configured domain.
         case dns
         /// Configured by the user.
         case `static`
-        /// The place of an earlier session that this node dialled.
+        /// Dialled successfully for an earlier session.
         case lastKnown
-        /// The source address of a session the peer dialled: shown, never dialled, because the port is that session's.
+        /// The source address of an inbound session: displayed but never dialled, because its port belongs to that session.
         case inbound
     }
 
-    /// A numeric address, with `%scope` (an interface's name or index) for IPv6 link-local ones; for `static` endpoints also a DNS name.
+    /// A numeric address, with `%scope` (name or index of an interface) for IPv6 link-local ones. `static` endpoints may have a DNS name.
     public var host: String
-    /// The name of the interface on which the endpoint was announced.
+    /// The interface on which the endpoint was announced.
     public var interface: String?
     public var port: UInt16
-    public var via: Via
+    public var via: Source
 
-    public init(host: String, port: UInt16, interface: String? = nil, via: Via) {
+    public init(host: String, port: UInt16, interface: String? = nil, via: Source) {
         self.host = host
         self.port = port
         self.interface = interface
         self.via = via
     }
 
-    /// The host and port, by which endpoints are the same place whatever their source.
-    var place: Place { Place(host: host, port: port) }
+    /// Host and port without the source.
+    var socketAddress: SocketAddress { SocketAddress(host: host, port: port) }
 
-    struct Place: Hashable, Sendable {
+    struct SocketAddress: Hashable, Sendable {
         var host: String
         var port: UInt16
     }

@@ -1,6 +1,6 @@
 import HexlistModel
 
-// Input from discovery, and the resolvers.
+// Discovery events and resolvers.
 extension PeerDirectory {
     mutating func appeared(_ record: Record, interfaceName: String?) {
         if records[record] == nil {
@@ -11,10 +11,10 @@ extension PeerDirectory {
         }
         records[record]?.interfaceName = interfaceName.map { PeerName.cut($0, bytes: 32) }
         touchedRecords.insert(record)
-        wantResolver(record)
+        requestResolver(record)
     }
 
-    /// Drops the oldest announcement of an unproven peer if all places are taken.
+    /// Evicts the oldest announcement of an unproven peer if the table is full.
     /// - Returns: whether there is room.
     private mutating func makeRoomForRecord() -> Bool {
         guard records.count >= limits.records else { return true }
@@ -35,23 +35,23 @@ extension PeerDirectory {
         guard let claim = records[record]?.claim else { return false }
         guard claim.peer != own else { return claim.boot == boot }
         guard let peer = peers[claim.peer], peer.isProven else { return false }
-        // Of a proved peer, only announcements that may be its own are protected: anybody can announce its UUID.
-        return claim.boot == peer.boot || peer.answered(claim.endpoint.place) != nil
+        // For a proved peer, only announcements that may be its own are protected, because anyone can announce its UUID.
+        return claim.boot == peer.boot || peer.answered(claim.endpoint.socketAddress) != nil
     }
 
-    /// - Parameter isWithdrawn: whether the network withdrew the record; otherwise it is only not seen any more.
+    /// - Parameter isWithdrawn: whether the network withdrew the record, in contrast to a failure of avahi-daemon.
     mutating func remove(_ record: Record, isWithdrawn: Bool) {
         guard let removed = records.removeValue(forKey: record) else { return }
         if isWithdrawn, let claim = removed.claim { withdraw(claim) }
-        if turns.dismiss(record) { outputs.append(.closeResolver(record)) }
+        if resolverSlots.remove(record) { outputs.append(.closeResolver(record)) }
         unlink(record, removed.claim)
         forgetReports(of: record.key)
         if let id = removed.claim?.peer { lostAnnouncement(id, isWithdrawn: isWithdrawn) }
     }
 
-    /// Updates a peer after one of its announcements has gone, in particular the last one.
+    /// Updates a peer after one of its announcements was removed.
     private mutating func lostAnnouncement(_ id: PeerID, isWithdrawn: Bool) {
-        heedSurplus(of: id)
+        admitSurplus(of: id)
         guard let peer = peers[id], peer.records.isEmpty else { return }
         peers[id]?.wasWithdrawn = isWithdrawn
         guard peer.isProven else { return forgetSoon(id) }
@@ -60,17 +60,17 @@ extension PeerDirectory {
         }
     }
 
-    /// Admits the oldest surplus announcement of a UUID now that there is room for one.
-    private mutating func heedSurplus(of id: PeerID) {
+    /// Accepts the oldest surplus announcement of a UUID when there is room for one.
+    private mutating func admitSurplus(of id: PeerID) {
         guard peers[id]?.records.count == DirectoryLimits.claimsPerPeer - 1 else { return }
         let oldest = records.filter { $0.value.surplus?.peer == id }.min { $0.value.number < $1.value.number }
-        if let (record, present) = oldest, let claim = present.surplus { says(record, .claim(claim)) }
+        if let (record, present) = oldest, let claim = present.surplus { setContent(record, .claim(claim)) }
     }
 
-    /// Forgets the reports about an instance once none of its records is left.
+    /// Drops the reports about an instance that has no records any more.
     private mutating func forgetReports(of key: InstanceKey) {
         guard reported[key] != nil else { return }
-        // Few interfaces carry one instance, so the table is asked for the interfaces seen so far instead of searched.
+        // An instance is on few interfaces, so looking up the known interfaces is faster than searching the table.
         let isLeft = interfaces.contains { interface in
             [true, false].contains { records[Record(key: key, interface: interface.index, ipv6: $0)] != nil }
         }
@@ -78,7 +78,7 @@ extension PeerDirectory {
         if !isLeft, !isInDomain { reported[key] = nil }
     }
 
-    /// Schedules a peer that is no longer announced and was never verified to be forgotten after 90 s.
+    /// Schedules the removal of an unverified peer that is no longer announced.
     private mutating func forgetSoon(_ id: PeerID) {
         guard peers[id]?.forgetAt == nil, peers[id]?.hasStaticEndpoint == false else { return }
         let forgetAt = now + DirectoryTimes.forget
@@ -87,16 +87,16 @@ extension PeerDirectory {
         cancel(.peer(id))
     }
 
-    /// Marks a place as withdrawn if no announcement of it is left.
-    private mutating func withdraw(_ claim: DirectoryRecord.Claim) {
+    /// Records that an address is withdrawn, unless another record announces it.
+    private mutating func withdraw(_ claim: DirectoryRecord.AnnouncedPeer) {
         guard let peer = peers[claim.peer] else { return }
-        let place = claim.endpoint.place
-        guard !peer.records.contains(where: { records[$0]?.claim?.endpoint.place == place }) else { return }
-        peers[claim.peer]?.withdraw(place)
+        let socketAddress = claim.endpoint.socketAddress
+        guard !peer.records.contains(where: { records[$0]?.claim?.endpoint.socketAddress == socketAddress }) else { return }
+        peers[claim.peer]?.withdraw(socketAddress)
     }
 
-    /// Removes a record's claim from the tables.
-    private mutating func unlink(_ record: Record, _ claim: DirectoryRecord.Claim?) {
+    /// Removes a record from the tables of the peer it announces.
+    private mutating func unlink(_ record: Record, _ claim: DirectoryRecord.AnnouncedPeer?) {
         guard let claim else { return }
         if claim.peer == own { ownRecords.remove(record) }
         peers[claim.peer]?.records.remove(record)
@@ -115,7 +115,7 @@ extension PeerDirectory {
         records[record]?.isLost = true
         switch present.content {
         case .unresolved, .unresolvable: records[record]?.content = .unresolvable(PeerName.cut(text, bytes: DirectoryLimits.textBytes))
-        case .invalid, .claim, .surplus: break  // its earlier content still stands; the endpoint is tried as long as it is announced
+        case .invalid, .claim, .surplus: break  // the earlier content stays valid as long as the record is announced
         }
     }
 
@@ -125,11 +125,11 @@ extension PeerDirectory {
         if let claim = present.surplus, content == .claim(claim), !hasRoomForClaim(of: claim.peer) { return }
         records[record]?.isLost = false
         if present.isLost, content == present.content, let claim = present.claim { return announced(claim, .again) }
-        says(record, content)
+        setContent(record, content)
     }
 
-    /// Stores a record's new content and does what follows from it.
-    private mutating func says(_ record: Record, _ content: DirectoryRecord.Content) {
+    /// Stores the new content of a record and applies its effects.
+    private mutating func setContent(_ record: Record, _ content: DirectoryRecord.Content) {
         guard let present = records[record], content != present.content else { return }
         contents += 1
         records[record]?.content = content
@@ -137,15 +137,17 @@ extension PeerDirectory {
         records[record]?.changedAt = now
         touchedRecords.insert(record)
         let before = present.claim
-        if let before, before.peer != records[record]?.claim?.peer || before.endpoint.place != records[record]?.claim?.endpoint.place {
+        if let before,
+            before.peer != records[record]?.claim?.peer || before.endpoint.socketAddress != records[record]?.claim?.endpoint.socketAddress
+        {
             withdraw(before)
         }
         guard let claim = records[record]?.claim else {
             unlink(record, before)
             if let before { lostAnnouncement(before.peer, isWithdrawn: false) }
-            return wantResolver(record)
+            return requestResolver(record)
         }
-        let news = news(in: claim, besides: record, before: before)
+        let change = change(in: claim, besides: record, before: before)
         if let before, before.peer != claim.peer || before.boot != claim.boot {
             unlink(record, before)
             if before.peer != claim.peer { lostAnnouncement(before.peer, isWithdrawn: false) }
@@ -156,22 +158,22 @@ extension PeerDirectory {
             guard enter(claim.peer, isProven: false) else { return remove(record, isWithdrawn: false) }
             makeRoomForClaim(of: claim.peer)
             peers[claim.peer]?.records.insert(record)
-            peers[claim.peer]?.withdrawn.remove(claim.endpoint.place)
+            peers[claim.peer]?.withdrawn.remove(claim.endpoint.socketAddress)
             peers[claim.peer]?.forgetAt = nil
             touchedPeers.insert(claim.peer)
         }
-        wantResolver(record)
-        announced(claim, news)
+        requestResolver(record)
+        announced(claim, change)
     }
 
     private func hasRoomForClaim(of id: PeerID) -> Bool { peers[id].map { $0.records.count < DirectoryLimits.claimsPerPeer } ?? true }
 
-    /// Drops an announcement if too many claim one UUID: the oldest at whose place nobody answered.
+    /// Makes room for another announcement of a UUID by evicting the oldest one at whose address nobody answered.
     private mutating func makeRoomForClaim(of id: PeerID) {
         guard let peer = peers[id], !hasRoomForClaim(of: id) else { return }
         let oldest = peer.records.min { left, right in
             guard let left = records[left], let right = records[right] else { return false }
-            let answered = [left, right].map { $0.claim.flatMap { peer.answered($0.endpoint.place) } != nil }
+            let answered = [left, right].map { $0.claim.flatMap { peer.answered($0.endpoint.socketAddress) } != nil }
             return answered[0] == answered[1] ? left.number < right.number : answered[1]
         }
         guard let oldest, let claim = records[oldest]?.claim else { return }
@@ -188,7 +190,7 @@ extension PeerDirectory {
         var endpoint = Endpoint(host: resolution.address, port: resolution.port, interface: interfaceName, via: .mdns)
         var refusal = policy.refusal(address: address, port: resolution.port, interface: record.interface)
         if record.unicast != nil {
-            // The user chose the domain, so any address and port may be dialled.
+            // The user configured the domain, so any address and port may be dialled.
             endpoint = Endpoint(host: resolution.address, port: resolution.port, via: .dns)
             refusal = address.isNoHost ? .noHost : nil
         } else if address.isLinkLocal, address.isIPv6 {
@@ -197,52 +199,57 @@ extension PeerDirectory {
         return .claim(.init(endpoint: endpoint, refusal: refusal, peer: peer, version: txt.version, boot: txt.boot))
     }
 
-    /// The news that an announcement has of a peer.
-    private struct News {
-        var isNewPlace: Bool
+    /// The differences between an announcement and the known state.
+    private struct AnnouncementChange {
+        var isNewAddress: Bool
         var isNewStart: Bool
-        /// The record did not claim this peer before, or was not found for a while.
+        /// The record did not announce this peer before, or could not be resolved for a while.
         var isNewRecord: Bool
-        /// The record named the same start at another place before: an answer whose parts were of two starts was corrected.
+        /// The record announced the same start at another address before: cached parts of two starts had been combined.
         var isCorrection = false
 
-        static let again = News(isNewPlace: false, isNewStart: false, isNewRecord: true)
+        static let again = AnnouncementChange(isNewAddress: false, isNewStart: false, isNewRecord: true)
     }
 
-    private func news(in claim: DirectoryRecord.Claim, besides record: Record, before: DirectoryRecord.Claim?) -> News {
+    private func change(in claim: DirectoryRecord.AnnouncedPeer, besides record: Record, before: DirectoryRecord.AnnouncedPeer?)
+        -> AnnouncementChange
+    {
         let before = before?.peer == claim.peer ? before : nil
-        var news = News(isNewPlace: true, isNewStart: claim.boot != nil, isNewRecord: before == nil)
-        if let before { news.isCorrection = before.boot == claim.boot && before.endpoint.place != claim.endpoint.place }
-        guard let peer = peers[claim.peer] else { return news }
+        var change = AnnouncementChange(isNewAddress: true, isNewStart: claim.boot != nil, isNewRecord: before == nil)
+        if let before { change.isCorrection = before.boot == claim.boot && before.endpoint.socketAddress != claim.endpoint.socketAddress }
+        guard let peer = peers[claim.peer] else { return change }
         let others = peer.records.filter { $0 != record }.compactMap { records[$0]?.claim } + (before.map { [$0] } ?? [])
-        let place = claim.endpoint.place
-        news.isNewPlace =
-            !peer.saved.contains { $0.place == place } && !others.contains { $0.endpoint.place == place && refusal(of: $0) == nil }
+        let socketAddress = claim.endpoint.socketAddress
+        change.isNewAddress =
+            !peer.saved.contains { $0.socketAddress == socketAddress }
+            && !others.contains { $0.endpoint.socketAddress == socketAddress && refusal(of: $0) == nil }
         if let boot = claim.boot {
-            news.isNewStart = boot != peer.boot && !peer.isFormer(boot) && !others.contains { $0.boot == boot }
+            change.isNewStart = boot != peer.boot && !peer.isFormer(boot) && !others.contains { $0.boot == boot }
         }
-        return news
+        return change
     }
 
-    /// Reacts to a claim. An announcement is a hint: it may cause a probe and nothing else.
-    private mutating func announced(_ claim: DirectoryRecord.Claim, _ news: News) {
-        if news.isCorrection, let start = claim.boot { askAgain(claim.peer, start) }
+    /// Applies an announcement. It is only a hint: its only effect is a probe.
+    private mutating func announced(_ claim: DirectoryRecord.AnnouncedPeer, _ change: AnnouncementChange) {
+        if change.isCorrection, let start = claim.boot { askAgain(claim.peer, start) }
         guard claim.peer != own else { return checkOwnStart(claim) }
         guard let peer = peers[claim.peer], refusal(of: claim) == nil else { return }
-        // A place that was marked as another's may have become this peer's.
-        if news.isNewPlace, peer.answered(claim.endpoint.place) == nil { peers[claim.peer]?.marks[claim.endpoint.place] = nil }
-        guard peer.trust != .blocked, asksStrangers(peer) else { return }
+        // An address that belonged to another identity may have become this peer's.
+        if change.isNewAddress, peer.answered(claim.endpoint.socketAddress) == nil {
+            peers[claim.peer]?.dialResults[claim.endpoint.socketAddress] = nil
+        }
+        guard peer.trust != .blocked, mayDialOnAnnouncement(peer) else { return }
         guard !peer.hasSession else {
             checkStarts(of: claim.peer)
-            return checkReach(of: claim.peer, again: news.isNewPlace)
+            return checkReach(of: claim.peer, again: change.isNewAddress)
         }
         switch peer.presence {
-        case .unproven where news.isNewPlace || news.isNewStart:
-            peers[claim.peer]?.failure = nil  // of other places
+        case .unproven where change.isNewAddress || change.isNewStart:
+            peers[claim.peer]?.failure = nil  // it concerned other addresses
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
-        case .verified where news.isNewStart || news.isNewPlace && isUnprovenStart(claim.boot, of: peer):
+        case .verified where change.isNewStart || change.isNewAddress && isUnprovenStart(claim.boot, of: peer):
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .lost)
-        case .away where news.isNewPlace || news.isNewStart || news.isNewRecord:
+        case .away where change.isNewAddress || change.isNewStart || change.isNewRecord:
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
         case .unproven, .verified, .away: break
         }
@@ -252,13 +259,13 @@ extension PeerDirectory {
         boot.map { $0 != peer.boot && !peer.isFormer($0) } ?? false
     }
 
-    /// Forgets that an announced start did not prove itself, because it was dialled at a place that was not its own.
+    /// Allows a start to be probed again after a failure, because it was dialled at a wrong address.
     private mutating func askAgain(_ id: PeerID, _ start: BootNonce) {
         let target = ProbeTarget.start(id, start)
         guard let schedule = schedules[target] else { return }
         if schedule.running != nil {
             schedules[target]?.again = true
-        } else if !queue.holds(target) {
+        } else if !queue.contains(target) {
             cancel(target)
             schedules[target] = nil
         }
@@ -270,20 +277,22 @@ extension PeerDirectory {
         requestAnnounced(.peer(id), of: id, as: urgency)
     }
 
-    /// Requests a probe within the peer's allowance, which is all that announcements in its name can cause.
+    /// Requests a probe within the peer's rate limit for announcements.
     mutating func requestAnnounced(_ target: ProbeTarget, of id: PeerID, as urgency: ProbeQueue.Urgency) {
         let instant = schedules[.peer(id), default: ProbeSchedule()].announcedInstant(now: now)
-        guard !queue.holds(target) else { return queue.enqueue(target, as: urgency) }
+        guard !queue.contains(target) else { return queue.enqueue(target, as: urgency) }
         if let nextAt = schedules[target]?.nextAt, nextAt <= instant { return }
         if schedules[target]?.running != nil, instant > now { return }
         schedules[.peer(id)]?.spend()
         request(target, at: instant, as: urgency)
     }
 
-    /// Probes announced starts of a peer that has a session with another start, each once, to tell a restart or a second machine from a
-    /// leftover announcement.
+    /// Probes other announced starts of a peer that has a session, each once, to distinguish a restart or a second machine from an outdated
+    /// announcement.
     mutating func checkStarts(of id: PeerID) {
-        guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked, asksStrangers(peer) else { return }
+        guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked, mayDialOnAnnouncement(peer) else {
+            return
+        }
         for record in peer.records {
             guard let claim = records[record]?.claim, let boot = claim.boot, refusal(of: claim) == nil else { continue }
             guard boot != peer.boot || !peer.hasSession, peer.sessions[boot] == nil, peer.conflict != nil || !peer.isFormer(boot) else {
@@ -295,7 +304,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Probes announced starts as `checkStarts(of:)` does, including those probed before.
+    /// Like `checkStarts(of:)`, but also probes starts that were probed before.
     mutating func checkStartsAnew(of id: PeerID) {
         for boot in Set(peers[id]?.records.compactMap { records[$0]?.claim?.boot } ?? []) {
             cancel(.start(id, boot))
@@ -305,7 +314,7 @@ extension PeerDirectory {
         checkStarts(of: id)
     }
 
-    mutating func checkOwnStart(_ claim: DirectoryRecord.Claim) {
+    mutating func checkOwnStart(_ claim: DirectoryRecord.AnnouncedPeer) {
         guard let boot = claim.boot, boot != self.boot, refusal(of: claim) == nil, !isHiding else { return }
         guard ownConflict?.starts[boot] == nil, !ownDisproved.contains(boot), schedules[.start(own, boot)] == nil else { return }
         requestAnnounced(.start(own, boot), of: own, as: .newcomer)
@@ -319,34 +328,34 @@ extension PeerDirectory {
         for (record, present) in records where record.unicast == nil {
             guard var claim = present.claim, let address = IPAddress(ofHost: claim.endpoint.host) else { continue }
             claim.refusal = policy.refusal(address: address, port: claim.endpoint.port, interface: record.interface)
-            says(record, .claim(claim))
+            setContent(record, .claim(claim))
         }
         if !isFirst { probeEverybody() }
     }
 
     // MARK: - Resolvers
 
-    /// Wants a resolver until the announced start has answered at the announced place and has a session.
+    /// Requests a resolver until the announced start has answered at the announced address and has a session.
     ///
-    /// A resolver's answer is put together from cached records of three types (SRV, TXT, address), and a cache keeps a replaced record for
-    /// another second (RFC 6762, 10.2). So an answer may have the new start's number beside the old start's port or address, and only a
-    /// later answer corrects it: the resolver of a place that is not proven stays open, even if the start itself is proven by a session.
-    mutating func wantResolver(_ record: Record) {
+    /// A resolver combines cached records of three types (SRV, TXT, address), and a cache keeps a replaced record for another second (RFC
+    /// 6762, 10.2). So its result may have the new start's boot nonce but the old start's port or address, until a later result corrects
+    /// it. The resolver therefore stays open until the address is proved, even if the start has a session.
+    mutating func requestResolver(_ record: Record) {
         guard let present = records[record] else { return }
-        if let claim = present.claim, isSettled(claim) {
-            if turns.dismiss(record) { outputs.append(.closeResolver(record)) }
+        if let claim = present.claim, isConfirmed(claim) {
+            if resolverSlots.remove(record) { outputs.append(.closeResolver(record)) }
         } else {
-            turns.want(record, isTrusted: isTrusted(record, present.claim))
+            resolverSlots.request(record, isTrusted: isTrusted(record, present.claim))
         }
     }
 
-    private func isSettled(_ claim: DirectoryRecord.Claim) -> Bool {
+    private func isConfirmed(_ claim: DirectoryRecord.AnnouncedPeer) -> Bool {
         if claim.peer == own { return claim.boot == boot }
         guard let peer = peers[claim.peer], let start = claim.boot else { return peers[claim.peer]?.hasSession ?? false }
-        return peer.sessions[start] != nil && peer.hasAnswered(claim.endpoint.place, start)
+        return peer.sessions[start] != nil && peer.hasAnswered(claim.endpoint.socketAddress, start)
     }
 
-    private func isTrusted(_ record: Record, _ claim: DirectoryRecord.Claim?) -> Bool {
+    private func isTrusted(_ record: Record, _ claim: DirectoryRecord.AnnouncedPeer?) -> Bool {
         if let claim { return peers[claim.peer]?.trust == .trusted }
         guard !trustedHints.isEmpty else { return false }
         let tail = record.key.name.utf8.suffix(10)
@@ -355,23 +364,23 @@ extension PeerDirectory {
         return trustedHints[String(decoding: digits, as: UTF8.self)] != nil
     }
 
-    mutating func turnResolvers() {
-        for action in turns.advance(now: now) {
+    mutating func updateResolvers() {
+        for action in resolverSlots.advance(now: now) {
             switch action {
             case .open(let record): outputs.append(.openResolver(record))
             case .close(let record):
                 outputs.append(.closeResolver(record))
-                leaveToOthers(record)
+                releaseResolver(record)
             }
         }
     }
 
-    /// Gives up a resolver whose turn is over and whose answer has stood for a whole turn, if the announced start has a session: records
-    /// of peers that are not reached yet need the places more.
-    private mutating func leaveToOthers(_ record: Record) {
-        guard let present = records[record], let claim = present.claim, let start = claim.boot, !turns.isOpen(record),
-            peers[claim.peer]?.sessions[start] != nil, let changedAt = present.changedAt, now - changedAt >= ResolverSlots.turn
+    /// Closes a resolver whose time slice has ended and whose result was stable for a whole one, if the announced start has a session, to
+    /// free the slot for peers that were not reached yet.
+    private mutating func releaseResolver(_ record: Record) {
+        guard let present = records[record], let claim = present.claim, let start = claim.boot, !resolverSlots.isOpen(record),
+            peers[claim.peer]?.sessions[start] != nil, let changedAt = present.changedAt, now - changedAt >= ResolverSlots.timeSlice
         else { return }
-        _ = turns.dismiss(record)
+        _ = resolverSlots.remove(record)
     }
 }

@@ -1,16 +1,16 @@
 public import HexlistModel
 
-// Conflicts: two machines with one identity. Shown by two starts that each proved it; ended when only one still does.
+// Identity conflicts: two live machines with one identity. Detected when two starts prove it, resolved when only one still does.
 extension PeerDirectory {
-    /// Whether two machines prove this UUID at present; for the own UUID, whether another machine proves it. Nothing is delivered to such a
-    /// peer, and nothing to anybody under such an own identity.
+    /// Whether two machines currently prove this UUID; for this node's UUID, whether another machine does. Nothing is delivered to a peer
+    /// in conflict, and nothing at all while this node is.
     public func isInConflict(_ id: PeerID) -> Bool { id == own ? ownConflict != nil : peers[id]?.conflict != nil }
 
-    /// - Parameter boots: the starts that proved themselves just now.
-    mutating func conflictShown(_ id: PeerID, by boots: [BootNonce]) {
+    /// - Parameter boots: the starts that just proved themselves.
+    mutating func conflictDetected(_ id: PeerID, by boots: [BootNonce]) {
         guard let peer = peers[id] else { return }
         var conflict = peer.conflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
-        for boot in boots { conflict.shown(boot, at: now) }
+        for boot in boots { conflict.recordProof(boot, at: now) }
         peers[id]?.conflict = conflict
         touchedPeers.insert(id)
         guard peer.conflict == nil else { return }
@@ -18,7 +18,7 @@ extension PeerDirectory {
         outputs.append(.changed(.conflict(id)))
     }
 
-    /// Asks all places that may have the identity again. The conflict ends once all starts but one have been silent for long enough.
+    /// Probes all candidates again. The conflict ends when all starts but one have been silent for long enough.
     mutating func checkConflict(of id: PeerID) {
         guard var conflict = peers[id]?.conflict else { return }
         conflict.forget(before: now - DirectoryTimes.conflict)
@@ -39,15 +39,15 @@ extension PeerDirectory {
         outputs.append(.changed(.conflictEnded(id)))
     }
 
-    // MARK: - The own identity
+    // MARK: - The identity of this node
 
-    /// Notes that another start proved the own UUID: a copy of this machine's identity lives elsewhere.
-    /// - Parameter boot: the other start; `nil` if it is not known.
-    mutating func ownConflictShown(by boot: BootNonce?) {
+    /// Records that another start proved this node's UUID, so that a copy of its identity exists elsewhere.
+    /// - Parameter boot: the other start; `nil` if unknown.
+    mutating func ownConflictDetected(by boot: BootNonce?) {
         guard boot != self.boot else { return }
         let isNew = ownConflict == nil
         var conflict = ownConflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
-        conflict.shown(boot ?? Self.unknownStart, at: now)
+        conflict.recordProof(boot ?? Self.unknownStart, at: now)
         ownConflict = conflict
         touchedRecords.formUnion(ownRecords)
         guard isNew else { return }
@@ -73,6 +73,6 @@ extension PeerDirectory {
         }
     }
 
-    /// A nonce that no process has, for a start that is not known.
+    /// A nonce that no process has, for an unknown start.
     private static let unknownStart = BootNonce(0)
 }

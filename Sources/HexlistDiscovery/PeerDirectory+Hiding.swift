@@ -1,20 +1,20 @@
 import HexlistModel
 
-// The peers and announced places that this node dials by itself (Docs/Protocol.md, "Discovery").
+// Rules about which peers and announced addresses this node may dial (Docs/Protocol.md, "Discovery").
 extension PeerDirectory {
-    /// Whether a peer with an endpoint is probed. False for a peer with a session, for a blocked one, and, while this machine hides, for a
-    /// stranger unless it answered at a configured address.
+    /// Whether to probe a peer that has an endpoint. Not if it has a session or is blocked, nor, while this machine is hidden, if it is a
+    /// stranger without a configured address.
     func mayProbe(_ peer: DirectoryPeer) -> Bool {
-        !peer.hasSession && peer.trust != .blocked && (asksStrangers(peer) || peer.hasStaticEndpoint)
+        !peer.hasSession && peer.trust != .blocked && (mayDialOnAnnouncement(peer) || peer.hasStaticEndpoint)
     }
 
     /// Whether an announcement of this peer may cause a dial.
-    func asksStrangers(_ peer: DirectoryPeer) -> Bool { !isHiding || peer.trust == .trusted }
+    func mayDialOnAnnouncement(_ peer: DirectoryPeer) -> Bool { !isHiding || peer.trust == .trusted }
 
-    /// The reason why a claim's endpoint is not dialled; `nil` if it is. A trusted peer may be behind a router of the user's organization:
-    /// a host that answers there must show the peer's key, and learns nothing otherwise. No announcement can aim this machine at the
-    /// Internet.
-    func refusal(of claim: DirectoryRecord.Claim) -> DialPolicy.Refusal? {
+    /// The reason why an announced endpoint must not be dialled; `nil` if it may. A trusted peer may be behind a router in a private
+    /// network: a host that answers there must prove the peer's key and otherwise learns nothing. Announcements cannot make this machine
+    /// dial addresses on the Internet.
+    func refusal(of claim: DirectoryRecord.AnnouncedPeer) -> DialPolicy.Refusal? {
         guard claim.refusal == .foreignNetwork, peers[claim.peer]?.trust == .trusted,
             IPAddress(ofHost: claim.endpoint.host)?.isPrivate == true
         else { return claim.refusal }
@@ -28,7 +28,7 @@ extension PeerDirectory {
         for (id, peer) in peers where peer.trust == .stranger {
             touchedPeers.insert(id)
             if isHiding {
-                leaveAlone(id)
+                stopProbing(id)
             } else {
                 if peer.presence == .away(.hiding) { peers[id]?.presence = .away(.notSeenYet) }
                 if !peer.hasSession, !endpoints(of: id).isEmpty { request(.peer(id), at: now, as: .newcomer) }
@@ -40,8 +40,8 @@ extension PeerDirectory {
         }
     }
 
-    /// Stops asking for a stranger while this machine hides. A session the stranger has stays.
-    mutating func leaveAlone(_ id: PeerID) {
+    /// Stops probing a stranger while this machine is hidden. An open session is kept.
+    mutating func stopProbing(_ id: PeerID) {
         guard let peer = peers[id] else { return }
         for boot in Set(peer.records.compactMap { records[$0]?.claim?.boot }) { cancel(.start(id, boot)) }
         guard !peer.hasSession, !mayProbe(peer) else { return }

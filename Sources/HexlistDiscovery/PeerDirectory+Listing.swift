@@ -1,29 +1,29 @@
 public import HexlistModel
 
-// The directory's rows and endpoints for others.
+// Rows and endpoints of the directory for callers.
 extension PeerDirectory {
-    /// Whether a peer is listed as `verified` now.
+    /// Whether a peer is currently listed as `verified`.
     public func isVerified(_ id: PeerID) -> Bool { peers[id]?.isListed ?? false }
 
     /// Whether the directory has an entry for a peer.
-    public func holds(_ id: PeerID) -> Bool { peers[id] != nil }
+    public func contains(_ id: PeerID) -> Bool { peers[id] != nil }
 
-    /// The places where a peer can be dialled, best first: those that answered, then saved ones, then those announced inside an own
-    /// network, then the rest; last those that did not answer, are no longer announced, or proved another identity.
+    /// The dialable endpoints of a peer, best first: those that answered, saved ones, those announced in a local network, other ones; last
+    /// those that did not answer, are no longer announced, or proved another identity.
     public func endpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
-        var found: [Endpoint.Place: (endpoint: Endpoint, number: UInt64)] = [:]
+        var found: [Endpoint.SocketAddress: (endpoint: Endpoint, number: UInt64)] = [:]
         for record in peer.records {
             guard let present = records[record], let claim = present.claim, refusal(of: claim) == nil else { continue }
-            let place = claim.endpoint.place
-            if let other = found[place], other.number > present.number { continue }
-            found[place] = (claim.endpoint, present.number)
+            let socketAddress = claim.endpoint.socketAddress
+            if let other = found[socketAddress], other.number > present.number { continue }
+            found[socketAddress] = (claim.endpoint, present.number)
         }
         for (index, endpoint) in peer.saved.enumerated() {
-            // Saved endpoints keep their order and count as the newest of all.
+            // Saved endpoints keep their order and count as the newest ones.
             let number = UInt64.max - UInt64(index)
-            let announced = found[endpoint.place]
-            found[endpoint.place] = (endpoint.via == .static ? endpoint : announced?.endpoint ?? endpoint, number)
+            let announced = found[endpoint.socketAddress]
+            found[endpoint.socketAddress] = (endpoint.via == .static ? endpoint : announced?.endpoint ?? endpoint, number)
         }
         let ranked = found.values.map { (rank: rank($0.endpoint, $0.number, peer), endpoint: $0.endpoint) }
         return ranked.sorted { $0.rank < $1.rank }.map(\.endpoint)
@@ -31,7 +31,7 @@ extension PeerDirectory {
 
     private func rank(_ endpoint: Endpoint, _ number: UInt64, _ peer: DirectoryPeer) -> EndpointRank {
         let isPast = isPast(endpoint, of: peer)
-        switch peer.marks[endpoint.place] {
+        switch peer.dialResults[endpoint.socketAddress] {
         case .answered? where isPast: return EndpointRank(tier: 4, age: .zero, number: number)
         case .answered(_, let instant)?: return EndpointRank(tier: 0, age: now - instant, number: number)
         case .silent(let instant)?: return EndpointRank(tier: 4, age: .zero - (now - instant), number: number)
@@ -44,28 +44,28 @@ extension PeerDirectory {
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
     }
 
-    /// Whether a place is one of an earlier start: its announcement was withdrawn or replaced, only earlier starts announce it, or the
-    /// newest proved start announces other ports only; and the newest proved start never answered there. Such a place is dialled last, not
-    /// dropped, because goodbyes and announcements can be forged; it is not shown next to current ones.
+    /// Whether an endpoint belongs to an earlier start: its announcement was withdrawn or replaced, or only earlier starts announce it, or
+    /// the newest proved start announces other ports; and the newest proved start never answered there. Such endpoints are dialled last,
+    /// because goodbyes and announcements can be forged, and are not listed beside current ones.
     func isPast(_ endpoint: Endpoint, of peer: DirectoryPeer) -> Bool {
         guard endpoint.via != .static else { return false }
-        let place = endpoint.place
-        if endpoint.via == .lastKnown, peer.withdrawn.contains(place) { return true }
-        guard let boot = peer.boot, !peer.hasAnswered(place, boot) else { return false }
+        let socketAddress = endpoint.socketAddress
+        if endpoint.via == .lastKnown, peer.withdrawn.contains(socketAddress) { return true }
+        guard let boot = peer.boot, !peer.hasAnswered(socketAddress, boot) else { return false }
         let claims = peer.records.compactMap { records[$0]?.claim }
         let ports = claims.filter { $0.boot == boot }.map(\.endpoint.port)
-        guard ports.isEmpty else { return !ports.contains(place.port) }
-        let starts = claims.filter { $0.endpoint.place == place }.map(\.boot)
+        guard ports.isEmpty else { return !ports.contains(socketAddress.port) }
+        let starts = claims.filter { $0.endpoint.socketAddress == socketAddress }.map(\.boot)
         return !starts.isEmpty && starts.allSatisfy { $0.map(peer.formerBoots.contains) ?? false }
     }
 
-    /// The places where the newest start of a peer answered, as far as sessions and checks dialled them.
+    /// The endpoints at which the newest start of a peer answered a session or check.
     public func answeredEndpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id], let boot = peer.boot else { return [] }
-        return endpoints(of: id).filter { peer.hasAnswered($0.place, boot) }
+        return endpoints(of: id).filter { peer.hasAnswered($0.socketAddress, boot) }
     }
 
-    /// Every peer and every ghost: verified ones by name, then those away, then ghosts.
+    /// All peers and ghosts: verified ones by name, then offline ones, then ghosts.
     public func listing() -> [DirectoryRow] {
         var rows: [DirectoryRow] = []
         for peer in peers.values { rows += self.rows(of: peer) }
@@ -73,10 +73,10 @@ extension PeerDirectory {
         rows += addressRows()
         let nameless = records.filter { $0.value.claim == nil }
         for (key, group) in Dictionary(grouping: nameless.keys, by: \.key) {
-            // Unusable says more than not resolved.
-            let verdicts = group.compactMap { verdict($0) }
-            guard let told = verdicts.first(where: { $0.reason == .invalid }) ?? verdicts.first, let reason = told.reason else { continue }
-            let why = told.text(heard: wording(group))
+            // `invalid` is more informative than unresolved.
+            let statuses = group.compactMap { status($0) }
+            guard let best = statuses.first(where: { $0.reason == .invalid }) ?? statuses.first, let reason = best.reason else { continue }
+            let why = best.text(heard: interfaceList(group))
             rows.append(ghostRow(nil, name: PeerName.display(instance: key.name), reason, why, []))
         }
         hintInstalledAnew(&rows)
@@ -84,9 +84,8 @@ extension PeerDirectory {
         return rows
     }
 
-    /// The row of one peer as `listing` has it; `nil` where nothing is to be said of it. Costs what is known of that peer, however many
-    /// others there are.
-    /// - Parameter comparing: also says whether it may be another one installed anew, which looks at the names of all peers.
+    /// The row of one peer in `listing`; `nil` if it has none. The cost does not depend on the number of other peers, unless `comparing`.
+    /// - Parameter comparing: whether to check if it may be a reinstalled peer, which compares it with the names of all peers.
     public func row(of id: PeerID, comparing: Bool) -> DirectoryRow? {
         guard let peer = peers[id], let row = firstRow(of: peer) else { return nil }
         guard comparing, row.state != .ghost else { return row }
@@ -107,11 +106,11 @@ extension PeerDirectory {
 
     private func firstRow(of peer: DirectoryPeer) -> DirectoryRow? {
         var row = DirectoryRow(
-            peer: peer.id, name: name(of: peer), state: .ghost, reason: nil, why: "", endpoints: places(of: peer),
+            peer: peer.id, name: name(of: peer), state: .ghost, reason: nil, why: "", endpoints: listedEndpoints(of: peer),
             lastSeen: peer.lastSeen, boot: peer.boot, version: peer.version, hasSession: peer.hasSession)
         guard peer.conflict == nil else {
             row.reason = .conflict
-            row.why = Verdict.conflict.text(heard: "")
+            row.why = AnnouncementStatus.conflict.text(heard: "")
             return row
         }
         switch peer.presence {
@@ -126,25 +125,25 @@ extension PeerDirectory {
         return row
     }
 
-    /// The one row for all announcements that claim an unproven UUID: the one with the weightiest reason.
+    /// The single row for all announcements of an unproven UUID, with the most important reason.
     private func unprovenRow(_ peer: DirectoryPeer, _ row: DirectoryRow) -> DirectoryRow? {
         let announcing = peer.records.sorted(by: Record.inOrder)
-        let verdicts = announcing.compactMap { verdict($0) }
-        guard let told = verdicts.max(by: { ($0.reason?.weight ?? 0) < ($1.reason?.weight ?? 0) }) else { return nil }
+        let statuses = announcing.compactMap { status($0) }
+        guard let best = statuses.max(by: { ($0.reason?.weight ?? 0) < ($1.reason?.weight ?? 0) }) else { return nil }
         let claims = announcing.compactMap { records[$0]?.claim }
         var row = row
-        row.reason = told.reason
-        row.why = told.text(heard: wording(announcing.filter { verdict($0)?.reason == told.reason }))
+        row.reason = best.reason
+        row.why = best.text(heard: interfaceList(announcing.filter { status($0)?.reason == best.reason }))
         row.boot = claims.lazy.compactMap(\.boot).first
         row.version = claims.lazy.compactMap(\.version).first
         return row
     }
 
-    /// The ghosts of a peer that has a row, one for each instance and reason.
+    /// The ghosts of a peer that has a row: one for each instance and reason.
     private func foldedRows(of peer: DirectoryPeer) -> [DirectoryRow] {
         let announcing = peer.records.sorted(by: Record.inOrder)
-        let fitting = announcing.filter { verdict($0) == .fits }
-        // The announcement behind the peer's row: one with the name it gives itself, at the place that answered last, else the first.
+        let fitting = announcing.filter { status($0) == .fits }
+        // The announcement of the peer's own row: one with its current name at the address that answered last, else the first.
         let instance = peer.name.map { PeerName.instance(displayName: $0, peer: peer.id) }
         let named = fitting.filter { PeerText.areEqual($0.key.name, instance) }
         let main = (named.isEmpty ? fitting : named).reduce(named.first ?? fitting.first) { best, record in
@@ -156,21 +155,21 @@ extension PeerDirectory {
         let duplicates = fitting.filter { $0 != main }
         for (key, group) in Dictionary(grouping: duplicates, by: \.key) {
             guard let main else { continue }
-            let through = main.key == key ? "listed through \(wording([main]))" : "listed as \(main.key.name)"
-            let why = "announced on \(wording(group)) too, already \(through)"
-            rows.append(ghostRow(peer.id, name: PeerName.display(instance: key.name), .duplicate, why, places(group)))
+            let through = main.key == key ? "listed through \(interfaceList([main]))" : "listed as \(main.key.name)"
+            let why = "announced on \(interfaceList(group)) too, already \(through)"
+            rows.append(ghostRow(peer.id, name: PeerName.display(instance: key.name), .duplicate, why, listedEndpoints(group)))
         }
-        return rows + ghostRows(announcing.filter { verdict($0) != .fits }, of: peer.id)
+        return rows + ghostRows(announcing.filter { status($0) != .fits }, of: peer.id)
     }
 
-    /// The rows of announcements, one for each instance and reason.
+    /// The rows of announcements: one for each instance and reason.
     private func ghostRows(_ announcing: [Record], of peer: PeerID) -> [DirectoryRow] {
         var rows: [DirectoryRow] = []
         for (key, group) in Dictionary(grouping: announcing, by: \.key) {
-            for (reason, group) in Dictionary(grouping: group, by: { verdict($0)?.reason }) {
-                guard let reason, let told = group.first.flatMap({ verdict($0) }) else { continue }
-                let why = told.text(heard: wording(group))
-                rows.append(ghostRow(peer, name: PeerName.display(instance: key.name), reason, why, places(group)))
+            for (reason, group) in Dictionary(grouping: group, by: { status($0)?.reason }) {
+                guard let reason, let best = group.first.flatMap({ status($0) }) else { continue }
+                let why = best.text(heard: interfaceList(group))
+                rows.append(ghostRow(peer, name: PeerName.display(instance: key.name), reason, why, listedEndpoints(group)))
             }
         }
         return rows
@@ -179,13 +178,13 @@ extension PeerDirectory {
     private func ownRows() -> [DirectoryRow] {
         var rows = ghostRows(ownRecords.sorted(by: Record.inOrder), of: own)
         if ownConflict != nil, !rows.contains(where: { $0.reason == .conflict }) {
-            rows.append(ghostRow(own, name: own.shortID, .conflict, Verdict.ownClone.text(heard: ""), []))
+            rows.append(ghostRow(own, name: own.shortID, .conflict, AnnouncementStatus.ownClone.text(heard: ""), []))
         }
         return rows
     }
 
-    /// Adds a hint to rows of a trusted peer that is away and a stranger of the same name at one of its addresses: perhaps the same
-    /// machine, installed anew with another identity. Only a hint: names and addresses prove nothing.
+    /// Adds a hint to the rows of an offline trusted peer and of a stranger with the same name and address: it may be the same machine
+    /// after a reinstallation, with a new identity. Only a hint, because names and addresses prove nothing.
     private func hintInstalledAnew(_ rows: inout [DirectoryRow]) {
         func trust(_ row: DirectoryRow) -> Trust { row.peer.flatMap { peers[$0]?.trust } ?? .stranger }
         let absent = rows.indices.filter { rows[$0].state == .away && trust(rows[$0]) == .trusted }
@@ -205,7 +204,7 @@ extension PeerDirectory {
     private func addressRows() -> [DirectoryRow] {
         addresses.compactMap { address, state in
             guard state.peer == nil else { return nil }
-            let places = [DirectoryRow.Place(endpoint: address.endpoint, lastOK: nil)]
+            let places = [DirectoryRow.ListedEndpoint(endpoint: address.endpoint, lastOK: nil)]
             if state.isOwn {
                 return ghostRow(own, name: address.description, .self, "this configured address is this machine", places)
             }
@@ -217,14 +216,14 @@ extension PeerDirectory {
     }
 
     private func ghostRow(
-        _ peer: PeerID?, name: String, _ reason: GhostReason, _ why: String, _ places: [DirectoryRow.Place]
+        _ peer: PeerID?, name: String, _ reason: GhostReason, _ why: String, _ places: [DirectoryRow.ListedEndpoint]
     ) -> DirectoryRow {
         DirectoryRow(
             peer: peer, name: name, state: .ghost, reason: reason, why: why, endpoints: places, lastSeen: nil, boot: nil,
             version: nil, hasSession: false)
     }
 
-    /// The name a peer gave itself in a session, or the store's; never the one of an announcement.
+    /// The name from a peer's session or from the store, never from an announcement.
     public func provenName(of peer: PeerID) -> String? { peers[peer]?.name }
 
     private func name(of peer: DirectoryPeer) -> String {
@@ -233,39 +232,39 @@ extension PeerDirectory {
         return newest.map { PeerName.display(instance: $0.key.name) } ?? peer.id.shortID
     }
 
-    private func places(of peer: DirectoryPeer) -> [DirectoryRow.Place] {
+    private func listedEndpoints(of peer: DirectoryPeer) -> [DirectoryRow.ListedEndpoint] {
         let all = endpoints(of: peer.id)
         let present = all.filter { !isPast($0, of: peer) }
         var places = (present.isEmpty && !peer.hasSession ? all : present).map {
-            DirectoryRow.Place(endpoint: $0, lastOK: peer.answered($0.place))
+            DirectoryRow.ListedEndpoint(endpoint: $0, lastOK: peer.answered($0.socketAddress))
         }
         guard let session = peer.sessionEndpoint else { return places }
-        // The session's address comes first. For an inbound session, the known listening place of the same host does.
+        // The address of the session comes first; for an inbound session, the known listening endpoint of the same host.
         let isInbound = session.via == .inbound
-        let index = places.firstIndex { isInbound ? $0.endpoint.host == session.host : $0.endpoint.place == session.place }
-        places.insert(index.map { places.remove(at: $0) } ?? DirectoryRow.Place(endpoint: session, lastOK: nil), at: 0)
+        let index = places.firstIndex { isInbound ? $0.endpoint.host == session.host : $0.endpoint.socketAddress == session.socketAddress }
+        places.insert(index.map { places.remove(at: $0) } ?? DirectoryRow.ListedEndpoint(endpoint: session, lastOK: nil), at: 0)
         return places
     }
 
-    private func places(_ group: [Record]) -> [DirectoryRow.Place] {
-        var seen: Set<Endpoint.Place> = []
+    private func listedEndpoints(_ group: [Record]) -> [DirectoryRow.ListedEndpoint] {
+        var seen: Set<Endpoint.SocketAddress> = []
         return group.sorted(by: Record.inOrder).compactMap { record in
-            guard let endpoint = records[record]?.claim?.endpoint, seen.insert(endpoint.place).inserted else { return nil }
-            return DirectoryRow.Place(endpoint: endpoint, lastOK: nil)
+            guard let endpoint = records[record]?.claim?.endpoint, seen.insert(endpoint.socketAddress).inserted else { return nil }
+            return DirectoryRow.ListedEndpoint(endpoint: endpoint, lastOK: nil)
         }
     }
 
     private func answered(_ peer: DirectoryPeer, _ record: Record) -> Instant? {
-        records[record]?.claim.flatMap { peer.answered($0.endpoint.place) }
+        records[record]?.claim.flatMap { peer.answered($0.endpoint.socketAddress) }
     }
 }
 
-/// The rank of an endpoint when a peer is dialled, the least first.
+/// The dial order of endpoints, smallest first.
 private struct EndpointRank: Comparable {
-    /// 0 answered, 1 saved, 2 announced inside an own network, 3 announced elsewhere, 4 silent, 5 another identity's.
+    /// 0 answered, 1 saved, 2 announced in a local network, 3 announced elsewhere, 4 silent, 5 proved another identity.
     var tier: Int
     var age: Duration
-    /// The content's number; the newest first.
+    /// The number of the content; newest first.
     var number: UInt64
 
     static func < (left: EndpointRank, right: EndpointRank) -> Bool {
@@ -274,15 +273,15 @@ private struct EndpointRank: Comparable {
 }
 
 extension DirectoryRow {
-    /// The order of rows: by state, name, UUID, reason and text, texts as bytes.
+    /// The order of rows: state, name, UUID, reason, text. Texts are compared as bytes.
     fileprivate static func inOrder(_ left: DirectoryRow, _ right: DirectoryRow) -> Bool {
-        if left.state != right.state { return left.state.place < right.state.place }
+        if left.state != right.state { return left.state.sortOrder < right.state.sortOrder }
         if let isBefore = isBefore(left.name, right.name) { return isBefore }
         if left.peer != right.peer { return right.peer.map { other in left.peer.map { $0 < other } ?? true } ?? false }
         return isBefore(left.reason?.rawValue ?? "", right.reason?.rawValue ?? "") ?? isBefore(left.why, right.why) ?? false
     }
 
-    /// Whether `left` comes first in byte order; `nil` if they are equal. `String`'s own comparison is quadratic on hostile text.
+    /// Whether `left` precedes `right` in byte order; `nil` if equal. Comparing strings would take quadratic time for hostile text.
     private static func isBefore(_ left: String, _ right: String) -> Bool? {
         guard !left.utf8.elementsEqual(right.utf8) else { return nil }
         return left.utf8.lexicographicallyPrecedes(right.utf8)
@@ -290,7 +289,7 @@ extension DirectoryRow {
 }
 
 extension DirectoryRow.State {
-    fileprivate var place: Int {
+    fileprivate var sortOrder: Int {
         switch self {
         case .verified: 0
         case .away: 1

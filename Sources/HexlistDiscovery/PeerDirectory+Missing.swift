@@ -1,59 +1,60 @@
 import HexlistModel
 
-// Networks that fail without a sign: no interface loses its carrier, mDNS still has every record, and each peer there seems to have fallen
-// silent by itself. Nothing tells when such a network works again. So missing trusted peers are also asked out of turn, few and seldom;
-// the first one that answers has all of them asked at once.
+// Extra probes of trusted peers that stopped answering. A network can fail silently: no interface loses its carrier, mDNS still has all
+// records, and every peer there seems to be offline. Nothing reports that it works again. So a few missing peers are probed at random
+// times; as soon as one answers, all of them are probed.
 extension PeerDirectory {
-    /// The instant from which a missing peer is worth asking out of turn; `nil` if its turns come as often, or if it has none.
-    private func lookoutAt(_ id: PeerID) -> Instant? {
+    /// The earliest time for an extra probe of a missing peer; `nil` if its regular probes are as frequent, or if it has none.
+    private func missingProbeTime(_ id: PeerID) -> Instant? {
         guard let lastSeen = peers[id]?.lastSeen, let schedule = schedules[.peer(id)], let askedAt = schedule.askedAt,
-            schedule.nextAt != nil || schedule.running != nil || queue.holds(.peer(id))
+            schedule.nextAt != nil || schedule.running != nil || queue.contains(.peer(id))
         else { return nil }
-        let pause = max(DirectoryTimes.lookout.lowerBound, (askedAt - lastSeen) / DirectoryTimes.lookoutShare)
+        let pause = max(DirectoryTimes.missingProbe.lowerBound, (askedAt - lastSeen) / DirectoryTimes.missingProbeShare)
         return pause < DirectoryTimes.backoff.longest ? askedAt + pause : nil
     }
 
-    private func nextLookout(among isMeant: (PeerID) -> Bool = { _ in true }) -> (at: Instant, peer: PeerID)? {
+    private func nextMissingPeer(among isCurrent: (PeerID) -> Bool = { _ in true }) -> (at: Instant, peer: PeerID)? {
         var next: (at: Instant, peer: PeerID)?
-        for id in missing where isMeant(id) {
-            guard let at = lookoutAt(id), next.map({ (at, id) < ($0.at, $0.peer) }) ?? true else { continue }
+        for id in missing where isCurrent(id) {
+            guard let at = missingProbeTime(id), next.map({ (at, id) < ($0.at, $0.peer) }) ?? true else { continue }
             next = (at, id)
         }
         return next
     }
 
-    /// Keeps one timer for all missing peers. A timer that fires soon is not replaced.
-    mutating func planLookout() {
-        let bounds = DirectoryTimes.lookout
-        if let planned = nextLookoutAt, planned <= now + bounds.upperBound { return }
-        nextLookoutAt = nil
-        guard let next = nextLookout() else { return }
-        // The moment is random: many machines may have lost one network together.
+    /// Schedules one timer for all missing peers. A timer that fires soon is kept.
+    mutating func scheduleMissingProbe() {
+        let bounds = DirectoryTimes.missingProbe
+        if let planned = nextMissingProbeAt, planned <= now + bounds.upperBound { return }
+        nextMissingProbeAt = nil
+        guard let next = nextMissingPeer() else { return }
+        // Random, because many machines may have lost the same network.
         let pause = bounds.lowerBound + (bounds.upperBound - bounds.lowerBound) / 1_000 * randomNumber(below: 1_000)
         let at = max(next.at, now + pause)
-        nextLookoutAt = at
-        timers.insert(Deadline(at: at, timer: .lookout))
+        nextMissingProbeAt = at
+        timers.insert(Deadline(at: at, timer: .missing))
     }
 
-    mutating func lookOut() {
-        nextLookoutAt = nil
-        let next = nextLookout { schedules[.peer($0)]?.running == nil }
+    mutating func probeMissing() {
+        nextMissingProbeAt = nil
+        let next = nextMissingPeer { schedules[.peer($0)]?.running == nil }
         if let next, next.at <= now {
-            // A peer whose regular turn has come already moves to the front.
-            if let turnAt = schedules[.peer(next.peer)]?.nextAt {
+            // If the regular probe is due, the peer only moves to the front.
+            if let regularAt = schedules[.peer(next.peer)]?.nextAt {
                 schedules[.peer(next.peer)]?.nextAt = nil
-                schedules[.peer(next.peer)]?.turnAt = turnAt
+                schedules[.peer(next.peer)]?.regularAt = regularAt
             }
             queue.enqueue(.peer(next.peer), as: .trusted)
         }
-        planLookout()
+        scheduleMissingProbe()
     }
 
-    /// Asks all silent peers when a missing one is heard again: its network is back, perhaps with others on it.
-    mutating func heardAgain(_ id: PeerID) {
+    /// Probes all silent peers when a missing one answers: its network is back, perhaps with others on it.
+    mutating func missingPeerReturned(_ id: PeerID) {
         guard missing.contains(id) else { return }
         for (other, peer) in peers where other != id && peer.presence == .away(.noAnswer) && mayProbe(peer) {
-            // A peer in the queue stays there, and one without a schedule has no endpoint. A probe under way may have been too early.
+            // Queued peers stay queued, and peers without a schedule have no endpoint. A running probe may have started too early and is
+            // repeated.
             guard let schedule = schedules[.peer(other)], schedule.nextAt != nil || schedule.running != nil else { continue }
             schedules[.peer(other)]?.failures = 0
             request(.peer(other), at: now, as: peer.trust == .trusted ? .trusted : .retry)

@@ -1,19 +1,19 @@
 import HeapModule
 import HexlistModel
 
-// Probes: which target, when, and with what result.
+// Scheduling of probes, and their results.
 extension PeerDirectory {
-    // MARK: - Asking for probes
+    // MARK: - Requesting probes
 
-    /// Asks for a probe no later than `instant`. A probe under way is repeated if it fails.
+    /// Requests a probe at `instant` or earlier. A running probe is repeated if it fails.
     mutating func request(_ target: ProbeTarget, at instant: Instant, as urgency: ProbeQueue.Urgency) {
         let schedule = schedules[target] ?? ProbeSchedule()
         guard schedule.running == nil else {
             if instant <= now { schedules[target]?.again = true }
             return
         }
-        if queue.holds(target) {
-            if instant <= now { schedules[target]?.turnAt = nil }
+        if queue.contains(target) {
+            if instant <= now { schedules[target]?.regularAt = nil }
             queue.enqueue(target, as: urgency)
         } else if let nextAt = schedule.nextAt, nextAt <= instant {
             return
@@ -22,7 +22,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Sets the instant of a target's next probe, replacing any earlier one.
+    /// Sets the time of a target's next probe, replacing an earlier one.
     mutating func reschedule(_ target: ProbeTarget, at instant: Instant, as urgency: ProbeQueue.Urgency) {
         cancel(target)
         var schedule = schedules[target] ?? ProbeSchedule()
@@ -38,15 +38,15 @@ extension PeerDirectory {
         schedules[target] = schedule
     }
 
-    /// Cancels the probes planned for a target. A probe under way continues.
+    /// Cancels the planned probes of a target. A running probe continues.
     mutating func cancel(_ target: ProbeTarget) {
         queue.remove(target)
         schedules[target]?.nextAt = nil
-        schedules[target]?.turnAt = nil
+        schedules[target]?.regularAt = nil
         schedules[target]?.again = false
     }
 
-    /// Probes all peers without a session as soon as the budget allows, after a wake-up or a change of networks.
+    /// Probes all peers without a session as soon as the rate limit allows, after waking up or a change of networks.
     mutating func probeEverybody() {
         for (id, peer) in peers where mayProbe(peer) {
             guard !endpoints(of: id).isEmpty else { continue }
@@ -73,7 +73,7 @@ extension PeerDirectory {
             cancel(.address(address))
             schedules[.address(address)] = nil
             guard let id = state.peer else { continue }
-            peers[id]?.saved.removeAll { $0.place == address.endpoint.place && $0.via == .static }
+            peers[id]?.saved.removeAll { $0.socketAddress == address.endpoint.socketAddress && $0.via == .static }
         }
         for address in wanted where addresses[address] == nil {
             addresses[address] = DirectoryAddress()
@@ -81,7 +81,7 @@ extension PeerDirectory {
         }
     }
 
-    // MARK: - Beginning
+    // MARK: - Starting probes
 
     mutating func beginProbes() {
         while running.count < limits.concurrentProbes, let target = queue.next(now: now) {
@@ -109,13 +109,13 @@ extension PeerDirectory {
         }
     }
 
-    /// Whether a target's question is still open: time has passed since it was queued.
+    /// Whether a target still needs its probe: time has passed since it was queued.
     private func isWanted(_ target: ProbeTarget) -> Bool {
         switch target {
         case .peer(let id): peers[id].map(mayProbe) ?? false
         case .start(own, let boot): !isHiding && ownRecords.contains { records[$0]?.claim?.boot == boot }
         case .start(let id, let boot):
-            peers[id].map { asksStrangers($0) && ($0.hasSession || $0.conflict != nil) && $0.sessions[boot] == nil } ?? false
+            peers[id].map { mayDialOnAnnouncement($0) && ($0.hasSession || $0.conflict != nil) && $0.sessions[boot] == nil } ?? false
         case .reach(let id): peers[id].map { needsReach($0) } ?? false
         case .address(let address): addresses[address].map { $0.peer == nil } ?? false
         }
@@ -126,40 +126,40 @@ extension PeerDirectory {
         switch target {
         case .peer(let id):
             guard let peer = peers[id] else { return [] }
-            // While this machine hides, a stranger's announcement is no reason to dial; a configured address is.
-            let all = endpoints(of: id).filter { asksStrangers(peer) || $0.via == .static }
-            let good = all.filter { peer.marks[$0.place]?.isGood ?? true }
-            // Places that proved another identity are asked only if there are no others, and every third time: addresses move.
+            // While this machine is hidden, only configured addresses of strangers are dialled, not announced ones.
+            let all = endpoints(of: id).filter { mayDialOnAnnouncement(peer) || $0.via == .static }
+            let good = all.filter { peer.dialResults[$0.socketAddress]?.isGood ?? true }
+            // Addresses that proved another identity are only probed if there are no others, and every third time, because addresses move.
             let asksAll = good.isEmpty || (schedules[target]?.failures ?? 0) % 3 == 2
             return picked(asksAll ? all : good, of: peer)
         case .start(let id, let boot):
             let claiming = id == own ? ownRecords : peers[id]?.records ?? []
             let claims = claiming.sorted(by: Record.inOrder).compactMap { records[$0]?.claim }
-            var places: Set<Endpoint.Place> = []
-            let announced = claims.filter { $0.boot == boot && refusal(of: $0) == nil && places.insert($0.endpoint.place).inserted }
+            var places: Set<Endpoint.SocketAddress> = []
+            let announced = claims.filter { $0.boot == boot && refusal(of: $0) == nil && places.insert($0.endpoint.socketAddress).inserted }
             return announced.prefix(DirectoryLimits.endpointsPerProbe).map(\.endpoint)
         case .reach(let id): return Array(reachEndpoints(of: id).prefix(DirectoryLimits.endpointsPerProbe))
         case .address(let address): return [address.endpoint]
         }
     }
 
-    /// The first endpoints of a ranking, with a place reserved for each of the best remembered ones.
+    /// The first endpoints of a ranking, with slots reserved for the best saved ones.
     private func picked(_ ranked: [Endpoint], of peer: DirectoryPeer) -> [Endpoint] {
-        let remembered = Set(peer.saved.prefix(DirectoryLimits.rememberedPerProbe).map(\.place))
-        var room = DirectoryLimits.endpointsPerProbe - ranked.count { remembered.contains($0.place) }
+        let remembered = Set(peer.saved.prefix(DirectoryLimits.rememberedPerProbe).map(\.socketAddress))
+        var room = DirectoryLimits.endpointsPerProbe - ranked.count { remembered.contains($0.socketAddress) }
         return ranked.filter { endpoint in
-            if remembered.contains(endpoint.place) { return true }
+            if remembered.contains(endpoint.socketAddress) { return true }
             room -= 1
             return room >= 0
         }
     }
 
-    // MARK: - Endings
+    // MARK: - Results of probes
 
     mutating func probeEnded(_ probe: ProbeID, _ result: ProbeResult) {
         guard let ended = running.removeValue(forKey: probe) else { return }
         let target = ended.target
-        guard schedules[target]?.running == probe else { return proveAnyway(target, result) }
+        guard schedules[target]?.running == probe else { return applyProof(target, result) }
         schedules[target]?.running = nil
         switch result {
         case .refused, .noAnswer, .failed:
@@ -179,8 +179,8 @@ extension PeerDirectory {
         }
     }
 
-    /// Uses a proof although the probe's target is gone: it still counts for the peer it names.
-    private mutating func proveAnyway(_ target: ProbeTarget, _ result: ProbeResult) {
+    /// Applies a proof whose target was removed meanwhile: it still proves the peer it names.
+    private mutating func applyProof(_ target: ProbeTarget, _ result: ProbeResult) {
         switch result {
         case .proved(let id, let boot, _): proved(id, boot)
         case .reached, .refused, .noAnswer, .failed, .otherIdentity, .ownIdentity: break
@@ -190,7 +190,7 @@ extension PeerDirectory {
     private mutating func answered(_ target: ProbeTarget, by id: PeerID, _ boot: BootNonce, at endpoint: Endpoint) {
         if let expected = target.expected, expected != id { return answeredWrongly(target, .impostor(id), at: endpoint) }
         guard id != own, enter(id, isProven: true) else { return }
-        peers[id]?.mark(endpoint.place, .answered(boot, at: now))
+        peers[id]?.recordDial(endpoint.socketAddress, .answered(boot, at: now))
         peers[id]?.leaveFormerPorts(endpoint, boot)
         peers[id]?.save(endpoint)
         proved(id, boot)
@@ -208,23 +208,23 @@ extension PeerDirectory {
         reschedule(.peer(id), at: now + reverifyInterval(), as: .routine)
     }
 
-    /// Handles an answer that proved another identity than the expected one.
-    private mutating func answeredWrongly(_ target: ProbeTarget, _ mark: DirectoryPeer.Mark, at endpoint: Endpoint) {
+    /// Handles a result that proved another identity than the expected one.
+    private mutating func answeredWrongly(_ target: ProbeTarget, _ mark: DirectoryPeer.DialResult, at endpoint: Endpoint) {
         switch target {
         case .peer(let id):
             guard let peer = peers[id] else { return }
-            let isNews = peer.marks[endpoint.place] != mark
-            peers[id]?.mark(endpoint.place, mark)
+            let isNews = peer.dialResults[endpoint.socketAddress] != mark
+            peers[id]?.recordDial(endpoint.socketAddress, mark)
             touchedPeers.insert(id)
             releaseAddress(endpoint, from: id)
-            let isLeft = endpoints(of: id).contains { peers[id]?.marks[$0.place].map(\.isGood) ?? true }
+            let isLeft = endpoints(of: id).contains { peers[id]?.dialResults[$0.socketAddress].map(\.isGood) ?? true }
             if isLeft, isNews, mayProbe(peer) {
                 reschedule(target, at: now, as: schedules[target]?.urgency ?? .retry)
             } else {
                 failed(target, .noAnswer)
             }
         case .start(let id, _), .reach(let id):
-            peers[id]?.mark(endpoint.place, mark)
+            peers[id]?.recordDial(endpoint.socketAddress, mark)
             touchedPeers.insert(id)
             failed(target, .noAnswer)
         case .address(let address):
@@ -233,20 +233,20 @@ extension PeerDirectory {
         }
     }
 
-    /// Asks a configured address anew who it is, because another identity answers there now.
+    /// Detaches a configured address from a peer and probes it again, because another identity answers there.
     private mutating func releaseAddress(_ endpoint: Endpoint, from id: PeerID) {
         let address = StaticAddress(host: endpoint.host, port: endpoint.port)
         guard addresses[address]?.peer == id else { return }
         addresses[address] = DirectoryAddress()
-        peers[id]?.saved.removeAll { $0.place == endpoint.place }
+        peers[id]?.saved.removeAll { $0.socketAddress == endpoint.socketAddress }
         request(.address(address), at: now, as: .routine)
     }
 
-    /// Handles a proof of the own UUID by another start: a clone of this machine's identity.
+    /// Handles a proof of this node's UUID by another start: a clone of its identity.
     private mutating func ownAnswered(_ target: ProbeTarget) {
         switch target {
-        case .start(own, let boot): ownConflictShown(by: boot)
-        case .start, .reach, .peer, .address: ownConflictShown(by: nil)  // the answer does not say which start it was
+        case .start(own, let boot): ownConflictDetected(by: boot)
+        case .start, .reach, .peer, .address: ownConflictDetected(by: nil)  // the result does not say which start
         }
     }
 
@@ -254,13 +254,13 @@ extension PeerDirectory {
         var schedule = schedules[target] ?? ProbeSchedule()
         let again = schedule.again
         schedule.again = false
-        // A probe out of turn does not change the regular turn, which is still to come.
-        let turnAt = schedule.turnAt.take().flatMap { $0 > now ? $0 : nil }
-        if turnAt == nil { schedule.failures += 1 }
+        // An extra probe does not change the time of the regular one.
+        let regularAt = schedule.regularAt.take().flatMap { $0 > now ? $0 : nil }
+        if regularAt == nil { schedule.failures += 1 }
         schedules[target] = schedule
         let failures = schedule.failures
         switch target {
-        case .peer(let id): peerFailed(id, failure, failures: failures, nextAt: again ? now : turnAt)
+        case .peer(let id): peerFailed(id, failure, failures: failures, nextAt: again ? now : regularAt)
         case .start where again: reschedule(target, at: now, as: schedule.urgency)
         case .start(own, let boot):
             if ownConflict?.starts[boot] == nil { ownDisproved.insert(boot) }
@@ -277,9 +277,9 @@ extension PeerDirectory {
         }
     }
 
-    /// - Parameter nextAt: the next probe's instant, regardless of failures; `nil` if the failures decide.
+    /// - Parameter nextAt: the time of the next probe; `nil` for the back-off.
     private mutating func peerFailed(_ id: PeerID, _ failure: DirectoryPeer.Failure, failures: Int, nextAt: Instant?) {
-        guard let peer = peers[id], mayProbe(peer) else { return }  // a session speaks for itself
+        guard let peer = peers[id], mayProbe(peer) else { return }  // it has a session, or must not be probed
         touchedPeers.insert(id)
         let isWithdrawn = peer.records.isEmpty && peer.wasWithdrawn
         switch peer.presence {
@@ -290,19 +290,19 @@ extension PeerDirectory {
             peers[id]?.failure = failure
             reschedule(.peer(id), at: now + DirectoryTimes.recheck, as: peer.trust == .trusted ? .trusted : .lost)
         case .verified:
-            becomesAway(id, failure.absence)
+            markAway(id, failure.absence)
         case .unproven, .away:
             if !peer.isProven { peers[id]?.failure = failure }
             if peer.isAway, peer.presence != .away(.saidShutdown) { peers[id]?.presence = .away(failure.absence) }
-            if failure != .noAnswer { heardAgain(id) }
+            if failure != .noAnswer { missingPeerReturned(id) }
             if nextAt != nil || isWorthRetrying(peer, failures: failures) {
                 reschedule(.peer(id), at: nextAt ?? now + DirectoryTimes.backoff.pause(after: failures), as: retryUrgency(peer))
             }
         }
     }
 
-    /// Whether a peer is probed again after failures: announced and configured ones as long as they are, a trusted one for ever, a stranger
-    /// that is no longer announced for about 10 minutes. A peer without endpoints waits for one.
+    /// Whether a peer is probed again after failures: announced, configured and trusted ones always, a stranger that is no longer announced
+    /// for about 10 minutes. A peer without endpoints waits for one.
     func isWorthRetrying(_ peer: DirectoryPeer, failures: Int) -> Bool {
         guard !endpoints(of: peer.id).isEmpty else { return false }
         guard peer.records.isEmpty, !peer.hasStaticEndpoint, peer.trust != .trusted else { return true }
@@ -313,12 +313,12 @@ extension PeerDirectory {
         peer.trust == .trusted || peer.hasStaticEndpoint ? .routine : .retry
     }
 
-    // MARK: - Time
+    // MARK: - Timers
 
     mutating func fireTimers() {
         while let first = timers.min, first.at <= now {
             timers.removeMin()
-            guard isMeant(first) else { continue }
+            guard isCurrent(first) else { continue }
             switch first.timer {
             case .probe(let target):
                 schedules[target]?.nextAt = nil
@@ -327,32 +327,32 @@ extension PeerDirectory {
             case .forget(let id): drop(id)
             case .conflict(let id): checkConflict(of: id)
             case .ownConflict: checkOwnConflict()
-            case .lookout: lookOut()
+            case .missing: probeMissing()
             }
         }
     }
 
-    private func isMeant(_ deadline: Deadline) -> Bool {
+    private func isCurrent(_ deadline: Deadline) -> Bool {
         switch deadline.timer {
         case .probe(let target): schedules[target]?.nextAt == deadline.at
         case .probeTimeout(let probe): running[probe]?.deadline == deadline.at
         case .forget(let id): peers[id]?.forgetAt == deadline.at
         case .conflict(let id): peers[id]?.conflict?.checkAt == deadline.at
         case .ownConflict: ownConflict?.checkAt == deadline.at
-        case .lookout: nextLookoutAt == deadline.at
+        case .missing: nextMissingProbeAt == deadline.at
         }
     }
 
-    /// Removes cancelled deadlines: those at the top, so that they cause no wake-up, and all of them once they are the majority.
-    mutating func tidyTimers() {
-        while let first = timers.min, !isMeant(first) { timers.removeMin() }
+    /// Removes cancelled deadlines: those at the top, so that they do not cause a wake-up, and all once they are the majority.
+    mutating func compactTimers() {
+        while let first = timers.min, !isCurrent(first) { timers.removeMin() }
         guard timers.count > 2 * (schedules.count + peers.count + running.count) + 1_024 else { return }
-        timers = Heap(timers.unordered.filter(isMeant))
+        timers = Heap(timers.unordered.filter(isCurrent))
     }
 }
 
 extension ProbeTarget {
-    /// The peer that has to answer; `nil` if any may.
+    /// The peer that must answer; `nil` for any.
     var expected: PeerID? {
         switch self {
         case .peer(let id), .start(let id, _), .reach(let id): id
@@ -361,7 +361,7 @@ extension ProbeTarget {
     }
 }
 
-extension DirectoryPeer.Mark {
+extension DirectoryPeer.DialResult {
     var isGood: Bool {
         switch self {
         case .answered, .silent: true

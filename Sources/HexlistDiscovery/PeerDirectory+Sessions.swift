@@ -1,6 +1,6 @@
 import HexlistModel
 
-// Input from sessions: proofs and endings.
+// Session events.
 extension PeerDirectory {
     mutating func sessionUp(_ session: SessionInfo) {
         let id = session.peer
@@ -13,7 +13,7 @@ extension PeerDirectory {
         if let endpoint = session.endpoint {
             peer.sessionEndpoint = endpoint
             if endpoint.via != .inbound {
-                peer.mark(endpoint.place, .answered(session.boot, at: now))
+                peer.recordDial(endpoint.socketAddress, .answered(session.boot, at: now))
                 peer.leaveFormerPorts(endpoint, session.boot)
                 if let address = session.address { peer.save(Endpoint(host: address, port: endpoint.port, via: .lastKnown)) }
                 peer.save(endpoint)
@@ -23,12 +23,12 @@ extension PeerDirectory {
         proved(id, session.boot)
         cancel(.peer(id))
         schedules[.peer(id)]?.failures = 0
-        for record in peer.records { wantResolver(record) }
+        for record in peer.records { requestResolver(record) }
         checkStarts(of: id)
         if isNewStart { checkReachAnew(of: id) } else { checkReach(of: id) }
     }
 
-    /// Records that a Hello proved this peer and this start of it.
+    /// Records that a Hello proved this peer and its start.
     mutating func proved(_ id: PeerID, _ boot: BootNonce) {
         guard var peer = peers[id] else { return }
         let before = peer.boot
@@ -40,11 +40,11 @@ extension PeerDirectory {
         peer.forgetAt = nil
         peers[id] = peer
         touchedPeers.insert(id)
-        heardAgain(id)
+        missingPeerReturned(id)
         if peer.conflict != nil {
-            conflictShown(id, by: [boot])
+            conflictDetected(id, by: [boot])
         } else if isSecondMachine {
-            conflictShown(id, by: [boot, before].compactMap(\.self))
+            conflictDetected(id, by: [boot, before].compactMap(\.self))
         }
     }
 
@@ -55,15 +55,15 @@ extension PeerDirectory {
         peer.lastSeen = now
         peer.saidShutdown = peer.saidShutdown || end == .shutdown && session.boot == peer.boot
         if !peer.hasSession {
-            peer.sessions = [:]  // gives its memory back
+            peer.sessions = [:]  // frees its memory
             peer.sessionEndpoint = nil
         } else if session.endpoint == peer.sessionEndpoint {
             peer.sessionEndpoint = nil
         }
         peers[id] = peer
         touchedPeers.insert(id)
-        // Also if another start has a session: the announcements of this one need their resolvers again.
-        for record in peer.records { wantResolver(record) }
+        // Even if another start has a session, the announcements of this one need their resolvers again.
+        for record in peer.records { requestResolver(record) }
         guard !peer.hasSession else { return }
         cancel(.reach(id))
         schedules[.reach(id)] = nil
@@ -72,8 +72,8 @@ extension PeerDirectory {
             peers[id]?.presence = .away(.blocked)
             return
         }
-        guard mayProbe(peer) else { return leaveAlone(id) }
-        guard !peer.saidShutdown else { return becomesAway(id, .saidShutdown) }
+        guard mayProbe(peer) else { return stopProbing(id) }
+        guard !peer.saidShutdown else { return markAway(id, .saidShutdown) }
         switch end {
         case .lost:
             reschedule(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
@@ -82,12 +82,12 @@ extension PeerDirectory {
         }
     }
 
-    mutating func becomesAway(_ id: PeerID, _ absence: DirectoryPeer.Absence) {
+    mutating func markAway(_ id: PeerID, _ absence: DirectoryPeer.Absence) {
         guard let peer = peers[id] else { return }
         touchedPeers.insert(id)
         peers[id]?.presence = .away(absence)
         peers[id]?.failure = nil
-        // The session's end counts as the first failure, so that the probes that look for the peer follow the backoff.
+        // The end of the session counts as the first failure, so that probes follow the back-off.
         schedules[.peer(id), default: ProbeSchedule()].failures = 1
         if isWorthRetrying(peer, failures: 1) {
             reschedule(.peer(id), at: now + DirectoryTimes.backoff.pause(after: 1), as: retryUrgency(peer))
@@ -96,14 +96,13 @@ extension PeerDirectory {
         }
     }
 
-    /// The routine's interval: long enough that all verified peers without a session stay within the budget, plus up to a tenth so that
-    /// they spread out.
+    /// The interval of periodic probes, long enough to keep all unattended peers within the rate limit, plus a random tenth to spread them.
     mutating func reverifyInterval() -> Duration {
         let interval = max(DirectoryTimes.reverify, DirectoryTimes.reverifyPerPeer * unattended.count)
         return interval + interval / 10_000 * randomNumber(below: 1_000)
     }
 
-    /// A random number for spreading load, not for secrets: xorshift64, seeded with the boot nonce.
+    /// A random number to spread load, not for secrets: xorshift64, seeded with the boot nonce.
     mutating func randomNumber(below bound: UInt64) -> Int {
         random ^= random << 13
         random ^= random >> 7

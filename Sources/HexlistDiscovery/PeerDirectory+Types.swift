@@ -1,47 +1,47 @@
 public import HexlistModel
 
 extension PeerDirectory {
-    /// An event for the directory. Every input may also make timers fire; `tick` does only that.
+    /// An event for the directory. Each input also fires due timers; `tick` does nothing else.
     public enum Input: Sendable {
         case discovery(DiscoveryEvent)
-        /// A session's Hello was checked. Sent for every session, also for a second one with the same peer.
+        /// A session's Hello was verified. Sent for each session, also for a second one with the same peer.
         case sessionUp(SessionInfo)
-        /// The end of a session, with the same information as its `sessionUp`. Sent once for every `sessionUp`.
+        /// A session ended. Sent once for each `sessionUp`, with the same information.
         case sessionDown(SessionInfo, SessionEnd)
-        /// A later Hello on a living session has a new name.
+        /// A later Hello of an open session has a new name.
         case renamed(PeerID, name: String)
         case probeEnded(ProbeID, ProbeResult)
-        /// Two starts of this peer proved themselves, and the older one still answers.
+        /// Two starts of this peer proved themselves, and the older one still responds.
         case identityConflict(PeerID, BootNonce, BootNonce)
-        /// Another machine proved the own UUID from another start, on an inbound session.
+        /// Another start, on another machine, proved this node's UUID on an inbound session.
         case ownIdentityElsewhere(BootNonce)
         /// A peer of the store, at the start or after an import.
         case knownPeer(KnownPeer)
-        /// All addresses the user configured; replaces the previous set.
+        /// All configured addresses; replaces the previous set.
         case staticPeers([StaticAddress])
         case trustChanged(PeerID, Trust)
-        /// All peers the store has something of; replaces the previous set.
+        /// All peers that the store has data of; replaces the previous set.
         case remembered(Set<PeerID>)
-        /// The peer, or the user, asked for a pairing. A peer's request counts once the user was told.
+        /// The peer or the user requested a pairing. A peer's request is sent once the user was notified.
         case pairingAsked(PeerID)
-        /// Whether this node hides (`announce: false`).
+        /// Whether this node is hidden (`announce: false`).
         case hiding(Bool)
-        /// The store no longer has this peer.
+        /// The peer was deleted from the store.
         case forget(PeerID)
         case tick
     }
 
     public enum Output: Sendable, Equatable {
-        /// Dial these endpoints up to the Hello, in this order, 250 ms apart, and end with `probeEnded`. `expecting` is the peer that must
+        /// Dial these endpoints in order, staggered by 250 ms, up to the Hello, then send `probeEnded`. `expecting` is the peer that must
         /// answer; `nil` for any.
         case probe(ProbeID, [Endpoint], expecting: PeerID?)
-        /// Dial these endpoints up to the end of the handshake, which proves the key, send nothing, and end with `probeEnded`. The peer has
-        /// a session that it dialled; the check finds out whether it can be dialled too.
+        /// Dial these endpoints up to the end of the handshake, which proves the key, without sending anything, then send `probeEnded`. The
+        /// peer has a session that it dialled; the check finds out whether it can be dialled too.
         case check(ProbeID, [Endpoint], expecting: PeerID)
         case openResolver(Record)
         case closeResolver(Record)
         case changed(PeerEvent)
-        /// A stranger that left nothing came or went. No event, but whoever shows the listing reads it again.
+        /// A stranger without stored data came or went. Not an event, but displayed listings must be refreshed.
         case listingChanged
     }
 }
@@ -51,33 +51,33 @@ public struct ProbeID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(number)" }
 }
 
-/// The result of a probe. Endpoints are those of the output, unchanged.
+/// The result of a probe. Endpoints are unchanged from the output.
 public enum ProbeResult: Sendable, Equatable {
-    /// A session came up (its `sessionUp` is sent too, before or after).
+    /// A session was established. Its `sessionUp` is sent too, before or after.
     case proved(PeerID, BootNonce, Endpoint)
-    /// The result of a `check`: this endpoint proved the expected key.
+    /// The result of a `check`: the expected key was proved at this endpoint.
     case reached(Endpoint)
-    /// Every endpoint refused the connection.
+    /// All endpoints refused the connection.
     case refused
     case noAnswer
-    /// This endpoint proved another identity than the expected one.
+    /// Another identity than the expected one was proved at this endpoint.
     case otherIdentity(PeerID, Endpoint)
-    /// This endpoint proved the own identity: this very process if `sameBoot`, else a clone.
+    /// This node's identity was proved at this endpoint: by this process if `sameBoot`, else by a clone.
     case ownIdentity(sameBoot: Bool, Endpoint)
-    /// Something answered, but no session came up. The text is for people and follows "answers, but ".
+    /// Something answered, but no session was established. The text follows "answers, but ".
     case failed(String)
 }
 
-/// One session as the directory sees it.
+/// A session as the directory sees it.
 public struct SessionInfo: Sendable, Hashable {
     public var peer: PeerID
     public var boot: BootNonce
     /// The name in the session's Hello.
     public var name: String
     public var version: String?
-    /// The endpoint that was dialled. For an inbound session, its source with `via: .inbound`, which is shown only, or `nil`.
+    /// The dialled endpoint. For an inbound session its source with `via: .inbound`, for display only, or `nil`.
     public var endpoint: Endpoint?
-    /// The numeric address behind an endpoint that is a host's name, saved for times when the name cannot be looked up.
+    /// The resolved numeric address of an endpoint with a host name, saved for times when the name cannot be resolved.
     public var address: String?
 
     public init(
@@ -93,23 +93,23 @@ public struct SessionInfo: Sendable, Hashable {
 }
 
 public enum SessionEnd: Sendable, Equatable {
-    /// `Bye` `shutdown` from the peer.
+    /// The peer sent `Bye` `shutdown`.
     case shutdown
-    /// `Bye` `idle`, from either side.
+    /// Either side sent `Bye` `idle`.
     case idle
-    /// Without a Bye: reset, closed, or silent.
+    /// No Bye: reset, closed or timed out.
     case lost
-    /// Any other Bye, or closed by this side.
+    /// Another Bye, or closed by this side.
     case other
 }
 
-/// A peer the store remembers.
+/// A peer of the store.
 public struct KnownPeer: Sendable, Equatable {
     public var id: PeerID
     public var name: String
     public var trust: Trust
     public var version: String?
-    /// The `lastKnown` and `static` endpoints, the best first; at most 8 are kept.
+    /// The `lastKnown` and `static` endpoints, best first; at most 8 are kept.
     public var endpoints: [Endpoint]
 
     public init(id: PeerID, name: String, trust: Trust, version: String? = nil, endpoints: [Endpoint] = []) {
@@ -121,7 +121,7 @@ public struct KnownPeer: Sendable, Equatable {
     }
 }
 
-/// `host:port` of the user's configuration.
+/// A `host:port` of the configuration.
 public struct StaticAddress: Hashable, Sendable, CustomStringConvertible {
     /// A numeric address or a DNS name.
     public var host: String
@@ -136,72 +136,72 @@ public struct StaticAddress: Hashable, Sendable, CustomStringConvertible {
     public var description: String { endpoint.description }
 }
 
-/// A change that is worth an event.
+/// A change that is recorded as an event.
 public enum PeerEvent: Sendable, Equatable {
-    /// The peer became verified. Told of a stranger once it leaves something.
+    /// The peer became verified. For strangers, only sent if they have stored data.
     case up(PeerID)
-    /// The peer is no longer verified. Told for each `up`.
+    /// The peer is no longer verified. Sent once for each `up`.
     case down(PeerID)
-    /// Two machines prove this UUID, possibly the own one.
+    /// Two machines prove this UUID, possibly that of this node.
     case conflict(PeerID)
-    /// Only one machine proves this UUID now.
+    /// Only one machine still proves this UUID.
     case conflictEnded(PeerID)
-    /// An announcement turned out to be `stale`, `conflict`, `impostor` or `invalid`. Told once for each instance and reason.
+    /// An announcement was classified as `stale`, `conflict`, `impostor` or `invalid`. Sent once for each instance and reason.
     case ghost(GhostEvent)
 }
 
 public struct GhostEvent: Sendable, Equatable {
-    /// The UUID the announcement claims.
+    /// The announced UUID.
     public var peer: PeerID?
     public var name: String
     public var reason: GhostReason
     public var why: String
 }
 
-/// The reason why an announcement is no peer of its own.
+/// The reason why an announcement is not a separate live peer.
 public enum GhostReason: String, Sendable, CaseIterable {
-    /// The own UUID, unless a Hello proves another boot.
+    /// This node's UUID, unless a Hello proves another start.
     case `self`
-    /// Another interface, IP version, reflector or instance name of a known peer: folded into its endpoints.
+    /// Another interface, IP version, reflector or instance name of a known peer, merged into its endpoints.
     case duplicate
-    /// An announcement that nobody answers, or of an older start of a known peer.
+    /// Nobody answers, or it is of an earlier start of a known peer.
     case stale
-    /// Two live machines with one UUID, each boot proved by a Hello.
+    /// Two live machines with the same UUID; a Hello proved both starts.
     case conflict
-    /// An announcement whose UUID the Hello does not prove.
+    /// A Hello proved another UUID than the announced one.
     case impostor
-    /// An announcement without usable TXT, port or address.
+    /// No usable TXT, port or address.
     case invalid
-    /// A probe is under way or queued; or this machine hides and does not ask strangers.
+    /// A probe is running or queued; or this machine is hidden and does not probe strangers.
     case unverified
 }
 
-/// One line of `hexlist peers --all --why`.
+/// A row of `hexlist peers --all --why`.
 public struct DirectoryRow: Sendable, Equatable {
     public enum State: String, Sendable, CaseIterable {
-        /// A Hello proved UUID and boot.
+        /// UUID and start were proved by a Hello.
         case verified
-        /// Verified before, but does not answer.
+        /// Verified before, but not answering.
         case away
         case ghost
     }
 
-    public struct Place: Sendable, Equatable {
+    public struct ListedEndpoint: Sendable, Equatable {
         public var endpoint: Endpoint
-        /// The instant at which this process last dialled a session there.
+        /// The time when this process last dialled a session there.
         public var lastOK: ContinuousClock.Instant?
     }
 
-    /// The peer's UUID; for a ghost the UUID it claims, if any. At most one row that is no ghost has a given UUID.
+    /// The UUID of the peer, or the one that a ghost announces. Unique among rows that are not ghosts.
     public var peer: PeerID?
-    /// The name in the last Hello, else the store's, else the announcement's. Peer text: cleaned where it is shown.
+    /// The name in the last Hello, else in the store, else in the announcement. Text of a peer, to be cleaned for display.
     public var name: String
     public var state: State
     public var reason: GhostReason?
-    /// One sentence for people, without a full stop. Contains peer text.
+    /// One sentence for the user, without a full stop. Contains text of a peer.
     public var why: String
-    /// The endpoints, the best first.
-    public var endpoints: [Place]
+    /// The endpoints, best first.
+    public var endpoints: [ListedEndpoint]
     public var lastSeen: ContinuousClock.Instant?
     public var boot: BootNonce?
     public var version: String?

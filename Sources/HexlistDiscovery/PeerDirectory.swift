@@ -2,15 +2,15 @@ import DequeModule
 import HeapModule
 public import HexlistModel
 
-/// The state machine of discovery: takes announcements, tells peers from ghosts (Docs/Protocol.md, "Discovery"; Docs/Ghosts.md).
+/// The state machine of discovery: distinguishes peers from ghosts (Docs/Protocol.md, "Discovery"; Docs/Ghosts.md).
 ///
-/// Performs no IO: the caller passes in events and the present instant, carries out the outputs in order, and calls again at
-/// `nextDeadline`. An announcement may cause a probe; only a session's Hello changes what is known of a peer. Whatever a network sends,
-/// the directory holds at most `limits.records` announcements and about `limits.instances` peers besides those of the store, opens at
-/// most `limits.resolvers` resolvers, and begins at most `limits.probesPerSecond` probes a second on average.
+/// Performs no IO: the caller passes in events and the current time, carries out the outputs in order, and calls again at `nextDeadline`.
+/// Announcements can only cause probes; the state of a peer changes only by a session's Hello. Memory and work are bounded for any network
+/// traffic: at most `limits.records` announcements, about `limits.instances` peers besides those of the store, `limits.resolvers` open
+/// resolvers, and on average `limits.probesPerSecond` probes per second.
 ///
-/// Peers, announcements, conflicts, probes and deadlines change together with each input. Independent parts are types of their own:
-/// `ProbeQueue`, `ResolverSlots`, `DialPolicy`, `IdentityConflict`.
+/// It has more than 15 properties because peers, announcements, conflicts, probes and deadlines change together with each input. Separate
+/// parts are `ProbeQueue`, `ResolverSlots`, `DialPolicy` and `IdentityConflict`.
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -19,98 +19,98 @@ public struct PeerDirectory: Sendable {
     let limits: DirectoryLimits
 
     var peers: [PeerID: DirectoryPeer] = [:]
-    /// All peers the store has something of, and those of them in `peers`. They do not count towards `limits.instances`.
+    /// The peers that the store has data of, and those of them in `peers`. They do not count towards `limits.instances`.
     private var remembered: Set<PeerID> = []
     private var known: Set<PeerID> = []
     var records: [Record: DirectoryRecord] = [:]
-    /// Records in the order they appeared. Entries that are no longer in `records` are skipped.
+    /// Records in order of appearance. Entries that are not in `records` are stale.
     var arrivals: Deque<Record> = []
-    /// The records that claim the own UUID.
+    /// The records that announce this node's UUID.
     var ownRecords: Set<Record> = []
-    /// The other starts that proved the own UUID.
+    /// Other starts that proved this node's UUID.
     var ownConflict: IdentityConflict?
     /// The number of the newest content of a record.
     var contents: UInt64 = 0
-    /// Starts of the own UUID that were dialled and did not prove it.
+    /// Starts of this node's UUID that were probed but not proved.
     var ownDisproved: Set<BootNonce> = []
     var addresses: [StaticAddress: DirectoryAddress] = [:]
     var policy = DialPolicy()
     var interfaces: [InterfaceAddress] = []
-    /// Whether this node hides: it announces nothing, and asks strangers only at addresses the user configured.
+    /// Whether this node is hidden: it does not announce itself, and dials strangers only at configured addresses.
     var isHiding = false
-    /// The first 8 digits of trusted peers' UUIDs, as in instance names, with their number: a guess which resolvers to open first.
+    /// The first 8 digits of trusted UUIDs, as in instance names, with their count: a heuristic for which resolvers to open first.
     var trustedHints: [String: Int] = [:]
 
     var schedules: [ProbeTarget: ProbeSchedule] = [:]
     var running: [ProbeID: RunningProbe] = [:]
     var lastProbe: UInt64 = 0
     var queue: ProbeQueue
-    var turns: ResolverSlots
-    /// Deadlines, among them cancelled ones: one counts only while it `isMeant`, and the others go with `tidyTimers()`.
+    var resolverSlots: ResolverSlots
+    /// Deadlines, including cancelled ones, which `isCurrent` detects and `compactTimers()` removes.
     var timers: Heap<Deadline> = []
-    /// The state of the generator that spreads the routine.
+    /// The state of the random generator that spreads probes.
     var random: UInt64
 
-    /// The peers whose `up` was told. The sets below are compared with the state at the end of an input, to find what has changed.
-    var told: Set<PeerID> = []
+    /// The peers reported as `up`. The following sets are compared with the state after each input, to find changes.
+    var reportedUp: Set<PeerID> = []
     var listed: Set<PeerID> = []
     var unattended: Set<PeerID> = []
-    /// The trusted peers that fell silent.
+    /// Trusted peers that stopped answering.
     var missing: Set<PeerID> = []
-    var nextLookoutAt: Instant?
+    var nextMissingProbeAt: Instant?
     var reported: [InstanceKey: Set<GhostReason>] = [:]
     var touchedPeers: Set<PeerID> = []
     var touchedRecords: Set<Record> = []
     var outputs: [Output] = []
-    /// The instant of the latest input; never goes back.
+    /// The time of the latest input; never decreases.
     var now: Instant
 
     struct RunningProbe: Sendable {
         var target: ProbeTarget
         var endpoints: [Endpoint]
         var deadline: Instant
-        /// The start of the target's peer that had proved itself last when the probe began.
+        /// The newest proved start of the target's peer when the probe began.
         var start: BootNonce?
     }
 
     /// - Parameters:
     ///   - own: this node's UUID, which is never listed.
-    ///   - boot: the nonce of this start; also seeds the generator that spreads probes over time.
+    ///   - boot: the boot nonce of this start; also seeds the random generator.
     public init(own: PeerID, boot: BootNonce, limits: DirectoryLimits = .init(), now: ContinuousClock.Instant = .now) {
         self.own = own
         self.boot = boot
         self.limits = limits
         self.now = now
         queue = ProbeQueue(rate: limits.probesPerSecond, burst: limits.probeBurst)
-        turns = ResolverSlots(limit: limits.resolvers)
+        resolverSlots = ResolverSlots(limit: limits.resolvers)
         random = boot.value | 1
     }
 
-    /// - Parameter now: the present instant; one before an earlier call's counts as that one.
-    /// - Returns: what to do, in this order.
+    /// - Parameter now: the current time; clamped to the latest one.
+    /// - Returns: the outputs, in order.
     public mutating func handle(_ input: Input, now: ContinuousClock.Instant) -> [Output] {
         self.now = max(now, self.now)
         apply(input)
         fireTimers()
-        turnResolvers()
+        updateResolvers()
         beginProbes()
         reportChanges()
-        tidyTimers()
+        compactTimers()
         defer { outputs = [] }
         return outputs
     }
 
-    /// The instant at which to call `handle(.tick, now:)`; `nil` if nothing happens by itself.
+    /// The time to call `handle(.tick, now:)`; `nil` if nothing is scheduled.
     public var nextDeadline: ContinuousClock.Instant? {
-        let permit = running.count < limits.concurrentProbes ? queue.nextPermit(now: now) : nil
-        return [timers.min?.at, turns.nextTurn, permit].compactMap { $0 }.min()
+        let token = running.count < limits.concurrentProbes ? queue.nextTokenTime(now: now) : nil
+        return [timers.min?.at, resolverSlots.nextTimeSliceEnd, token].compactMap { $0 }.min()
     }
 
     private mutating func apply(_ input: Input) {
         switch input {
-        case .discovery(.appeared(let record, let interfaceName)): appeared(held(record), interfaceName: interfaceName)
+        case .discovery(.appeared(let record, let interfaceName)): appeared(canonical(record), interfaceName: interfaceName)
         case .discovery(.withdrawn(let record)): remove(record, isWithdrawn: true)
-        case .discovery(.resolved(let record, let resolution)): resolved(held(record), resolution)
+        case .discovery(.resolved(let record, let resolution)): resolved(canonical(record), resolution)
         case .discovery(.resolveFailed(let record, let text)): resolveFailed(record, text)
         case .discovery(.backend(.running)), .discovery(.backend(.degraded)), .discovery(.backend(.off)), .discovery(.domain): break
         case .discovery(.backend(.unavailable)):
@@ -121,8 +121,8 @@ public struct PeerDirectory: Sendable {
         case .sessionDown(let session, let end): sessionDown(session, end)
         case .renamed(let peer, let name): peers[peer]?.name = PeerName.cut(name, bytes: DirectoryLimits.nameBytes)
         case .probeEnded(let probe, let result): probeEnded(probe, result)
-        case .identityConflict(let peer, let one, let other): conflictShown(peer, by: [one, other])
-        case .ownIdentityElsewhere(let boot): ownConflictShown(by: boot)
+        case .identityConflict(let peer, let one, let other): conflictDetected(peer, by: [one, other])
+        case .ownIdentityElsewhere(let boot): ownConflictDetected(by: boot)
         case .knownPeer(let known): knownPeer(known)
         case .staticPeers(let addresses): staticPeers(addresses)
         case .trustChanged(let peer, let trust): trustChanged(peer, trust)
@@ -136,13 +136,13 @@ public struct PeerDirectory: Sendable {
         }
     }
 
-    /// The copy of a record that is already in the table, so that all tables share one object.
-    private func held(_ record: Record) -> Record { records.index(forKey: record).map { records[$0].key } ?? record }
+    /// The stored copy of an equal record, so that all tables share one object.
+    private func canonical(_ record: Record) -> Record { records.index(forKey: record).map { records[$0].key } ?? record }
 
     // MARK: - Peers
 
-    /// Makes an entry for a peer if there is none.
-    /// - Returns: whether there is one now; false only if all places are taken and the peer is unproven.
+    /// Creates an entry for a peer if there is none.
+    /// - Returns: false only if the directory is full and the peer is unproven.
     mutating func enter(_ id: PeerID, isProven: Bool) -> Bool {
         guard peers[id] == nil else { return true }
         if isFull { makeRoom() }
@@ -154,9 +154,8 @@ public struct PeerDirectory: Sendable {
 
     private var isFull: Bool { peers.count - known.count >= limits.instances }
 
-    /// Drops a sixteenth of the peers, those least worth keeping: first unproven ones, then strangers that are away or in conflict, then
-    /// strangers that only came by (anybody can make any number of keys, and copies of them). Peers of the store and peers with a session
-    /// stay.
+    /// Evicts a sixteenth of the peers: first unproven ones, then strangers that are offline or in conflict, then other strangers (anyone
+    /// can create any number of keys, and copies of them). Peers of the store and peers with a session are kept.
     private mutating func makeRoom() {
         let candidates = peers.values.filter { !$0.hasSession && !known.contains($0.id) && $0.trust == .stranger }
         let worst = candidates.sorted { left, right in
@@ -188,7 +187,7 @@ public struct PeerDirectory: Sendable {
             schedules[.start(id, boot)] = nil
         }
         hintTrust(id, from: peer.trust, to: .stranger)
-        // The configured addresses of the peer are asked anew.
+        // Probes the configured addresses of the peer again.
         for (address, state) in addresses where state.peer == id {
             addresses[address] = DirectoryAddress()
             request(.address(address), at: now, as: .routine)
@@ -202,14 +201,14 @@ public struct PeerDirectory: Sendable {
         known = ids.intersection(peers.keys)
     }
 
-    /// Whether the peer's coming and going is told. Not that of a stranger that left nothing (no hex, no alias, no request to pair).
-    private func isOfNote(_ peer: DirectoryPeer) -> Bool {
+    /// Whether the peer's state changes are reported. Not for strangers without stored data, alias or pairing request.
+    private func isReportable(_ peer: DirectoryPeer) -> Bool {
         peer.trust != .stranger || known.contains(peer.id) || peer.isToBePaired || peer.hasStaticEndpoint
     }
 
-    /// Whether a peer can be dropped: a proven stranger that left nothing, is not announced, and answers nowhere.
-    private func isGone(_ peer: DirectoryPeer) -> Bool {
-        guard peer.isProven, !peer.hasSession, peer.records.isEmpty, peer.conflict == nil, !isOfNote(peer) else { return false }
+    /// Whether a peer can be dropped: a proved stranger without stored data that is not announced and does not answer.
+    private func isDroppable(_ peer: DirectoryPeer) -> Bool {
+        guard peer.isProven, !peer.hasSession, peer.records.isEmpty, peer.conflict == nil, !isReportable(peer) else { return false }
         return peer.isAway || peer.saved.isEmpty
     }
 
@@ -228,7 +227,7 @@ public struct PeerDirectory: Sendable {
         if peer.version == nil { peers[known.id]?.version = known.version }
         if !peer.isProven { peers[known.id]?.presence = .away(peer.trust == .blocked ? .blocked : .notSeenYet) }
         guard mayProbe(peer), !endpoints(of: known.id).isEmpty else { return }
-        // A trusted peer is asked at once, without waiting for mDNS.
+        // Trusted peers are probed immediately, without waiting for mDNS.
         request(.peer(known.id), at: now, as: peer.trust == .trusted ? .trusted : .routine)
     }
 
@@ -237,21 +236,21 @@ public struct PeerDirectory: Sendable {
         peers[id]?.trust = trust
         touchedPeers.insert(id)
         hintTrust(id, from: peer.trust, to: trust)
-        for record in peer.records { wantResolver(record) }
+        for record in peer.records { requestResolver(record) }
         checkReach(of: id)
         if trust == .blocked {
-            // A blocked peer is no longer asked; sessions it opens still count.
+            // Blocked peers are not probed; sessions they open still count.
             cancel(.peer(id))
             if peer.isUnattended || peer.isAway { peers[id]?.presence = .away(.blocked) }
         } else if isHiding, trust == .stranger {
-            leaveAlone(id)
+            stopProbing(id)
         } else if peer.trust == .blocked || trust == .trusted, !peer.hasSession {
             switch peer.presence {
             case .away(.blocked), .away(.hiding): peers[id]?.presence = .away(.notSeenYet)
-            case .verified where peer.trust != .blocked: return  // its turn comes
+            case .verified where peer.trust != .blocked: return  // its periodic probe follows
             case .unproven, .verified, .away: break
             }
-            // A newly trusted peer is dialled at all announced places now.
+            // A newly trusted peer is dialled at all announced endpoints immediately.
             guard peer.trust == .blocked || !endpoints(of: id).isEmpty else { return }
             request(.peer(id), at: now, as: trust == .trusted ? .trusted : .routine)
         }
@@ -271,7 +270,7 @@ public struct PeerDirectory: Sendable {
         peers[id]?.saved.removeAll { $0.via == .lastKnown }
         guard !peer.hasSession else { return }
         guard !peer.records.isEmpty else { return drop(id) }
-        // A forgotten peer that is still announced becomes a newcomer.
+        // If a deleted peer is still announced, it becomes a newcomer.
         var fresh = DirectoryPeer(id: id)
         fresh.records = peer.records
         fresh.saved = peer.saved.filter { $0.via == .static }
@@ -279,17 +278,17 @@ public struct PeerDirectory: Sendable {
         reschedule(.peer(id), at: now, as: .newcomer)
     }
 
-    // MARK: - What the outside is told
+    // MARK: - Outputs
 
     private mutating func reportChanges() {
         var isAnyMissing = false
         for id in touchedPeers.sorted() {
-            if let peer = peers[id], isGone(peer) { drop(id) }
+            if let peer = peers[id], isDroppable(peer) { drop(id) }
             let present = peers[id].flatMap { $0.isListed ? $0 : nil }
             let isNews = present == nil ? listed.remove(id) != nil : listed.insert(id).inserted
-            if let present, isOfNote(present), told.insert(id).inserted {
+            if let present, isReportable(present), reportedUp.insert(id).inserted {
                 outputs.append(.changed(.up(id)))
-            } else if present == nil, told.remove(id) != nil {
+            } else if present == nil, reportedUp.remove(id) != nil {
                 outputs.append(.changed(.down(id)))
             } else if isNews {
                 outputs.append(.listingChanged)
@@ -304,29 +303,29 @@ public struct PeerDirectory: Sendable {
             if let peer = peers[id] { touchedRecords.formUnion(peer.records) }
         }
         touchedPeers.removeAll(keepingCapacity: touchedPeers.count < 64)
-        if isAnyMissing { planLookout() }
+        if isAnyMissing { scheduleMissingProbe() }
         guard !touchedRecords.isEmpty else { return }
         for record in touchedRecords { reportGhost(record) }
         touchedRecords.removeAll(keepingCapacity: touchedRecords.count < 64)
     }
 
     private mutating func reportGhost(_ record: Record) {
-        // Announcements of an earlier start remain for a moment after every restart and are not reported.
-        guard let verdict = verdict(record), let reason = verdict.reason, verdict != .formerStart else { return }
+        // Announcements of an earlier start remain briefly after each restart and are not reported.
+        guard let status = status(record), let reason = status.reason, status != .formerStart else { return }
         switch reason {
-        case .self, .duplicate, .unverified: return  // the ordinary course of things
+        case .self, .duplicate, .unverified: return  // normal
         case .stale, .conflict, .impostor, .invalid: break
         }
         guard reported[record.key]?.contains(reason) != true else { return }
         reported[record.key, default: []].insert(reason)
         let event = GhostEvent(
             peer: records[record]?.claim?.peer, name: PeerName.display(instance: record.key.name), reason: reason,
-            why: verdict.text(heard: wording([record])))
+            why: status.text(heard: interfaceList([record])))
         outputs.append(.changed(.ghost(event)))
     }
 }
 
-/// A moment at which something is due. Whether it still applies is checked against the state it belongs to.
+/// A scheduled time. Whether it is still current is checked against the state it belongs to.
 struct Deadline: Comparable, Sendable {
     enum Timer: Hashable, Sendable {
         case probe(ProbeTarget)
@@ -334,7 +333,7 @@ struct Deadline: Comparable, Sendable {
         case forget(PeerID)
         case conflict(PeerID)
         case ownConflict
-        case lookout
+        case missing
     }
 
     var at: ContinuousClock.Instant
@@ -343,9 +342,9 @@ struct Deadline: Comparable, Sendable {
     static func < (one: Deadline, other: Deadline) -> Bool { one.at < other.at }
 }
 
-/// A configured address.
+/// The state of a configured address.
 struct DirectoryAddress: Sendable {
-    /// The peer that answered there last. The address is one of that peer's endpoints from then on.
+    /// The peer that answered there last; the address then is one of its endpoints.
     var peer: PeerID?
     var isOwn = false
     var failure: DirectoryPeer.Failure?

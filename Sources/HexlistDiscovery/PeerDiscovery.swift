@@ -1,50 +1,50 @@
 public import HexlistModel
 
-/// An event of discovery. Everything in it is a hint: only a Hello proves anything.
+/// A discovery event. All of its content is a hint: only a Hello proves anything.
 public enum DiscoveryEvent: Sendable, Equatable {
     case appeared(Record, interfaceName: String?)
-    /// The network withdrew the record: a goodbye came, or its TTL ran out.
+    /// The network withdrew the record, by a goodbye packet or because its TTL expired.
     case withdrawn(Record)
-    /// A standing resolver's answer. Repeated whenever something in it changes.
+    /// A resolver's result, repeated whenever it changes.
     case resolved(Record, Resolution)
-    /// A standing resolver found nothing (the text is for people). It continues as long as it is open.
+    /// A resolver found nothing (the text is for the user). It continues until it is closed.
     case resolveFailed(Record, String)
-    /// A change of the discovery service. `unavailable` ends all records and resolvers of the own links without withdrawing any; after
-    /// `running`, existing records appear anew.
+    /// The state of avahi-daemon changed. `unavailable` ends all records and resolvers of local links without withdrawing them; after
+    /// `running`, existing records appear again.
     case backend(BackendState)
     /// The state of browsing a domain by unicast DNS. `unavailable` withdraws nothing.
     case domain(String, BackendState)
-    /// The addresses of this machine: once at the start, then after every change.
+    /// The addresses of this machine: once at the start, then after each change.
     case interfaces([InterfaceAddress])
     /// The machine woke from sleep.
     case woke
 }
 
-/// The state of discovery itself, on the own links or in a domain. The texts say what is wrong and what to do.
+/// The state of a discovery service, for local links or for a domain. The texts have the problem and a remedy.
 public enum BackendState: Sendable, Equatable {
     case running
-    /// Others are seen, but this node cannot be announced. For a domain: it answers, but lists nobody.
+    /// Other peers are visible, but this node cannot be announced. For a domain: it responds, but lists no services.
     case degraded(String)
     case unavailable(String)
-    /// Not used, by configuration.
+    /// Disabled by the configuration.
     case off
 }
 
-/// Announces this node and finds others. `AvahiDiscovery` does it on the network, `InMemoryDiscovery` of the tests inside one process.
+/// Announces this node and finds others: `AvahiDiscovery` on the network, `InMemoryDiscovery` in tests.
 public protocol PeerDiscovery: Sendable {
-    /// Begins publishing and browsing. Called once; a second call does nothing.
+    /// Starts publishing and browsing. Further calls have no effect.
     /// - Parameters:
-    ///   - announcement: what to publish; `nil` for nothing.
+    ///   - announcement: the announcement to publish; `nil` for none.
     ///   - events: called on any thread, one event at a time, in order, until `stop()` returns. Must not block.
     func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void)
 
-    /// Replaces the announcement, for example with another name or port; `nil` withdraws it with a goodbye.
+    /// Replaces the announcement, for example with another name or port; `nil` withdraws it with a goodbye packet.
     func publish(_ announcement: ServiceAnnouncement?)
 
-    /// Opens or closes the standing resolver of an announced record. Idempotent. A record that is not announced is ignored; a record's
-    /// withdrawal closes its resolver.
+    /// Opens or closes the resolver of an announced record. Idempotent. Has no effect if the record is not announced; a withdrawal closes
+    /// the resolver.
     func resolve(_ record: Record, open: Bool)
 
-    /// Withdraws the announcement with a goodbye and ends. Harmless if it was never started or has stopped already.
+    /// Withdraws the announcement with a goodbye packet and stops. No effect if it was not started or has stopped.
     func stop() async
 }

@@ -1,38 +1,38 @@
 import DequeModule
 import HexlistModel
 
-/// The purpose of a probe.
+/// The target of a probe.
 enum ProbeTarget: Hashable, Sendable {
-    /// All endpoints of a peer that has no session.
+    /// All endpoints of a peer without a session.
     case peer(PeerID)
-    /// The endpoints that announce another start of a peer (or of the own identity) than the one with the session.
+    /// The endpoints announced by another start of a peer, or of this node, than the one with the session.
     case start(PeerID, BootNonce)
-    /// The announced endpoints of a trusted peer whose session it dialled itself, to find out whether it can be dialled there.
+    /// The announced endpoints of a trusted peer that dialled its session, to check whether it can be dialled.
     case reach(PeerID)
-    /// A configured address at which no peer is known.
+    /// A configured address without a known peer.
     case address(StaticAddress)
 }
 
-/// Decides which probe begins next, and when: at most `rate` a second on average; permits of quiet seconds are saved, up to `burst`, for
-/// urgent probes.
+/// The priority queue and rate limiter of probes: on average at most `rate` per second. Unused tokens are saved, up to `burst`, for urgent
+/// probes.
 ///
-/// No important class can be starved: trusted peers get every second turn; peers with a lost session, newcomers and the routine share the
-/// other turns; retries take what is left.
+/// No class is starved, except retries: trusted peers get every second slot; lost sessions, newcomers and periodic probes share the others;
+/// retries use what is left.
 struct ProbeQueue: Sendable {
     enum Urgency: Int, CaseIterable, Sendable {
-        /// A trusted peer: its session was lost, or it came back or restarted.
+        /// A trusted peer that lost its session, came back, or restarted.
         case trusted
-        /// A verified peer whose session was lost, or whose first check failed.
+        /// A verified peer that lost its session, or whose first check failed.
         case lost
-        /// Announced, but not known yet.
+        /// Announced, but unknown.
         case newcomer
-        /// Verified peers in turn, peers of the store, configured addresses.
+        /// Periodic probes: verified peers, peers of the store, configured addresses.
         case routine
         /// A target that did not answer.
         case retry
 
-        /// Whether saved permits may be used.
-        var hurries: Bool {
+        /// Whether saved tokens may be used.
+        var mayUseBurst: Bool {
             switch self {
             case .trusted, .lost, .newcomer: true
             case .routine, .retry: false
@@ -41,86 +41,86 @@ struct ProbeQueue: Sendable {
     }
 
     private let rate: Double
-    /// The permits available to every class: at most one second's worth, at least one.
-    private var permits: Double
-    private let permitsLimit: Double
-    private var saved: Double
-    private let savedLimit: Double
+    /// Tokens available to all classes: at most those of one second, and at least one.
+    private var tokens: Double
+    private let tokensLimit: Double
+    private var savedTokens: Double
+    private let savedTokensLimit: Double
     private var refilledAt: ContinuousClock.Instant?
 
-    private var lines: [Deque<ProbeTarget>] = Urgency.allCases.map { _ in [] }
-    /// The line in which a target waits. Entries in other lines are skipped.
-    private var standing: [ProbeTarget: Urgency] = [:]
-    private var turn = 0
+    private var queues: [Deque<ProbeTarget>] = Urgency.allCases.map { _ in [] }
+    /// The queue in which a target waits. Entries in other queues are stale.
+    private var queuedUrgency: [ProbeTarget: Urgency] = [:]
+    private var slot = 0
 
     init(rate: Double, burst: Int) {
         self.rate = max(rate, 0.01)
-        permitsLimit = min(max(1, rate), max(1, Double(burst)))
-        savedLimit = max(0, Double(burst) - permitsLimit)
-        permits = permitsLimit
-        saved = savedLimit
+        tokensLimit = min(max(1, rate), max(1, Double(burst)))
+        savedTokensLimit = max(0, Double(burst) - tokensLimit)
+        tokens = tokensLimit
+        savedTokens = savedTokensLimit
     }
 
-    var isEmpty: Bool { standing.isEmpty }
-    func holds(_ target: ProbeTarget) -> Bool { standing[target] != nil }
+    var isEmpty: Bool { queuedUrgency.isEmpty }
+    func contains(_ target: ProbeTarget) -> Bool { queuedUrgency[target] != nil }
 
-    /// Queues a target, or moves it to a more urgent line.
+    /// Queues a target, or moves it to a more urgent queue.
     mutating func enqueue(_ target: ProbeTarget, as urgency: Urgency) {
-        if let present = standing[target], present.rawValue <= urgency.rawValue { return }
-        standing[target] = urgency
-        lines[urgency.rawValue].append(target)
-        if lines[urgency.rawValue].count > 2 * standing.count + 256 { sweep(urgency) }
+        if let present = queuedUrgency[target], present.rawValue <= urgency.rawValue { return }
+        queuedUrgency[target] = urgency
+        queues[urgency.rawValue].append(target)
+        if queues[urgency.rawValue].count > 2 * queuedUrgency.count + 256 { compact(urgency) }
     }
 
-    mutating func remove(_ target: ProbeTarget) { standing[target] = nil }
+    mutating func remove(_ target: ProbeTarget) { queuedUrgency[target] = nil }
 
-    /// Takes the target whose turn it is, with a permit for one probe; `nil` if none waits or none is permitted yet.
+    /// Takes the next target and a token; `nil` if none waits or no token is available.
     mutating func next(now: ContinuousClock.Instant) -> ProbeTarget? {
         refill(now: now)
-        for urgency in order() where canBegin(urgency) {
-            while let target = lines[urgency.rawValue].popFirst() {
-                guard standing[target] == urgency else { continue }
-                standing[target] = nil
-                if permits >= 1 { permits -= 1 } else { saved -= 1 }
-                turn += 1
+        for urgency in order() where hasToken(urgency) {
+            while let target = queues[urgency.rawValue].popFirst() {
+                guard queuedUrgency[target] == urgency else { continue }
+                queuedUrgency[target] = nil
+                if tokens >= 1 { tokens -= 1 } else { savedTokens -= 1 }
+                slot += 1
                 return target
             }
         }
         return nil
     }
 
-    /// Returns a permit that was not used.
-    mutating func refund() { permits += 1 }
+    /// Returns an unused token.
+    mutating func refund() { tokens += 1 }
 
-    /// The instant from which `next` may return a target; `nil` if none waits.
-    func nextPermit(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        guard !standing.isEmpty else { return nil }
-        let missing = max(0, 1 - permits)
-        // A millisecond is added, so that rounding does not leave a fraction of a permit missing.
+    /// The earliest time at which `next` may return a target; `nil` if none waits.
+    func nextTokenTime(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        guard !queuedUrgency.isEmpty else { return nil }
+        let missing = max(0, 1 - tokens)
+        // Adds a millisecond so that rounding does not leave a fraction of a token missing.
         return (refilledAt ?? now) + .seconds(missing / rate) + .milliseconds(1)
     }
 
-    private func canBegin(_ urgency: Urgency) -> Bool { permits >= 1 || (urgency.hurries && saved >= 1) }
+    private func hasToken(_ urgency: Urgency) -> Bool { tokens >= 1 || (urgency.mayUseBurst && savedTokens >= 1) }
 
     private func order() -> [Urgency] {
         let shared: [Urgency] = [.lost, .newcomer, .routine]
-        let first = turn / 2 % shared.count
+        let first = slot / 2 % shared.count
         let rotated = shared[first...] + shared[..<first]
-        return turn % 2 == 0 ? [.trusted] + rotated + [.retry] : rotated + [.trusted, .retry]
+        return slot % 2 == 0 ? [.trusted] + rotated + [.retry] : rotated + [.trusted, .retry]
     }
 
     private mutating func refill(now: ContinuousClock.Instant) {
         defer { refilledAt = now }
         guard let refilledAt, now > refilledAt else { return }
-        permits += (now - refilledAt) / .seconds(1) * rate
-        if permits > permitsLimit {
-            saved = min(savedLimit, saved + permits - permitsLimit)
-            permits = permitsLimit
+        tokens += (now - refilledAt) / .seconds(1) * rate
+        if tokens > tokensLimit {
+            savedTokens = min(savedTokensLimit, savedTokens + tokens - tokensLimit)
+            tokens = tokensLimit
         }
     }
 
-    private mutating func sweep(_ urgency: Urgency) {
+    private mutating func compact(_ urgency: Urgency) {
         var seen: Set<ProbeTarget> = []
-        lines[urgency.rawValue].removeAll { standing[$0] != urgency || !seen.insert($0).inserted }
+        queues[urgency.rawValue].removeAll { queuedUrgency[$0] != urgency || !seen.insert($0).inserted }
     }
 }

@@ -1,4 +1,4 @@
-/// The name of one DNS-SD instance, compared and hashed as bytes.
+/// The name of a DNS-SD instance, compared and hashed as bytes.
 public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
     public var name: String
     public var type: String
@@ -19,16 +19,16 @@ public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
         for text in [name, type, domain] {
             var text = text
             text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-            hasher.combine(UInt8(0xFF))  // occurs in no UTF-8, so it ends a text
+            hasher.combine(UInt8(0xFF))  // a terminator, which cannot occur in UTF-8
         }
     }
 
     public var description: String { "\(name).\(type).\(domain)" }
 }
 
-/// One item reported by a browser: an instance on one interface with one IP version.
+/// An item reported by a browser: an instance on one interface with one IP version.
 ///
-/// Stored in many tables at once; a copy is only a reference.
+/// A reference type inside, because each record is stored in many tables.
 public struct Record: Hashable, Sendable {
     private final class Content: Sendable {
         let key: InstanceKey
@@ -47,11 +47,11 @@ public struct Record: Hashable, Sendable {
     private let content: Content
 
     public var key: InstanceKey { content.key }
-    /// The interface's index.
+    /// The index of the interface.
     public var interface: Int32 { content.interface }
     public var ipv6: Bool { content.ipv6 }
-    /// The number, from 0, of the address of the instance's host that the record stands for, if unicast DNS reported it in a domain the
-    /// user configured (`interface` is 0 then). `nil` for an announcement on a link.
+    /// For a record found by unicast DNS in a configured domain, the index of the host's address it stands for (`interface` is 0). `nil`
+    /// for an announcement on a link.
     public var unicast: Int? { content.unicast }
 
     public init(key: InstanceKey, interface: Int32, ipv6: Bool, unicast: Int? = nil) {
@@ -70,7 +70,7 @@ public struct Record: Hashable, Sendable {
         hasher.combine(unicast)
     }
 
-    /// The order of records for people: by name, IPv4 before IPv6, then by interface.
+    /// The display order of records: name, IPv4 before IPv6, interface.
     static func inOrder(_ left: Record, _ right: Record) -> Bool {
         guard left.key == right.key else { return left.key.name.utf8.lexicographicallyPrecedes(right.key.name.utf8) }
         guard left.ipv6 == right.ipv6 else { return right.ipv6 }
@@ -78,14 +78,14 @@ public struct Record: Hashable, Sendable {
     }
 }
 
-/// A resolver's answer for one record: SRV, one address, TXT.
+/// A resolver's result for one record: SRV, one address, TXT.
 public struct Resolution: Hashable, Sendable {
-    /// The host name that SRV points to.
+    /// The target host of SRV.
     public var host: String
     /// A numeric address without a scope; empty if there is none.
     public var address: String
     public var port: UInt16
-    /// The TXT strings as received; `TXTRecord` limits how much of them is read.
+    /// The received TXT strings; `TXTRecord` limits how many are read.
     public var txt: [[UInt8]]
 
     public init(host: String, address: String, port: UInt16, txt: [[UInt8]]) {

@@ -1,15 +1,15 @@
 import DequeModule
 
-/// Shares the resolvers that may be open at once among the records that want one: records of trusted peers first, the rest in turn.
+/// Assigns a limited number of resolver slots to records: those of trusted peers first, the others by round robin.
 ///
-/// An open resolver stays open while no record waits. While one does, the resolver gives up its place after `turn`.
+/// A resolver keeps its slot while no record waits; otherwise it must release it after `timeSlice`.
 struct ResolverSlots: Sendable {
-    /// The time a resolver keeps its place while others wait. A resolver that finds nothing reports it after 5 s.
-    static let turn: Duration = .seconds(10)
+    /// Time a resolver keeps its slot while others wait. A resolver reports a failure after 5 s.
+    static let timeSlice: Duration = .seconds(10)
 
     private let limit: Int
-    /// The places left to other records, while any of them waits, instead of to trusted ones: which records are a trusted peer's is only a
-    /// guess before they are resolved, and can be forged.
+    /// Slots that waiting untrusted records get before trusted ones: whether a record belongs to a trusted peer is only a guess until it is
+    /// resolved, and can be forged.
     private let reserved: Int
 
     private struct Open: Sendable {
@@ -18,14 +18,14 @@ struct ResolverSlots: Sendable {
     }
     private var open: [Record: Open] = [:]
     private var trustedOpen = 0
-    /// The resolvers in the order they were opened. Entries that differ from `open` are skipped.
+    /// The resolvers in the order they were opened. Entries that differ from `open` are stale.
     private var opened: Deque<(record: Record, since: ContinuousClock.Instant)> = []
-    /// The waiting records, and whether each is trusted. Lines may hold further records, which are skipped.
+    /// The waiting records, and whether each is trusted. Queues may contain other records, which are stale.
     private var waiting: [Record: Bool] = [:]
-    private var trustedLine: Deque<Record> = []
-    private var restLine: Deque<Record> = []
-    private var restWaiting = 0
-    private var trustedWaiting: Int { waiting.count - restWaiting }
+    private var trustedQueue: Deque<Record> = []
+    private var untrustedQueue: Deque<Record> = []
+    private var untrustedWaiting = 0
+    private var trustedWaiting: Int { waiting.count - untrustedWaiting }
 
     init(limit: Int) {
         self.limit = max(1, limit)
@@ -35,7 +35,7 @@ struct ResolverSlots: Sendable {
     var openCount: Int { open.count }
     func isOpen(_ record: Record) -> Bool { open[record] != nil }
 
-    mutating func want(_ record: Record, isTrusted: Bool) {
+    mutating func request(_ record: Record, isTrusted: Bool) {
         if let present = open[record] {
             if present.isTrusted != isTrusted { trustedOpen += isTrusted ? 1 : -1 }
             open[record]?.isTrusted = isTrusted
@@ -43,15 +43,15 @@ struct ResolverSlots: Sendable {
         }
         if let present = waiting[record] {
             guard present != isTrusted else { return }
-            leaveLine(record)
+            dequeue(record)
         }
-        standInLine(record, isTrusted: isTrusted)
+        enqueue(record, isTrusted: isTrusted)
     }
 
     /// Removes a record from the open and the waiting ones.
-    /// - Returns: whether its resolver was open and has to be closed.
-    mutating func dismiss(_ record: Record) -> Bool {
-        leaveLine(record)
+    /// - Returns: whether its resolver was open and must be closed.
+    mutating func remove(_ record: Record) -> Bool {
+        dequeue(record)
         guard let present = open.removeValue(forKey: record) else { return false }
         if present.isTrusted { trustedOpen -= 1 }
         return true
@@ -62,26 +62,26 @@ struct ResolverSlots: Sendable {
         case close(Record)
     }
 
-    /// - Returns: what to do, in this order.
+    /// - Returns: the actions, in order.
     mutating func advance(now: ContinuousClock.Instant) -> [Action] {
         var actions: [Action] = []
         while open.count < limit, let record = nextWaiting() { begin(record, now: now, &actions) }
-        // A trusted record does not wait for the end of another's turn.
+        // A trusted record preempts an untrusted one.
         while trustedWaiting > 0, trustedOpen < limit - reserved,
             let (oldest, _) = open.lazy.filter({ !$0.value.isTrusted }).min(by: { $0.value.since < $1.value.since })
         {
             end(oldest, &actions)
             guard let record = nextWaiting() else { break }
             begin(record, now: now, &actions)
-            standInLine(oldest, isTrusted: false)
+            enqueue(oldest, isTrusted: false)
         }
-        // Resolvers that begin or are renewed in this loop are too young to be reached again.
+        // Resolvers opened or renewed in this loop are too recent to be selected again.
         while !waiting.isEmpty, let oldest = opened.first {
             guard let present = open[oldest.record], present.since == oldest.since else {
                 _ = opened.popFirst()
                 continue
             }
-            guard present.since + Self.turn <= now else { break }
+            guard present.since + Self.timeSlice <= now else { break }
             _ = opened.popFirst()
             if present.isTrusted, trustedWaiting == 0, trustedOpen <= limit - reserved {
                 open[oldest.record]?.since = now
@@ -90,7 +90,7 @@ struct ResolverSlots: Sendable {
             }
             end(oldest.record, &actions)
             if let record = nextWaiting() { begin(record, now: now, &actions) }
-            standInLine(oldest.record, isTrusted: present.isTrusted)
+            enqueue(oldest.record, isTrusted: present.isTrusted)
         }
         return actions
     }
@@ -101,56 +101,56 @@ struct ResolverSlots: Sendable {
         actions.append(.close(record))
     }
 
-    /// The instant at which a turn ends; `nil` if no record waits for it.
-    var nextTurn: ContinuousClock.Instant? {
+    /// The end of the next time slice; `nil` if no record waits.
+    var nextTimeSliceEnd: ContinuousClock.Instant? {
         guard !waiting.isEmpty, let oldest = opened.first else { return nil }
-        return oldest.since + Self.turn
+        return oldest.since + Self.timeSlice
     }
 
     private mutating func begin(_ record: Record, now: ContinuousClock.Instant, _ actions: inout [Action]) {
         let isTrusted = waiting[record] ?? false
-        leaveLine(record)
+        dequeue(record)
         open[record] = Open(since: now, isTrusted: isTrusted)
         if isTrusted { trustedOpen += 1 }
         opened.append((record, now))
         actions.append(.open(record))
-        if opened.count > 2 * open.count + 256 { sweep() }
+        if opened.count > 2 * open.count + 256 { compact() }
     }
 
     private mutating func nextWaiting() -> Record? {
-        let trustedMayBegin = restWaiting == 0 || trustedOpen < limit - reserved
-        if trustedMayBegin, let record = first(of: \.trustedLine, isTrusted: true) { return record }
-        return first(of: \.restLine, isTrusted: false) ?? first(of: \.trustedLine, isTrusted: true)
+        let trustedMayBegin = untrustedWaiting == 0 || trustedOpen < limit - reserved
+        if trustedMayBegin, let record = first(of: \.trustedQueue, isTrusted: true) { return record }
+        return first(of: \.untrustedQueue, isTrusted: false) ?? first(of: \.trustedQueue, isTrusted: true)
     }
 
-    private mutating func first(of line: WritableKeyPath<Self, Deque<Record>>, isTrusted: Bool) -> Record? {
-        while let record = self[keyPath: line].first {
+    private mutating func first(of queue: WritableKeyPath<Self, Deque<Record>>, isTrusted: Bool) -> Record? {
+        while let record = self[keyPath: queue].first {
             if waiting[record] == isTrusted { return record }
-            _ = self[keyPath: line].popFirst()
+            _ = self[keyPath: queue].popFirst()
         }
         return nil
     }
 
-    private mutating func standInLine(_ record: Record, isTrusted: Bool) {
+    private mutating func enqueue(_ record: Record, isTrusted: Bool) {
         waiting[record] = isTrusted
         if isTrusted {
-            trustedLine.append(record)
+            trustedQueue.append(record)
         } else {
-            restLine.append(record)
-            restWaiting += 1
+            untrustedQueue.append(record)
+            untrustedWaiting += 1
         }
-        if trustedLine.count + restLine.count > 2 * waiting.count + 256 { sweep() }
+        if trustedQueue.count + untrustedQueue.count > 2 * waiting.count + 256 { compact() }
     }
 
-    private mutating func leaveLine(_ record: Record) {
+    private mutating func dequeue(_ record: Record) {
         guard let isTrusted = waiting.removeValue(forKey: record) else { return }
-        if !isTrusted { restWaiting -= 1 }
+        if !isTrusted { untrustedWaiting -= 1 }
     }
 
-    private mutating func sweep() {
+    private mutating func compact() {
         var seen: Set<Record> = []
-        trustedLine.removeAll { waiting[$0] != true || !seen.insert($0).inserted }
-        restLine.removeAll { waiting[$0] != false || !seen.insert($0).inserted }
+        trustedQueue.removeAll { waiting[$0] != true || !seen.insert($0).inserted }
+        untrustedQueue.removeAll { waiting[$0] != false || !seen.insert($0).inserted }
         opened.removeAll { open[$0.record]?.since != $0.since }
     }
 }

@@ -1,8 +1,8 @@
 public import HexlistModel
 
-/// A node's own announcement.
+/// The announcement of a node.
 public struct ServiceAnnouncement: Sendable, Equatable {
-    /// The instance name, at most 63 bytes; the network refuses a longer one.
+    /// The instance name, at most 63 bytes; Avahi refuses longer ones.
     public var instanceName: String
     public var port: UInt16
     public var txt: [(key: String, value: String)]
@@ -20,7 +20,7 @@ public struct ServiceAnnouncement: Sendable, Equatable {
             txt: TXTRecord.pairs(peer: peer, boot: boot))
     }
 
-    /// The TXT strings: one `key=value` per pair.
+    /// The TXT strings: `key=value` for each pair.
     public var strings: [[UInt8]] { txt.map { Array("\($0.key)=\($0.value)".utf8) } }
 
     public static func == (left: ServiceAnnouncement, right: ServiceAnnouncement) -> Bool {

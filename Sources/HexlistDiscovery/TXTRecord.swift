@@ -1,10 +1,10 @@
 public import HexlistModel
 
-/// What an announcement says about its peer (Docs/Protocol.md, "Discovery"; RFC 6763 section 6).
+/// The content of an announcement's TXT record (Docs/Protocol.md, "Discovery"; RFC 6763 section 6).
 ///
-/// A hint from anyone on the link. Reading never fails: a missing or malformed key is `nil`.
+/// A hint that anyone on the link can give. Parsing never fails: missing and malformed values are `nil`.
 public struct TXTRecord: Hashable, Sendable {
-    /// The most bytes read of one record, each string with its length byte. RFC 6763 suggests at most 400.
+    /// Maximum bytes read, including the length byte of each string. RFC 6763 recommends at most 400.
     public static let maximumBytes = 400
     public static let maximumStrings = 16
 
@@ -17,8 +17,8 @@ public struct TXTRecord: Hashable, Sendable {
     /// The value of `boot`.
     public var boot: BootNonce?
 
-    /// - Parameter strings: the strings of the record. The first 16 within the first 400 bytes are read; of a repeated key the first
-    ///   counts; key names are ASCII regardless of case; a string without `=` or with an empty or unprintable key is skipped.
+    /// - Parameter strings: the first 16 within 400 bytes are read. The first of repeated keys wins; keys are case-insensitive ASCII;
+    ///   strings without `=` or with an empty or unprintable key are ignored.
     public init(strings: [[UInt8]]) {
         var seen: Set<[UInt8]> = []
         for string in Self.readable(strings) {
@@ -29,7 +29,7 @@ public struct TXTRecord: Hashable, Sendable {
         }
     }
 
-    /// The strings that are read: the first 16, as far as they fit into 400 bytes.
+    /// The strings that are read: the first 16 that fit into 400 bytes.
     public static func readable(_ strings: [[UInt8]]) -> ArraySlice<[UInt8]> {
         var bytes = 0
         return strings.prefix(maximumStrings).prefix { string in
@@ -41,7 +41,7 @@ public struct TXTRecord: Hashable, Sendable {
     private mutating func read(_ key: String, _ value: ArraySlice<UInt8>) {
         switch key {
         case "id":
-            // The nil and max UUID are no peer's.
+            // The nil and max UUID belong to no peer.
             guard let uuid = value.withUnsafeBytes({ UUIDBytes(text: $0) }), uuid != .nil, uuid != .max else { return }
             peer = PeerID(uuid)
         case "v": version = PeerName.cut(String(decoding: value, as: UTF8.self), bytes: DirectoryLimits.versionBytes)
@@ -51,7 +51,7 @@ public struct TXTRecord: Hashable, Sendable {
         }
     }
 
-    /// The pairs a peer announces; `txtvers` first, as RFC 6763 asks.
+    /// The pairs announced by a peer, with `txtvers` first as RFC 6763 recommends.
     public static func pairs(peer: PeerID, boot: BootNonce) -> [(key: String, value: String)] {
         [
             ("txtvers", "1"), ("id", peer.description), ("v", ProtocolLimits.appVersion),

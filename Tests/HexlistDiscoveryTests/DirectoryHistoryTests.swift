@@ -159,7 +159,9 @@ import Testing
         guard directory.records.count <= limits.records, directory.peers.count <= limits.instances + sessions.count + 3 else {
             return "too much is remembered"
         }
-        guard stage.open.count <= limits.resolvers, stage.open.allSatisfy({ directory.turns.isOpen($0) }) else { return "resolvers" }
+        guard stage.open.count <= limits.resolvers, stage.open.allSatisfy({ directory.resolverSlots.isOpen($0) }) else {
+            return "resolvers"
+        }
         guard directory.schedules.count <= 4 * limits.instances else { return "schedules pile up" }
         guard directory.timers.count <= 3_000 else { return "timers pile up" }
         if let deadline = directory.nextDeadline, deadline < stage.now - .seconds(1) { return "a deadline passed by" }

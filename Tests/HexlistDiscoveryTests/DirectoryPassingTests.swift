@@ -17,7 +17,7 @@ struct DirectoryPassingTests {
         stage.tell(.sessionUp(inbound))
         #expect(stage.row(peer)?.state == .verified)
         stage.tell(.sessionDown(inbound, end))
-        #expect(stage.rows.isEmpty && !stage.directory.holds(peer) && stage.events.isEmpty)
+        #expect(stage.rows.isEmpty && !stage.directory.contains(peer) && stage.events.isEmpty)
         #expect(stage.directory.nextDeadline == nil && stage.directory.schedules.isEmpty)
     }
 
@@ -31,7 +31,7 @@ struct DirectoryPassingTests {
             stage.tell(.sessionDown(info, .lost))
         }
         #expect(stage.directory.peers.isEmpty && stage.directory.schedules.isEmpty && stage.events.isEmpty)
-        #expect(stage.directory.told.isEmpty && stage.directory.listed.isEmpty && stage.directory.unattended.isEmpty)
+        #expect(stage.directory.reportedUp.isEmpty && stage.directory.listed.isEmpty && stage.directory.unattended.isEmpty)
     }
 
     @Test("an announced stranger stays while announced, then as long as it answers")
@@ -58,7 +58,7 @@ struct DirectoryPassingTests {
         stage.tell(.sessionDown(session, .shutdown))
         #expect(stage.row(peer)?.state == .away)
         stage.tell(.discovery(.withdrawn(record)))
-        #expect(stage.rows.isEmpty && !stage.directory.holds(peer))
+        #expect(stage.rows.isEmpty && !stage.directory.contains(peer))
     }
 
     @Test("a stranger that left a hex is reported and stays; one that remains is not reported as gone")
@@ -104,7 +104,7 @@ struct DirectoryPassingTests {
         stage.tell(.sessionDown(second, .other))
         #expect(stage.ghosts(peer).map(\.reason) == [.conflict])
         stage.pass(.seconds(241))
-        #expect(stage.rows.isEmpty && !stage.directory.holds(peer))
+        #expect(stage.rows.isEmpty && !stage.directory.contains(peer))
     }
 
     @Test("strangers in conflict displace no other peer and are bounded")
@@ -126,6 +126,6 @@ struct DirectoryPassingTests {
         #expect(stage.ghosts().count > limits.instances / 2)
         let newcomer = Stage.peer(200)
         stage.announce(newcomer)
-        #expect(stage.directory.holds(newcomer))
+        #expect(stage.directory.contains(newcomer))
     }
 }

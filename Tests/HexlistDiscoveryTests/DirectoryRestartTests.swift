@@ -76,7 +76,7 @@ import Testing
             let isOld = move == .port || move == .rename
             return ipv6 ? isOld ? "fe80::20" : "fe80::21" : isOld ? "192.168.7.20" : "192.168.7.21"
         }
-        var places: Set<Endpoint.Place> {
+        var places: Set<Endpoint.SocketAddress> {
             [.init(host: host(ipv6: false), port: port), .init(host: host(ipv6: true) + "%eth0", port: port)]
         }
 
@@ -101,7 +101,7 @@ import Testing
             repeat {
                 while let probe = stage.probes.first {
                     stage.probes.removeFirst()
-                    let reached = isUp ? probe.endpoints.first { places.contains($0.place) } : nil
+                    let reached = isUp ? probe.endpoints.first { places.contains($0.socketAddress) } : nil
                     guard let reached else {
                         stage.tell(.probeEnded(probe.id, .refused))
                         continue
@@ -168,12 +168,12 @@ import Testing
             }
             let row = try #require(world.stage.row(Self.peer), "\(order)")
             #expect(row.state == .verified && row.boot == Self.current, "\(order): \(row)")
-            let listed = Set(row.endpoints.map(\.endpoint.place))
+            let listed = Set(row.endpoints.map(\.endpoint.socketAddress))
             #expect(!listed.isEmpty && listed.isSubset(of: world.places), "\(order): \(listed)")
             // Its ghosts do not list another endpoint either.
             for ghost in world.stage.ghosts(Self.peer) {
                 #expect(ghost.reason == .duplicate, "\(order): \(ghost)")
-                #expect(Set(ghost.endpoints.map(\.endpoint.place)).isSubset(of: world.places), "\(order): \(ghost)")
+                #expect(Set(ghost.endpoints.map(\.endpoint.socketAddress)).isSubset(of: world.places), "\(order): \(ghost)")
             }
         }
     }
@@ -256,7 +256,7 @@ import Testing
         // Without its session it must be found again, alternating with the other.
         stage.tell(.sessionDown(session, .lost))
         #expect(stage.open == [record])
-        stage.pass(ResolverSlots.turn)
+        stage.pass(ResolverSlots.timeSlice)
         #expect(stage.open == [other])
     }
 }

@@ -91,7 +91,7 @@ struct DomainRecordTests {
         stage.announce(Stage.own, name: "me now", boot: Stage.boot, address: "192.168.7.1")
         #expect(stage.directory.ownAnnouncements.map(\.interface) == ["eth0"])
         stage.tell(.staticPeers([StaticAddress(host: "10.9.9.9", port: 1)]))
-        #expect(stage.directory.configuredAddresses.map(\.state) == [.asked])
+        #expect(stage.directory.configuredAddresses.map(\.state) == [.probing])
         while let probe = stage.probes.first {
             stage.end(probe.endpoints.first?.via == .static ? .refused : .noAnswer)
         }

@@ -53,7 +53,7 @@ struct HostileAnnouncementTests {
     @Test("versions compare by bytes, though `String` calls them equal") func version() {
         let endpoint = Endpoint(host: "192.0.2.1", port: 24391, via: .mdns)
         let claims = ["\u{E9}", "e\u{301}", nil].map {
-            DirectoryRecord.Claim(endpoint: endpoint, refusal: nil, peer: Self.own, version: $0, boot: nil)
+            DirectoryRecord.AnnouncedPeer(endpoint: endpoint, refusal: nil, peer: Self.own, version: $0, boot: nil)
         }
         #expect(claims[0] == claims[0] && claims[0] != claims[1] && claims[0] != claims[2] && claims[2] == claims[2])
     }

@@ -12,7 +12,7 @@ import Testing
         var taken = 0
         while queue.next(now: base) != nil { taken += 1 }
         #expect(taken == 8)
-        while let permit = queue.nextPermit(now: base), permit <= base + .seconds(10) {
+        while let permit = queue.nextTokenTime(now: base), permit <= base + .seconds(10) {
             if queue.next(now: permit) != nil { taken += 1 }
         }
         #expect((27...28).contains(taken))  // 8 at once, then 2 a second
@@ -56,7 +56,7 @@ import Testing
 
     @Test func resolversTakeTurns() {
         let base = ContinuousClock.now
-        var turns = ResolverSlots(limit: 8)
+        var resolverSlots = ResolverSlots(limit: 8)
         let records = (0..<40).map { Stage.record("r\($0)") }
         let trusted = (0..<4).map { Stage.record("t\($0)") }
         var open: Set<Record> = []
@@ -70,34 +70,34 @@ import Testing
                 case .close(let record): #expect(open.remove(record) != nil)
                 }
             }
-            #expect(open.count <= 8 && open.count == turns.openCount)
+            #expect(open.count <= 8 && open.count == resolverSlots.openCount)
         }
-        for record in records { turns.want(record, isTrusted: false) }
-        act(turns.advance(now: base))
+        for record in records { resolverSlots.request(record, isTrusted: false) }
+        act(resolverSlots.advance(now: base))
         #expect(open.count == 8)
-        for record in trusted { turns.want(record, isTrusted: true) }
-        act(turns.advance(now: base + .seconds(1)))
+        for record in trusted { resolverSlots.request(record, isTrusted: true) }
+        act(resolverSlots.advance(now: base + .seconds(1)))
         #expect(open.isSuperset(of: trusted))
         var now = base + .seconds(1)
         for _ in 0..<20 {
-            guard let next = turns.nextTurn else { break }
+            guard let next = resolverSlots.nextTimeSliceEnd else { break }
             #expect(next >= now)
             now = max(next, now)
             act(turns.advance(now: now))
             #expect(open.isSuperset(of: trusted))  // they are not displaced by the others
         }
         #expect(everOpen.isSuperset(of: records))
-        for record in records + trusted where turns.dismiss(record) { open.remove(record) }
-        #expect(turns.openCount == 0 && open.isEmpty && turns.nextTurn == nil)
+        for record in records + trusted where resolverSlots.remove(record) { open.remove(record) }
+        #expect(resolverSlots.openCount == 0 && open.isEmpty && resolverSlots.nextTimeSliceEnd == nil)
     }
 
     @Test("forged trust does not starve the others") func resolversKeepPlacesForTheRest() {
         let base = ContinuousClock.now
-        var turns = ResolverSlots(limit: 8)
-        for number in 0..<50 { turns.want(Stage.record("t\(number)"), isTrusted: true) }
-        _ = turns.advance(now: base)
-        turns.want(Stage.record("newcomer"), isTrusted: false)
-        let later = turns.advance(now: base + .seconds(10))
+        var resolverSlots = ResolverSlots(limit: 8)
+        for number in 0..<50 { resolverSlots.request(Stage.record("t\(number)"), isTrusted: true) }
+        _ = resolverSlots.advance(now: base)
+        resolverSlots.request(Stage.record("newcomer"), isTrusted: false)
+        let later = resolverSlots.advance(now: base + .seconds(10))
         #expect(later.contains(.open(Stage.record("newcomer"))))
     }
 }

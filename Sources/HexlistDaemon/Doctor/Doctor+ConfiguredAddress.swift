@@ -7,7 +7,7 @@ import HexlistNode
 extension Doctor {
     struct ConfiguredAddress {
         var address: StaticAddress
-        var state: PeerDirectory.ConfiguredState
+        var state: PeerDirectory.StaticAddressState
     }
 
     /// Finds a configured address.
@@ -27,7 +27,7 @@ extension Doctor {
         case .answered(let id), .away(let id, _):
             let rows = await rows(of: id)
             if !rows.isEmpty { return await steps(of: id, rows) }
-        case .asked, .failed: break
+        case .probing, .failed: break
         }
         let known = EndpointView(host: place.address.host, port: Int(place.address.port), via: "static")
         let (resolving, endpoints) = await resolve([known])
@@ -55,7 +55,7 @@ extension Doctor {
         return switch place.state {
         case .failed(let why), .away(_, let why):
             DoctorStep("peer", .failed, "\(name) is not reached: \(why).", advice: ["Is hexlistd running there?"])
-        case .asked, .answered, .isOwn: DoctorStep("peer", .failed, "\(name) was not met yet.", advice: ["Is hexlistd running there?"])
+        case .probing, .answered, .isOwn: DoctorStep("peer", .failed, "\(name) was not met yet.", advice: ["Is hexlistd running there?"])
         }
     }
 }

@@ -201,7 +201,7 @@ extension Doctor {
                 hasOther = true
                 return "\(address) is \(peer.shortID)"
             case .isOwn: return "\(address) is this machine"
-            case .asked:
+            case .probing:
                 hasOther = true
                 return "\(address) is being asked"
             case .failed(let why), .away(_, let why):

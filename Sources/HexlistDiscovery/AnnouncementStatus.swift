@@ -1,34 +1,34 @@
 import HexlistModel
 
-/// The directory's judgement of one announcement.
-enum Verdict: Sendable, Equatable {
-    /// An announcement of a peer with a row: the one behind that row, or a further one.
+/// The classification of one announcement.
+enum AnnouncementStatus: Sendable, Equatable {
+    /// It belongs to a peer that has a row, as the announcement of that row or an additional one.
     case fits
     case unresolved
     case unresolvable(String)
     case unusable(String)
-    /// This machine's own announcement.
+    /// It is the announcement of this node.
     case own
-    /// The own UUID from another start; `isDisproved` if nobody proved it there.
+    /// This node's UUID with another start; `isDisproved` if probing did not prove that start.
     case ownOtherStart(isDisproved: Bool)
-    /// The own UUID from another start, not asked because this machine hides.
+    /// This node's UUID with another start, not probed because this machine is hidden.
     case ownOtherStartUnasked
-    /// The own UUID, proved by another start.
+    /// This node's UUID, proved by another start.
     case ownClone
     case conflict
     /// Another identity answers at the announced endpoint.
     case impostor(PeerID, Endpoint)
-    /// Another UUID with an endpoint that is this machine.
+    /// Another UUID with an endpoint of this machine.
     case ownEndpoint(Endpoint)
     case blocked
-    /// A stranger's announcement while this machine hides.
+    /// A stranger's announcement while this machine is hidden.
     case hiding
-    /// Not known yet: to be asked, or being asked.
-    case asked
+    /// Unknown: a probe is planned or running.
+    case probing
     case failed(DirectoryPeer.Failure, Endpoint)
-    /// An announcement of an earlier start of the peer, or of one that nobody proves.
+    /// Announces an earlier start of the peer, or one that nobody proves.
     case formerStart
-    /// An announcement of another start of the peer than the one with the session.
+    /// Announces another start than the one with the session.
     case otherStart
 
     var reason: GhostReason? {
@@ -39,11 +39,11 @@ enum Verdict: Sendable, Equatable {
         case .unusable: .invalid
         case .impostor: .impostor
         case .unresolvable, .failed, .formerStart: .stale
-        case .unresolved, .blocked, .hiding, .asked, .otherStart: .unverified
+        case .unresolved, .blocked, .hiding, .probing, .otherStart: .unverified
         }
     }
 
-    /// One sentence for people. `heard` says where the announcement was heard: "eth0 over IPv4".
+    /// One sentence for the user. `heard` names the interfaces: "eth0 over IPv4".
     func text(heard: String) -> String {
         switch self {
         case .fits: "announced on \(heard)"
@@ -63,7 +63,7 @@ enum Verdict: Sendable, Equatable {
         case .ownEndpoint(let endpoint): "announced with another UUID, but \(endpoint) is this machine"
         case .blocked: "announced on \(heard); blocked here, so it is not asked"
         case .hiding: "announced on \(heard); this machine hides (`announce: false`), so a stranger is not asked who it is"
-        case .asked: "announced on \(heard), being asked who it is"
+        case .probing: "announced on \(heard), being asked who it is"
         case .failed(let failure, let endpoint): "announced on \(heard), but \(failure.text) (\(endpoint))"
         case .formerStart: "announced on \(heard), but of an earlier start of this peer, or nobody proves it"
         case .otherStart: "announced on \(heard) by another start of this peer, being asked"
@@ -72,28 +72,28 @@ enum Verdict: Sendable, Equatable {
 }
 
 extension PeerDirectory {
-    /// The verdict on a record; `nil` if it is not announced.
-    func verdict(_ record: Record) -> Verdict? {
+    /// The classification of a record; `nil` if it is not announced.
+    func status(_ record: Record) -> AnnouncementStatus? {
         guard let present = records[record] else { return nil }
         switch present.content {
         case .unresolved: return .unresolved
         case .unresolvable(let text): return .unresolvable(text)
         case .invalid(let text): return .unusable(text)
         case .surplus: return .unusable("too many announcements claim its UUID")
-        case .claim(let claim) where claim.peer == own: return ownVerdict(claim)
-        case .claim(let claim): return peers[claim.peer].map { verdict(claim, of: $0) } ?? .asked
+        case .claim(let claim) where claim.peer == own: return ownStatus(claim)
+        case .claim(let claim): return peers[claim.peer].map { status(claim, of: $0) } ?? .probing
         }
     }
 
-    private func ownVerdict(_ claim: DirectoryRecord.Claim) -> Verdict {
+    private func ownStatus(_ claim: DirectoryRecord.AnnouncedPeer) -> AnnouncementStatus {
         guard let boot = claim.boot, boot != self.boot else { return .own }
         if ownConflict?.starts[boot] == nil, isHiding { return .ownOtherStartUnasked }
         return ownConflict?.starts[boot] != nil ? .ownClone : .ownOtherStart(isDisproved: ownDisproved.contains(boot))
     }
 
-    private func verdict(_ claim: DirectoryRecord.Claim, of peer: DirectoryPeer) -> Verdict {
+    private func status(_ claim: DirectoryRecord.AnnouncedPeer, of peer: DirectoryPeer) -> AnnouncementStatus {
         guard peer.conflict == nil else { return .conflict }
-        switch peer.marks[claim.endpoint.place] {
+        switch peer.dialResults[claim.endpoint.socketAddress] {
         case .impostor(let other)?: return .impostor(other, claim.endpoint)
         case .own?: return .ownEndpoint(claim.endpoint)
         case .answered?, .silent?, nil: break
@@ -101,17 +101,17 @@ extension PeerDirectory {
         guard peer.isProven else {
             if let refusal = refusal(of: claim) { return .unusable(refusal.text(claim.endpoint)) }
             guard peer.trust != .blocked else { return .blocked }
-            guard asksStrangers(peer) else { return .hiding }
-            return peer.failure.map { .failed($0, claim.endpoint) } ?? .asked
+            guard mayDialOnAnnouncement(peer) else { return .hiding }
+            return peer.failure.map { .failed($0, claim.endpoint) } ?? .probing
         }
         guard let boot = claim.boot, let proven = peer.boot, boot != proven, peer.sessions[boot] == nil else { return .fits }
         if peer.isFormer(boot) || refusal(of: claim) != nil { return .formerStart }
-        // Without a session, this endpoint is asked among the peer's others.
+        // Without a session, this endpoint is probed together with the peer's other ones.
         return peer.hasSession ? .otherStart : .fits
     }
 
-    /// The interfaces and IP versions of records, "eth0 over IPv4 and IPv6, wlan0 over IPv4"; at most four are named.
-    func wording(_ announcing: [Record]) -> String {
+    /// The interfaces and IP versions of records, at most four: "eth0 over IPv4 and IPv6, wlan0 over IPv4".
+    func interfaceList(_ announcing: [Record]) -> String {
         var names: [String] = []
         var versions: [String: Set<Bool>] = [:]
         for record in announcing.sorted(by: Record.inOrder) {
@@ -139,7 +139,7 @@ extension PeerDirectory {
 }
 
 extension DirectoryPeer.Failure {
-    /// The reason, to follow "but".
+    /// The reason, to be put after "but".
     var text: String {
         switch self {
         case .refused: "the connection is refused"
@@ -164,7 +164,7 @@ extension DirectoryPeer.Absence {
 }
 
 extension GhostReason {
-    /// The weight of a reason: of several reasons for one UUID the weightiest is shown.
+    /// The priority of a reason: if a UUID has several reasons, the one with the greatest weight is shown.
     var weight: Int {
         switch self {
         case .duplicate: 0
