@@ -52,14 +52,14 @@ private struct SessionStage {
         case 10: act { $0.frameFault(&$1) }
         case 11, 12: pass(.milliseconds(Int(input.word())), hasMore: input.flag())
         case 13: passToDeadline(hasMore: input.flag())
-        case 14: act { $0.takeOwed(&$1) }
+        case 14: act { $0.takePendingFrames(&$1) }
         case 15: takeBatch(limit: Int(input.byte()))
         case 16: complete(&input)
         case 17: send(bytes: Int(input.word()))
         case 18: if !isClosed { act { [now] in $0.challenge("challenge", now: now, &$1) } }
         case 19: pause(input.flag())
         case 20: act { [now] in $0.sendAlert("alert", now: now, &$1) }
-        case 21: act { $0.sayHelloAgain(name: "renamed", maxFrameBytes: 2 << 20, &$1) }
+        case 21: act { $0.resendHello(name: "renamed", maxFrameBytes: 2 << 20, &$1) }
         case 22: session.setTrusted(input.flag())
         default: end(input.byte())
         }
@@ -169,7 +169,7 @@ private struct SessionStage {
     private mutating func pause(_ pauses: Bool) {
         isPaused = pauses
         if pauses { session.pausedReading(now: now) } else { session.resumedReading(now: now) }
-        if let again = session.readsAgain(now: now) { check(again > now, "a stranger's next token is in the past") }
+        if let again = session.nextReadTime(now: now) { check(again > now, "a stranger's next token is in the past") }
     }
 
     private mutating func end(_ choice: UInt8) {

@@ -178,7 +178,7 @@ extension Node {
 
     // MARK: Ended
 
-    func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
+    func sessionEnded(_ session: PeerSession, end: Session.EndReason, closedByPeer: Bool) {
         duplicates.sessionEnded(session, end)
         finder.sessionEnded(session, end, self)
         if session.peer == nil, let wanted = session.machine.configuration.expected {

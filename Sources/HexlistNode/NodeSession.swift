@@ -61,7 +61,7 @@ final class NodeSession: SessionDelegate, @unchecked Sendable {
             !(session.peer.map(node.pairingDriver.coordinator.concerns) ?? false || node.duplicates.isWitness(session))
         }
     }
-    func ended(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
+    func ended(_ session: PeerSession, end: Session.EndReason, closedByPeer: Bool) {
         node.assumeIsolated { $0.sessionEnded(session, end: end, closedByPeer: closedByPeer) }
     }
 }

@@ -16,7 +16,7 @@ extension PairingView {
             digits: digits, message: item.obstacle.map(Self.sentence), until: Timestamp(milliseconds: until))
     }
 
-    init(_ outcome: PairingCoordinator.Outcome, of peer: PeerView?) {
+    init(_ outcome: PairingCoordinator.FinishedPairing, of peer: PeerView?) {
         var (state, digits, reason, message): (State, String?, Reason?, String?) = (.ended, nil, nil, nil)
         switch outcome.result {
         case .agreed(let agreed): (state, digits) = (.confirmed, agreed)
@@ -55,7 +55,7 @@ extension PairingView {
         interfere.
         """
 
-    private static func sentence(_ obstacle: PairingCoordinator.Obstacle) -> String {
+    private static func sentence(_ obstacle: PairingCoordinator.PendingReason) -> String {
         switch obstacle {
         case .notReached: "It cannot be reached at the moment."
         case .notTaken: "It is not pairing yet: run `hexlist pair` there."

@@ -125,7 +125,7 @@ package final class DuplicateChallenges {
         if let one, let other { one != other } else { false }
     }
 
-    package func sessionEnded(_ session: PeerSession, _ end: Session.End) {
+    package func sessionEnded(_ session: PeerSession, _ end: Session.EndReason) {
         guard let peer = session.peer else { return }
         for challenge in challenges[peer] ?? [] where challenge.older === session || challenge.newer === session {
             // The newer process is still alive, and the older session's answer would still show a conflict.

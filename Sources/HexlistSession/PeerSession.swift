@@ -174,7 +174,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     public func sendHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
         act { machine, actions in
             machine.setTrusted(isTrusted)
-            machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, always: always, &actions)
+            machine.resendHello(name: hello.name, maxFrameBytes: hello.maxFrameBytes, always: always, &actions)
         }
         table.setStrangerRate(of: self)
         table.shareAmongStrangers()
@@ -185,9 +185,9 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         count()
         updateReading()  // also after the end of the connection, for the frames received before
         guard connection.isOpen else { return }
-        if machine.owesAnything, connection.isWritable {
+        if machine.hasPendingFrames, connection.isWritable {
             var actions: [Session.Action] = []
-            machine.takeOwed(&actions)
+            machine.takePendingFrames(&actions)
             perform(actions)
             updateReading()
         }
@@ -305,7 +305,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let now = table.clocks.now
         let mayRead = machine.mayRead(now: now) && table.room.mayRead(counted.owner)
         // The share of a stranger may have become smaller since the timer was set.
-        if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
+        if !mayRead, readTimer == nil, let again = machine.nextReadTime(now: now) {
             readTimer = connection.eventLoop.schedule(at: again, table.clocks) { [self] in
                 readTimer = nil
                 updateState()

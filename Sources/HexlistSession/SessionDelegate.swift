@@ -16,7 +16,7 @@ public protocol SessionDelegate: AnyObject, Sendable {
 
     /// Handles the end of the session. Called once, after all other calls except `received(hexes:on:)` for frames received before.
     /// - Parameter closedByPeer: whether the other side closed the connection without a Bye, rather than the link being lost.
-    func ended(_ session: PeerSession, end: Session.End, closedByPeer: Bool)
+    func ended(_ session: PeerSession, end: Session.EndReason, closedByPeer: Bool)
 
     /// Handles results of hexes that were sent with `PeerSession.send`, in their order. Ignored by default.
     func settled(_ hexes: [RowResult], on session: PeerSession)

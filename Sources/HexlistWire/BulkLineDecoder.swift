@@ -1,13 +1,12 @@
 import HexlistModel
 
-/// Decodes one line of a bulk stream. The daemon that takes lines and the command line that checks them before it sends anything share
-/// these rules.
+/// Decodes one line of a bulk stream. Shared by the daemon, which stores the lines, and the command line, which validates them first.
 public struct BulkLineDecoder: Sendable {
-    /// The most bytes of one line.
+    /// Maximum bytes of a line.
     public static let lineBytes = 1 << 20
 
-    public enum Outcome: Sendable {
-        /// White space only; skipped.
+    public enum LineResult: Sendable {
+        /// Only white space; to be skipped.
         case blank
         case hex(LocalHex)
         case refused(code: String, message: String)
@@ -16,11 +15,11 @@ public struct BulkLineDecoder: Sendable {
     private let allowsEmpty: Bool
     private var decoder = WrapperDecoder()
 
-    /// - Parameter allowsEmpty: whether a hex without links is taken.
+    /// - Parameter allowsEmpty: whether a hex without links is valid.
     public init(allowsEmpty: Bool) { self.allowsEmpty = allowsEmpty }
 
-    /// - Parameter line: the line without its end; `nil` for one longer than `lineBytes`.
-    public mutating func decode(_ line: [UInt8]?) -> Outcome {
+    /// - Parameter line: the line without its line break; `nil` if it is longer than `lineBytes`.
+    public mutating func decode(_ line: [UInt8]?) -> LineResult {
         guard let line, line.count <= Self.lineBytes else {
             return .refused(code: RefusalCode.tooLarge.rawValue, message: "the line is longer than \(Self.lineBytes) bytes")
         }

@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// The operation of a wrapper (Docs/Protocol.md, "Operations"), in its canonical spelling.
+/// The operation of a wrapper (Docs/Protocol.md, "Operations") in its canonical spelling.
 public enum Operation: String, Sendable, CaseIterable {
     case hello = "Hello"
     case store = "Store"
@@ -14,7 +14,7 @@ public enum Operation: String, Sendable, CaseIterable {
     case dialedBack = "DialedBack"
     case fileDial = "FileDial"
 
-    /// The `jmObjectType` of the operation's object; `nil` for an operation without an object.
+    /// The `jmObjectType` of the operation's object; `nil` if the operation has none.
     public var objectType: String? {
         switch self {
         case .hello: "Peer"
@@ -25,7 +25,7 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether the `message` is a token that the other side repeats, not a text for a person.
+    /// Whether the `message` is a token that the peer returns, not a text for the user.
     public var hasToken: Bool {
         switch self {
         case .ping, .pong, .dialBack, .dialedBack, .fileDial: true
@@ -33,27 +33,27 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a `sequence` counts on this operation; on others it is ignored.
+    /// Whether frames of this operation are numbered by `sequence`; for others it is ignored.
     public var isNumbered: Bool {
         switch self {
-        // A peer that does not know the last three takes them for unknown operations, whose `sequence` counts.
+        // Peers that do not know the last three treat them as unknown operations, which are numbered.
         case .store, .ping, .alert, .pair, .dialBack, .dialedBack, .fileDial: true
         case .hello, .ack, .pong, .bye: false
         }
     }
 }
 
-/// The object of a `Hello`: the sender's identity and limits.
+/// The object of a `Hello`: identity and limits of the sender.
 public struct Hello: Sendable, Equatable {
-    /// The sender's UUID; `nil` if the member was no UUID, which ends the session with `identityMismatch`.
+    /// The sender's UUID; `nil` if it was not a UUID, which ends the session with `identityMismatch`.
     public var uuid: PeerID?
     public var name: String
     public var boot: BootNonce?
     public var protocols: [Int]
     public var features: [String]
-    /// The most bytes of one frame that the sender takes.
+    /// Maximum bytes of a frame that the sender accepts.
     public var maxFrameBytes: Int
-    /// The most unacknowledged frames that the sender takes, 1 … 65 536.
+    /// Maximum unacknowledged frames that the sender accepts, 1 … 65 536.
     public var window: Int
 
     public init(
@@ -70,12 +70,12 @@ public struct Hello: Sendable, Equatable {
     }
 }
 
-/// One refused number of a receipt.
+/// A refused sequence number in a receipt.
 public struct Rejection: Sendable, Equatable {
     public var sequence: Int64
     public var code: RefusalCode
     public var message: String
-    /// The seconds to wait; only for a temporary refusal.
+    /// Seconds to wait before a retry; only for temporary refusals.
     public var retryAfter: Int?
 
     public init(sequence: Int64, code: RefusalCode, message: String = "", retryAfter: Int? = nil) {
@@ -86,12 +86,12 @@ public struct Rejection: Sendable, Equatable {
     }
 }
 
-/// The object of an `Ack`: the results of the numbers after the previous receipt's `through`, up to its own.
+/// The object of an `Ack`: the results of the sequence numbers after the previous `through`, up to this one.
 public struct Receipt: Sendable, Equatable {
     public var through: Int64
-    /// The status of all covered numbers not in `rejected`; `nil` if there are none.
+    /// The status of all covered numbers that are not in `rejected`; `nil` if there are none.
     public var status: ReceiptStatus?
-    /// The status of the first copy; only for `duplicate`.
+    /// The status of the original; only for `duplicate`.
     public var of: ReceiptStatus?
     public var rejected: [Rejection]
     /// The id of the envelope whose frames the receipt is for; `nil` on a session.
@@ -114,9 +114,9 @@ public struct Pairing: Sendable, Equatable {
 
     /// The step as received: `commit`, `nonce`, `reveal`, `confirm`, `cancel` or a newer one.
     public var step: String
-    /// The step; `nil` for one that this version does not know.
+    /// The step; `nil` if unknown to this version.
     var knownStep: Step? { Step(utf8: step.utf8) }
-    /// The commitment in base64, as received.
+    /// The commitment in base64.
     public var commitment: String
     public var nonce: String
     public var message: String
@@ -138,9 +138,9 @@ public enum WrapperObject: Sendable {
     case pairing(Pairing)
 }
 
-/// One repair by the tolerant decoder: its place, and the rule applied (`T2`).
+/// A repair made by the tolerant decoder: the member, and the rule (`T2`).
 public struct Repair: Sendable, Equatable {
-    /// The repaired member, such as `links[0].service`, `jmObject`, `versionID`.
+    /// The path of the member, such as `links[0].service`, `jmObject`, `versionID`.
     public var path: String
     public var rule: String
 
@@ -154,20 +154,19 @@ public struct Repair: Sendable, Equatable {
 public struct DecodedWrapper: Sendable {
     public var operation: Operation
     public var object: WrapperObject
-    /// The sender's app version, cut; `""` if it has none.
+    /// The sender's app version, truncated; empty if there is none.
     public var versionID: String = ""
-    /// The message, cut unless it is a token; `nil` if there was none (T2) or it was no text (T4).
+    /// The message, truncated unless it is a token; `nil` if there was none (T2) or it was not a text (T4).
     public var message: String?
     public var messageID: MessageID?
-    /// The frame's number, 1 … 2^63 - 1; `nil` if there was none, or one that does not count (T21, `Operation.isNumbered`).
+    /// The sequence number, 1 … 2^63 - 1; `nil` if there was none or it is ignored (T21, `Operation.isNumbered`).
     public var sequence: Int64?
-    /// The unknown members of the wrapper as one JSON object; empty if there are none. They are shown, but never sent on.
+    /// Unknown members as a JSON object; empty if there are none. They are displayed but not forwarded.
     public var extra: [UInt8] = []
-    /// The repairs; empty unless the decoder was made with `reportsRepairs`.
+    /// The repairs; empty unless the decoder has `reportsRepairs`.
     public var repairs: [Repair] = []
 
-    /// Makes a wrapper with defaults for all other parts, to be filled in place: with all as arguments the decoder would pay for a copy of
-    /// each.
+    /// A wrapper with default values, to be filled in place, because passing all values as arguments would copy each.
     @inline(__always)
     init(_ operation: Operation, _ object: WrapperObject) {
         self.operation = operation
@@ -189,17 +188,17 @@ public struct DecodedWrapper: Sendable {
     }
 }
 
-/// The refusal of a frame.
+/// The reason why a frame was refused.
 public struct Refusal: Error, Sendable, Equatable {
     public var code: RefusalCode
-    /// A text for people that says what was wrong, and where.
+    /// A text for the user about the problem and its place.
     public var message: String
-    /// The frame's number if its JSON parsed, even if it is `malformed` by T5; a frame that could not be decoded (T22) has none.
+    /// The sequence number if the frame is valid JSON, even if it is `malformed` by T5; `nil` for an undecodable frame (T22).
     public var sequence: Int64?
     public var messageID: MessageID?
-    /// Whether the bytes could not be decoded at all (T22). Only such a frame explains missing numbers.
+    /// Whether the bytes could not be decoded at all (T22). Only such frames may explain gaps in the sequence.
     public var isUndecodable: Bool
-    /// The operation; `nil` if it is unknown.
+    /// `nil` if unknown.
     public var operation: Operation?
 
     public init(
@@ -215,7 +214,7 @@ public struct Refusal: Error, Sendable, Equatable {
     }
 }
 
-/// The result of decoding one frame. There is no third case: no input makes the decoder trap or throw.
+/// The result of decoding a frame. For any input the decoder returns one of these; it never traps or throws.
 public enum DecodedFrame: Sendable {
     case wrapper(DecodedWrapper)
     case refused(Refusal)

@@ -1,14 +1,14 @@
 public import HexlistModel
 
-/// A request to be dialled on a port: to be dialled back, by which a machine learns whether others can reach it (Docs/Protocol.md, "Dialling
-/// back"), or for a connection on which the dialer hands out files (`FileDial`; "Files").
+/// A request to the peer to dial this machine on a port: to test whether it is reachable (Docs/Protocol.md, "Dialling back"), or to serve
+/// files on the connection (`FileDial`; "Files").
 public struct DialBack: Sendable, Equatable {
-    /// The name in a Hello's `features` of a peer that answers such requests.
+    /// Feature of a `Hello`: the peer supports dialling back.
     public static let feature = "dialBack"
 
-    /// A token made by the asking side; the answer repeats it.
+    /// A token chosen by the requester and returned in the response.
     public var token: BootNonce
-    /// The port to dial, 1024 … 65535. The address is the one the session comes from and no other.
+    /// The port to dial, 1024 … 65535. The address is always that of the session.
     public var port: UInt16
 
     public init(token: BootNonce, port: UInt16) {
@@ -19,7 +19,7 @@ public struct DialBack: Sendable, Equatable {
     /// The wrapper's message, `<token> <port>`.
     public var message: String { "\(token) \(port)" }
 
-    /// Reads a message; `nil` if it is no request.
+    /// Parses a message; `nil` if it is not a request.
     public init?(message: String) {
         guard let (token, rest) = DialBack.parts(message), let port = UInt16(rest), port >= 1_024 else { return nil }
         self.init(token: token, port: port)
@@ -27,18 +27,18 @@ public struct DialBack: Sendable, Equatable {
 
     /// The result of dialling back.
     public enum Result: String, Sendable, CaseIterable {
-        /// The handshake was done, with the identity of the asking peer.
+        /// The handshake proved the requester's identity.
         case reached
         case refused, timeout, unreachable, closed, otherIdentity
-        /// A service other than a Hexlist peer answered.
+        /// A service other than Hexlist answered.
         case foreign
-        /// The asking peer is not trusted, so nothing was dialled.
+        /// Not dialled, because the requester is not trusted.
         case notTrusted
     }
 
-    public struct Answer: Sendable, Equatable {
+    public struct Response: Sendable, Equatable {
         public var token: BootNonce
-        /// The result; `nil` for a word this version does not know.
+        /// `nil` if unknown to this version.
         public var result: Result?
 
         public init(token: BootNonce, result: Result?) {
@@ -55,7 +55,7 @@ public struct DialBack: Sendable, Equatable {
         }
     }
 
-    /// Splits a message of at most 48 bytes into a token and a word, with one space in between.
+    /// Splits a message of at most 48 bytes into a token and a word, separated by one space.
     private static func parts(_ message: String) -> (BootNonce, String)? {
         guard message.utf8.count <= 48 else { return nil }
         let parts = message.split(separator: " ", omittingEmptySubsequences: false)
@@ -65,9 +65,9 @@ public struct DialBack: Sendable, Equatable {
 }
 
 extension Hello {
-    /// Whether the sender answers requests to be dialled back.
+    /// Whether the sender supports dialling back.
     public var answersDialBack: Bool { features.contains { PeerText.areEqual($0, DialBack.feature) } }
 
-    /// Whether the sender takes connections on which files are fetched.
+    /// Whether the sender serves files.
     public var servesFiles: Bool { features.contains { PeerText.areEqual($0, ProtocolLimits.filesFeature) } }
 }

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The sending half of a session: gives numbers and checks receipts. Holds at most a window.
+/// The sending half of a session: assigns sequence numbers and checks receipts. Memory is bounded by the window.
 struct OutboundWindow: Sendable {
     private struct Sent: Sendable {
         /// The outbox row of a Store; `nil` for other numbered frames.
@@ -10,9 +10,9 @@ struct OutboundWindow: Sendable {
 
     private(set) var nextSequence: Int64 = 1
     private(set) var unacknowledgedBytes = 0
-    /// The instant since which a receipt is waited for; `nil` if nothing is unacknowledged.
+    /// The time since which a receipt is expected; `nil` if nothing is unacknowledged.
     private(set) var waitingSince: ContinuousClock.Instant?
-    /// The frames after the last `through`, from index `head` on.
+    /// The frames after the last `through`, from index `head`.
     private var sent: [Sent] = []
     private var head = 0
 
@@ -27,11 +27,11 @@ struct OutboundWindow: Sendable {
         return nextSequence
     }
 
-    /// The number of frames for which memory is allocated.
+    /// Number of frames for which memory is allocated.
     var capacity: Int { sent.capacity }
 
-    /// Frees the memory that a bulk needed.
-    mutating func giveBack() {
+    /// Frees memory that was allocated for a bulk transfer.
+    mutating func releaseMemory() {
         if sent.isEmpty { sent = [] }
     }
 
@@ -39,7 +39,7 @@ struct OutboundWindow: Sendable {
         if let since = waitingSince { waitingSince = since + pause }
     }
 
-    /// - Returns: the results of the rows it covers, in order; `nil` for a receipt that cannot be true (`receiptFault`).
+    /// - Returns: the results of the covered rows, in order; `nil` if the receipt is invalid (`receiptFault`).
     mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [RowResult]? {
         let through = nextSequence - 1 - Int64(unacknowledgedFrames)
         guard receipt.through > through, receipt.through < nextSequence else { return nil }
@@ -49,7 +49,7 @@ struct OutboundWindow: Sendable {
                 rejections.updateValue(rejection, forKey: rejection.sequence) == nil
             else { return nil }
         }
-        // Everything is checked before anything is taken: a false receipt settles nothing.
+        // Validates the whole receipt before applying any of it.
         let count = Int(receipt.through - through)
         var settled: [RowResult] = []
         settled.reserveCapacity(count)

@@ -3,44 +3,44 @@ import HexlistModel
 extension Session {
     // MARK: Owed frames
 
-    /// Appends the receipts and the latest Pong that were merged until now. Called when the connection takes writes.
-    public mutating func takeOwed(_ actions: inout [Action]) {
+    /// Appends pending receipts and the latest Pong, which were coalesced. Called when the connection is writable.
+    public mutating func takePendingFrames(_ actions: inout [Action]) {
         guard state != .closed else { return }
         let limit = peerHello?.maxFrameBytes ?? configuration.strangerFrameBytes
         inbound.takeReceipts(frameLimit: limit) { actions.append(.send(.ack($0))) }
-        if let message = owedPong, maySpeak { actions.append(.send(.pong(message: message))) }
-        owedPong = nil
-        takeOwedPairingCancel(&actions)
+        if let message = pendingPong, maySpeak { actions.append(.send(.pong(message: message))) }
+        pendingPong = nil
+        takePendingPairingCancel(&actions)
     }
 
-    private mutating func takeOwedPairingCancel(_ actions: inout [Action]) {
-        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "No request is taken now.")))) }
-        owesPairingCancel = false
+    private mutating func takePendingPairingCancel(_ actions: inout [Action]) {
+        if hasPendingPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "No request is taken now.")))) }
+        hasPendingPairingCancel = false
     }
 
-    /// Whether `takeOwed` has anything to append.
-    public var owesAnything: Bool { owedPong != nil || owesPairingCancel || inbound.owesReceipt }
+    /// Whether `takePendingFrames` would append anything.
+    public var hasPendingFrames: Bool { pendingPong != nil || hasPendingPairingCancel || inbound.hasPendingReceipt }
 
     // MARK: Pairing
 
-    /// Refuses a `Pair`. A request is answered with one `cancel`, however many came. Any other step crossed with the `cancel` that ended
-    /// its exchange; an answer to it would end the next exchange.
+    /// Refuses a `Pair`. Any number of requests gets a single `cancel`. Other steps are ignored: they crossed the `cancel` that ended their
+    /// exchange, and a response would end the next one.
     public mutating func refusePairing(_ pairing: Pairing) {
-        if pairing.knownStep == .commit { owesPairingCancel = true }
+        if pairing.knownStep == .commit { hasPendingPairingCancel = true }
     }
 
-    /// Sends one step of an exchange. An owed `cancel` of an earlier request is sent first, so that the other side does not take it for the
-    /// end of this exchange.
+    /// Sends one step of an exchange. A pending `cancel` of an earlier request is sent first, so that the peer does not apply it to this
+    /// exchange.
     public mutating func sendPairing(_ pairing: Pairing, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
-        takeOwedPairingCancel(&actions)
+        takePendingPairingCancel(&actions)
         actions.append(.send(.pair(pairing)))
     }
 
     // MARK: This side's Stores
 
-    /// The Stores, and bytes of them, that fit the peer's window; `nil` unless the session is open. While nothing is unacknowledged, one
-    /// longer Store may be sent alone.
+    /// Number and bytes of Stores that fit into the peer's window; `nil` unless the session is open. If nothing is unacknowledged, a single
+    /// larger Store may be sent.
     public func room(windowFrames: Int, windowBytes: Int) -> (frames: Int, bytes: Int, isIdle: Bool)? {
         guard state == .open, let peerHello else { return nil }
         let isIdle = outbound.unacknowledgedFrames == 0
@@ -49,15 +49,15 @@ extension Session {
         return (isIdle ? max(1, frames) : frames, bytes, isIdle)
     }
 
-    /// Numbers one Store. Called only if `room` allows it.
-    /// - Parameter tag: the row of the outbox, which comes back in `Action.settled`.
+    /// Assigns a sequence number to a Store. Only call it if `room` allows one more.
+    /// - Parameter tag: the outbox row, returned in `Action.settled`.
     public mutating func numberStore(tag: Int64, bytes: Int, now: Instant) -> Int64 {
         lastActivity = now
         return outbound.number(tag: tag, bytes: bytes, now: now)
     }
 
     public var unacknowledgedFrames: Int { outbound.unacknowledgedFrames }
-    /// The rows of the outbox that are on their way.
+    /// The outbox rows in flight.
     public var unacknowledgedTags: Set<Int64> { outbound.tags }
     public var nextSequence: Int64 { outbound.nextSequence }
 
@@ -67,25 +67,25 @@ extension Session {
         actions.append(.send(.alert(message: message, sequence: outbound.number(tag: nil, bytes: 0, now: now))))
     }
 
-    /// Tells the peer a larger limit or another name; `maxFrameBytes` and `window` are never lowered.
-    /// - Parameter always: whether to send it even without a change: a peer that was refused for now tries again after a Hello.
-    public mutating func sayHelloAgain(name: String, maxFrameBytes: Int, always: Bool = false, _ actions: inout [Action]) {
+    /// Sends another Hello with a larger limit or a new name. `maxFrameBytes` and `window` never decrease.
+    /// - Parameter always: whether to send it even if nothing changed, because a temporarily refused peer retries after a Hello.
+    public mutating func resendHello(name: String, maxFrameBytes: Int, always: Bool = false, _ actions: inout [Action]) {
         guard state == .open else { return }
         var hello = ownHello
         hello.name = name
         hello.maxFrameBytes = max(hello.maxFrameBytes, maxFrameBytes)
         guard always || hello != ownHello else { return }
         ownHello = hello
-        takeOwed(&actions)  // a refusal that followed this Hello would start the wait anew
+        takePendingFrames(&actions)  // after the Hello, a pending refusal would restart the peer's wait
         actions.append(.send(.hello(hello)))
         if isTLS { actions.append(.setFrameLimit(hello.maxFrameBytes)) }
     }
 
     public mutating func setTrusted(_ trusted: Bool) { isTrusted = trusted }
 
-    /// Asks whether the other side still answers: only a Pong with this message within 5 s, not counting pauses in reading, counts.
+    /// Checks whether the peer responds: only a Pong with this message within 5 s counts, not including pauses of reading.
     ///
-    /// - Parameter padding: the bytes that make the Ping longer, in addition to the message.
+    /// - Parameter padding: additional bytes of the Ping.
     public mutating func challenge(_ message: String, padding: Int = 0, now: Instant, _ actions: inout [Action]) {
         guard state == .open else { return }
         challenge = (message, now + timing.challenge)
@@ -93,29 +93,29 @@ extension Session {
         actions.append(.send(.ping(message: message, sequence: nil, padding: padding)))
     }
 
-    /// Whether a `challenge` is waiting for its Pong.
+    /// Whether a `challenge` is pending.
     public var isChallenging: Bool { challenge != nil }
 
-    /// Asks the peer to dial this machine. Only for a peer with that feature in its Hello.
+    /// Requests the peer to dial this machine. Its Hello must have the feature.
     public mutating func askToDialBack(_ request: DialBack, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.dialBack(request)))
     }
 
-    /// Asks the peer to dial this machine and to hand out files on that connection. Only for a peer with the feature `files` in its Hello.
+    /// Requests the peer to dial this machine and serve files on the connection. Its Hello must have the feature `files`.
     public mutating func askToDialForFiles(_ request: DialBack, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.fileDial(request)))
     }
 
-    public mutating func answerDialBack(_ answer: DialBack.Answer, _ actions: inout [Action]) {
+    public mutating func answerDialBack(_ answer: DialBack.Response, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.dialedBack(answer)))
     }
 
     // MARK: Time
 
-    /// The instant at which `tick` has something to do.
+    /// The time to call `tick`.
     public var nextDeadline: Instant? {
         guard state != .closed else { return nil }
         var earliest: Instant?
@@ -142,8 +142,8 @@ extension Session {
         return earliest
     }
 
-    /// Whether the next deadline is only the Ping of an idle session, for which a second more or less does not matter, so that many
-    /// sessions can be served together.
+    /// Whether the next deadline is only the Ping of an idle session, which may be up to a second late, so that timers of many sessions can
+    /// be coalesced.
     public var mayTickLate: Bool {
         state == .open && pausedSince == nil && outbound.unacknowledgedFrames == 0 && idlePing < lastReceived + timing.silence
             && nextDeadline == idlePing
@@ -151,7 +151,7 @@ extension Session {
 
     private var idlePing: Instant { max(lastReceived, lastPing) + timing.ping }
 
-    /// The instant since which no frame came or, with unacknowledged frames, no receipt.
+    /// The time since which no frame was received or, with unacknowledged frames, no receipt.
     private var quietSince: Instant { outbound.waitingSince.map { min($0, lastReceived) } ?? lastReceived }
 
     private var isIdle: Bool { outbound.unacknowledgedFrames == 0 && inbound.isIdle && challenge == nil }
@@ -163,8 +163,7 @@ extension Session {
         case .awaitingHello:
             if now >= configuration.connectedAt + timing.hello { end(.helloTimeout, &actions) }
         case .legacy:
-            // A legacy session gets no frames, so it cannot be asked for a sign of life: it may be silent as long as a stranger may be
-            // idle.
+            // A legacy sender gets no frames, so it cannot be pinged: it may be silent as long as a stranger may be idle.
             guard pausedSince == nil, inbound.isIdle else { return }
             if now >= lastReceived + (isTrusted ? timing.silence : timing.strangerIdle) { end(.idle, &actions) }
         case .open:
@@ -174,11 +173,11 @@ extension Session {
 
     private mutating func tickOpen(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
         if let since = pausedSince {
-            // The store owes nothing, so the peer is not taking what it is owed.
-            if inbound.isIdle, outbound.waitingSince != nil || owesAnything, now >= since + timing.silence {
+            // The store has finished all frames, so the peer is not reading its receipts.
+            if inbound.isIdle, outbound.waitingSince != nil || hasPendingFrames, now >= since + timing.silence {
                 return end(.silent, &actions)
             }
-            // While not reading, this side still sends a sign of life.
+            // Sends Pings even while reading is paused.
             if now >= lastPing + timing.pausedPing { ping(numbered: false, now: now, &actions) }
             return
         }
@@ -193,7 +192,7 @@ extension Session {
         } else {
             if now >= lastReceived + timing.silence { return end(.silent, &actions) }
             if now >= idlePing {
-                giveBack(now: now)
+                releaseMemory(now: now)
                 ping(numbered: false, now: now, &actions)
             }
         }
@@ -206,14 +205,14 @@ extension Session {
         }
     }
 
-    /// The number of frames for which memory is always kept.
+    /// Number of elements for which memory is always kept.
     private static let smallCapacity = 64
 
-    /// Frees the memory of a bulk once a session has been idle for `timing.quiet`. Called with each sign of life, in either direction.
-    mutating func giveBack(now: Instant) {
+    /// Frees memory of a bulk transfer once the session was idle for `timing.quiet`. Called with each Ping or Pong.
+    mutating func releaseMemory(now: Instant) {
         guard isIdle, now - lastActivity >= timing.quiet, inbound.capacity + outbound.capacity > Session.smallCapacity else { return }
-        inbound.giveBack()
-        outbound.giveBack()
+        inbound.releaseMemory()
+        outbound.releaseMemory()
     }
 
     private mutating func ping(numbered: Bool, now: Instant, _ actions: inout [Action]) {
@@ -225,30 +224,29 @@ extension Session {
 
     // MARK: Back-pressure
 
-    /// Whether the shell should read more, as far as this session is concerned: not while the store has not answered, and not faster than a
-    /// stranger may send.
+    /// Whether the caller should continue reading: not while the store is behind, and not faster than the rate limit of strangers.
     public func mayRead(now: Instant) -> Bool {
         guard state != .closed else { return false }
         guard inbound.waitingFrames < ownHello.window, inbound.waitingWeight < ProtocolLimits.sessionWeight else { return false }
         return isTrusted || bucket.hasToken(now: now)
     }
 
-    /// Sets the rate of a stranger's frames from now on: the more strangers, the slower each is read.
+    /// Sets the rate limit of a stranger's frames: the more strangers, the lower it is.
     public mutating func setStrangerRate(_ framesPerSecond: Double, now: Instant) { bucket.setRate(framesPerSecond, now: now) }
 
-    /// The instant at which a stranger that sent too fast may continue; `nil` if the store is what reading waits for.
-    public func readsAgain(now: Instant) -> Instant? {
+    /// The time at which a stranger beyond its rate limit may be read again; `nil` if reading waits for the store.
+    public func nextReadTime(now: Instant) -> Instant? {
         guard state != .closed, !isTrusted, !bucket.hasToken(now: now) else { return nil }
         return bucket.nextToken
     }
 
-    /// Notes that the shell stopped reading: from now on silence is this side's own doing.
+    /// Records that the caller paused reading, so that silence is not the peer's fault.
     public mutating func pausedReading(now: Instant) {
         guard pausedSince == nil else { return }
         pausedSince = now
     }
 
-    /// Notes that the shell reads again; the time in between does not count as silence.
+    /// Records that the caller resumed reading; the pause does not count as silence.
     public mutating func resumedReading(now: Instant) {
         guard let since = pausedSince else { return }
         pausedSince = nil

@@ -1,22 +1,22 @@
 public import HexlistModel
 
-/// One authenticated connection to a peer as a state machine without a socket (Docs/Protocol.md, "Session", "Delivery").
+/// The state machine of one authenticated connection to a peer (Docs/Protocol.md, "Session", "Delivery").
 ///
-/// The shell passes in decoded frames, store results and the time, carries out the actions in order, and asks for owed frames: receipts
-/// and the latest Pong are merged here until the connection takes them, so a peer that does not read makes nothing grow. There is no clock
-/// and no randomness in here.
+/// Performs no IO and uses neither clock nor randomness: the caller passes in decoded frames, store results and the time, and carries out
+/// the actions in order. Receipts and the latest Pong are coalesced here until the connection is writable, so a peer that does not read
+/// cannot make memory grow.
 ///
-/// Its state: both identities, the frame numbers of each direction, the receipts owed, and the times of the last byte, frame and receipt.
-/// Each of these times has a timeout of its own that ends the session.
+/// It has more than 15 properties because a connection has identities, sequence numbers of both directions, pending frames, and several
+/// independent timeouts.
 public struct Session: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
     public enum Role: Sendable { case dialer, acceptor }
 
     public enum Security: Sendable, Equatable {
-        /// TLS 1.3 with this key proven.
+        /// TLS 1.3; the peer proved this key.
         case tls(Fingerprint)
-        /// Plain TCP: nothing a peer says about itself is proven.
+        /// Plain TCP: nothing that the peer claims is proved.
         case plain
     }
 
@@ -25,15 +25,15 @@ public struct Session: Sendable {
         public var own: PeerID
         public var role: Role
         public var security: Security
-        /// The peer that was dialled; `nil` for an acceptor, and for a dialer that only asks who is there.
+        /// The dialled peer; `nil` for an acceptor, and for a dialer that accepts any peer.
         public var expected: PeerID?
-        /// The Hello to send. Its `maxFrameBytes` is this side's limit after the other's Hello.
+        /// The Hello to send. Its `maxFrameBytes` is this side's limit after the peer's Hello.
         public var hello: Hello
-        /// The most bytes of a frame before and without a Hello, from the second frame on.
+        /// Maximum bytes of a frame before the peer's Hello, from the second frame on.
         public var strangerFrameBytes: Int
         public var isTrusted: Bool
         public var strangerFramesPerSecond: Int
-        /// The instant at which the TCP connection was made; Hello must come within 5 s of it.
+        /// The time when the TCP connection was established. The Hello must follow within 5 s.
         public var connectedAt: Instant
 
         public init(
@@ -52,7 +52,7 @@ public struct Session: Sendable {
         }
     }
 
-    /// The times of one session, as the protocol fixes them; others only in tests.
+    /// The timeouts of a session. They are fixed by the protocol, except in tests.
     public struct Timing: Sendable {
         public var hello: Duration = .seconds(5)
         public var ping: Duration = .seconds(15)
@@ -63,18 +63,18 @@ public struct Session: Sendable {
         public var pausedPing: Duration = .seconds(5)
         public var strangerIdle: Duration = .seconds(60)
         public var challenge: Duration = .seconds(5)
-        /// The time without anything but signs of life after which the memory of a bulk is freed.
+        /// Idle time after which memory of a bulk transfer is freed.
         public var quiet: Duration = .seconds(10)
 
         public init() {}
     }
 
-    public enum End: Sendable, Equatable {
-        /// This side ended the session, with that Bye if it may send one.
+    public enum EndReason: Sendable, Equatable {
+        /// This side ended the session, with this Bye if it may send one.
         case own(ByeCode)
-        /// The peer said Bye; `nil` for a code this version does not know.
+        /// The peer sent Bye; `nil` if the code is unknown to this version.
         case peer(ByeCode?, text: String)
-        /// The connection ended without a Bye.
+        /// The connection was closed without a Bye.
         case lost
     }
 
@@ -82,42 +82,42 @@ public struct Session: Sendable {
         case hello(Hello)
         case ack(Receipt)
         case alert(message: String, sequence: Int64)
-        /// `padding`: the bytes that only make the frame longer.
+        /// `padding`: additional bytes that the receiver ignores.
         case ping(message: String, sequence: Int64?, padding: Int = 0)
         case pong(message: String)
         case pair(Pairing)
         case bye(ByeCode, text: String)
         case dialBack(DialBack)
-        case dialedBack(DialBack.Answer)
+        case dialedBack(DialBack.Response)
         case fileDial(DialBack)
     }
 
     public enum Action: Sendable, Equatable {
         case send(OutFrame)
-        /// Set the most bytes of a frame, from the next frame on.
+        /// Set the maximum bytes of a frame, from the next one on.
         case setFrameLimit(Int)
-        /// The peer's Hello was checked; on TLS it is proven.
+        /// The peer's Hello was verified; with TLS it is proved.
         case opened(Hello, versionID: String)
-        /// The peer sent another Hello, with another name or a larger limit.
+        /// The peer sent another Hello, with a new name or a larger limit.
         case updated(Hello)
-        /// The first frame was no Hello: the sender is a foreign program.
+        /// The first frame was not a Hello: the peer is a legacy sender.
         case legacy
         case alert(String)
-        /// A `Pair` came, over TLS and after Hello. A shell that does not take it calls `refusePairing`.
+        /// A `Pair` was received, over TLS and after Hello. To refuse it, call `refusePairing`.
         case pairing(Pairing)
-        /// The peer has answered for own rows, in order.
+        /// The peer acknowledged or refused outbox rows, in order.
         case settled([RowResult])
-        /// The Ping with this message was answered in time; `challengeFailed`: it was not.
+        /// The Ping with this message was answered in time, or not.
         case challengeAnswered(String)
         case challengeFailed(String)
-        /// The peer asks to be dialled back.
+        /// The peer requests to be dialled back.
         case dialBack(DialBack)
-        /// The peer answered a request of this side to be dialled back.
-        case dialedBack(DialBack.Answer)
-        /// The peer asks to be dialled for a connection on which it fetches files.
+        /// The peer's response to a request of this side.
+        case dialedBack(DialBack.Response)
+        /// The peer requests to be dialled for a connection on which it fetches files.
         case fileDial(DialBack)
-        /// Flush everything sent before, then close the connection.
-        case close(End)
+        /// Flush all sent frames, then close the connection.
+        case close(EndReason)
     }
 
     enum State: Sendable, Equatable { case awaitingHello, open, legacy, closed }
@@ -127,9 +127,9 @@ public struct Session: Sendable {
     var state = State.awaitingHello
     /// The latest Hello of the peer.
     public internal(set) var peerHello: Hello?
-    /// Another start that proved this node's own identity, which ended the session (`conflict`).
+    /// Another start that proved this node's identity, which ended the session (`conflict`).
     public internal(set) var refusedBoot: BootNonce?
-    /// This side's latest Hello. Its limits only ever rise.
+    /// The latest Hello of this side. Its limits never decrease.
     public internal(set) var ownHello: Hello
     public internal(set) var isTrusted: Bool
 
@@ -137,13 +137,13 @@ public struct Session: Sendable {
     var outbound = OutboundWindow()
     var strikes = 0
     var bucket: TokenBucket
-    var owedPong: String?
-    var owesPairingCancel = false
+    var pendingPong: String?
+    var hasPendingPairingCancel = false
     var challenge: (message: String, deadline: Instant)?
 
     var lastReceived: Instant
     var lastPing: Instant
-    /// The instant of the last frame, either way, that was more than a sign of life.
+    /// The time of the last frame in either direction other than Ping and Pong.
     var lastActivity: Instant
     var pausedSince: Instant?
     var isAwaitingFirstFrame = true
@@ -163,14 +163,14 @@ public struct Session: Sendable {
     public var isOpen: Bool { state == .open }
     public var isClosed: Bool { state == .closed }
     public var isLegacy: Bool { state == .legacy }
-    /// Whether the peer has said Hello, or turned out to be a legacy sender, and the session has not ended.
+    /// Whether the peer sent Hello or is a legacy sender, and the session has not ended.
     public var hasBegun: Bool { state == .open || state == .legacy }
     var isTLS: Bool { configuration.security != .plain }
 
-    /// Whether anything but receipts may be sent (Docs/Protocol.md, "Session", 6).
+    /// Whether frames other than receipts may be sent (Docs/Protocol.md, "Session", 6).
     var maySpeak: Bool { isTLS || peerHello != nil }
 
-    /// Begins the session. Called once, when the handshake with the peer's certificate is complete.
+    /// Starts the session. Called once, after the TLS handshake.
     public mutating func start(_ actions: inout [Action]) {
         actions.append(.setFrameLimit(isTLS ? ProtocolLimits.firstFrameBytes : configuration.strangerFrameBytes))
         if isTLS { actions.append(.send(.hello(ownHello))) }
@@ -178,11 +178,11 @@ public struct Session: Sendable {
 
     // MARK: Frames
 
-    /// Handles one frame. Hexes of Stores become available in `takeBatch`.
+    /// Handles a frame. Received hexes are returned by `takeBatch`.
     public mutating func received(_ frame: DecodedFrame, bytes: Int, now: Instant, _ actions: inout [Action]) {
         guard state != .closed else { return }
         lastReceived = now
-        if !isTrusted, !Session.isEarned(frame) { bucket.take(now: now) }
+        if !isTrusted, !Session.isExemptFromRateLimit(frame) { bucket.take(now: now) }
         let isFirst = isAwaitingFirstFrame
         isAwaitingFirstFrame = false
         switch frame {
@@ -207,16 +207,16 @@ public struct Session: Sendable {
         }
     }
 
-    /// Whether a frame does not count against a stranger's rate. Receipts do not: each must answer frames this side sent, or it ends the
-    /// session. Counted, they would limit every send to an untrusted peer to 20 receipts a second.
-    private static func isEarned(_ frame: DecodedFrame) -> Bool {
+    /// Whether a frame is exempt from the rate limit of strangers. Receipts are: each must acknowledge frames of this side, or it ends the
+    /// session. With the limit, an untrusted peer could acknowledge only 20 times a second.
+    private static func isExemptFromRateLimit(_ frame: DecodedFrame) -> Bool {
         switch frame {
         case .wrapper(let wrapper): wrapper.operation == .ack
         case .refused: false
         }
     }
 
-    /// Ends the session because of a length outside the bounds: the stream cannot be read further.
+    /// Ends the session after an invalid frame length, because the stream cannot be resynchronized.
     public mutating func frameFault(_ actions: inout [Action]) { end(.frameLength, &actions) }
 
     private mutating func received(_ wrapper: DecodedWrapper, bytes: Int, now: Instant, _ actions: inout [Action]) {
@@ -246,10 +246,10 @@ public struct Session: Sendable {
             lastActivity = now
             if let message = wrapper.message { actions.append(.alert(message)) }
         case .ping:
-            giveBack(now: now)
+            releaseMemory(now: now)
             let token = wrapper.message ?? ""
-            guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // no peer asks with a longer token, and it would be kept
-            owedPong = token
+            guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // bounds the memory; peers send shorter ones
+            pendingPong = token
         case .pong:
             guard let open = challenge, PeerText.areEqual(wrapper.message, open.message) else { return }
             challenge = nil
@@ -261,17 +261,17 @@ public struct Session: Sendable {
             guard state == .open, isTLS else { return refusePairing(pairing) }
             actions.append(.pairing(pairing))
         case .dialBack:
-            // Only if both said Hello, on TLS: of anyone else the address may be another machine's.
+            // Only over TLS after both Hellos: otherwise the address may belong to another machine.
             guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
             actions.append(.dialBack(request))
         case .dialedBack:
-            guard state == .open, isTLS, let answer = wrapper.message.flatMap(DialBack.Answer.init(message:)) else { return }
+            guard state == .open, isTLS, let answer = wrapper.message.flatMap(DialBack.Response.init(message:)) else { return }
             actions.append(.dialedBack(answer))
         case .fileDial:
             guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
             actions.append(.fileDial(request))
         case .hello:
-            return  // handled before this switch
+            return  // handled above
         }
     }
 
@@ -293,7 +293,7 @@ public struct Session: Sendable {
 
     private mutating func received(_ hello: Hello, versionID: String, now: Instant, _ actions: inout [Action]) {
         if let fault = check(hello) {
-            // On plain TCP the identity is only a claim.
+            // Over plain TCP the identity is only claimed.
             if fault == .conflict, isTLS { refusedBoot = hello.boot }
             end(fault, &actions)
             return
@@ -331,7 +331,7 @@ public struct Session: Sendable {
     }
 
     private mutating func beginWithoutHello(_ refusal: Refusal, isFirst: Bool, _ actions: inout [Action]) {
-        // Bytes that could not be read, or a malformed Hello, do not tell who is speaking: the deadline stays.
+        // An undecodable frame or a malformed Hello does not identify a legacy sender, so the Hello deadline remains.
         guard refusal.isUndecodable || refusal.operation == .hello else {
             becomeLegacy(&actions)
             return
@@ -340,7 +340,7 @@ public struct Session: Sendable {
     }
 
     private mutating func becomeLegacy(_ actions: inout [Action]) {
-        // A dialled peer answers with Hello; anything else is not the expected peer.
+        // A dialled peer must send Hello.
         guard configuration.role == .acceptor else {
             end(.identityMismatch, &actions)
             return
@@ -352,36 +352,36 @@ public struct Session: Sendable {
 
     // MARK: Ending
 
-    /// Ends the session from this side, with a Bye if this side may send.
+    /// Ends the session, with a Bye if this side may send one.
     public mutating func end(_ code: ByeCode, text: String = "", _ actions: inout [Action]) {
         guard state != .closed else { return }
-        takeOwed(&actions)
+        takePendingFrames(&actions)
         if maySpeak { actions.append(.send(.bye(code, text: text))) }
         state = .closed
         actions.append(.close(.own(code)))
     }
 
     private mutating func end(byPeer message: String?, _ actions: inout [Action]) {
-        takeOwed(&actions)
+        takePendingFrames(&actions)
         state = .closed
         let (code, text) = Session.parseBye(message ?? "")
         actions.append(.close(.peer(code, text: text)))
     }
 
-    /// Ends the session of a peer that was blocked: refuses Stores already read, tells the user there, then says `Bye` `blocked`. A session
-    /// that has not begun only gets the `Bye`.
+    /// Ends the session of a peer that was blocked: refuses received Stores, notifies the peer's user, and sends `Bye` `blocked`. If the
+    /// session has not begun, only the `Bye` is sent.
     public mutating func endBlocked(ownName: String, now: Instant, _ actions: inout [Action]) {
         guard state != .closed else { return }
         inbound.refuseWaiting(.blocked)
-        takeOwed(&actions)
+        takePendingFrames(&actions)
         sendAlert("\(ownName) blocked you.", now: now, &actions)
         end(.blocked, &actions)
     }
 
-    /// Notes that the connection is gone. Nothing more is sent.
+    /// Records that the connection was closed. Nothing more is sent.
     public mutating func connectionClosed() { state = .closed }
 
-    /// Splits the message of a Bye, `<code>: <text>` or the code alone.
+    /// Parses the message of a Bye: `<code>: <text>`, or only the code.
     static func parseBye(_ message: String) -> (ByeCode?, text: String) {
         let bytes = message.utf8
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (ByeCode(utf8: bytes), "") }

@@ -1,19 +1,19 @@
-/// A token bucket that holds one second's tokens, for the frames of a stranger and for handshakes. Time is passed in.
+/// A token bucket with a capacity of one second. Limits the frames of strangers, and handshakes. The time is passed in.
 public struct TokenBucket: Sendable {
     private var perSecond: Double
     private var tokens: Double
     private var filledAt: ContinuousClock.Instant
 
     /// - Parameters:
-    ///   - perSecond: the rate; less than 0.1 counts as 0.1, so that nobody waits for ever.
-    ///   - first: the tokens at the beginning; at most a second's, or 1.
+    ///   - perSecond: the rate, at least 0.1, so that nobody waits forever.
+    ///   - first: the initial tokens; at most those of one second, or 1.
     public init(perSecond: Double, first: Double = .infinity, now: ContinuousClock.Instant) {
         self.perSecond = max(0.1, perSecond)
         tokens = min(first, max(1, self.perSecond))
         filledAt = now
     }
 
-    /// Changes the rate from now on. Present tokens stay, up to a second's.
+    /// Changes the rate. Available tokens are kept, up to those of one second.
     public mutating func setRate(_ perSecond: Double, now: ContinuousClock.Instant) {
         fill(now)
         self.perSecond = max(0.1, perSecond)
@@ -31,7 +31,7 @@ public struct TokenBucket: Sendable {
         filledAt = max(filledAt, now)
     }
 
-    /// Takes a token. The bucket may be overdrawn; the debt is paid by waiting.
+    /// Takes a token. The balance may become negative.
     public mutating func take(now: ContinuousClock.Instant) {
         fill(now)
         tokens -= 1
@@ -39,7 +39,7 @@ public struct TokenBucket: Sendable {
 
     public func hasToken(now: ContinuousClock.Instant) -> Bool { level(at: now) >= 1 }
 
-    /// The instant at which there is one token again.
+    /// The time when a token is available.
     public var nextToken: ContinuousClock.Instant {
         filledAt + .milliseconds(Int64((max(0, 1 - tokens) * 1_000 / perSecond).rounded(.up)))
     }

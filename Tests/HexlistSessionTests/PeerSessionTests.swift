@@ -15,7 +15,7 @@ private final class Side: SessionDelegate {
         var settled: [RowResult] = []
         var pairings: [Pairing] = []
         var refusals = 0
-        var ends: [Session.End] = []
+        var ends: [Session.EndReason] = []
     }
 
     let identity: Identity
@@ -34,7 +34,7 @@ private final class Side: SessionDelegate {
     }
 
     var now: Seen { seen.withLock { $0 } }
-    var ends: [Session.End] { now.ends }
+    var ends: [Session.EndReason] { now.ends }
 
     func listen() async throws -> UInt16 {
         UInt16(try await transport.listen(addresses: ["127.0.0.1"], port: 0) { [self] in begin($0, expecting: nil) })
@@ -75,7 +75,7 @@ private final class Side: SessionDelegate {
     }
 
     func sending(refusals receipt: Receipt, on session: PeerSession) { seen.withLock { $0.refusals += receipt.rejected.count } }
-    func ended(_ session: PeerSession, end: Session.End, closedByPeer: Bool) { seen.withLock { $0.ends.append(end) } }
+    func ended(_ session: PeerSession, end: Session.EndReason, closedByPeer: Bool) { seen.withLock { $0.ends.append(end) } }
     func mayGiveWay(_ session: PeerSession) -> Bool { givesWay }
 
     static func hex(_ description: String) -> ArraySlice<UInt8> {

@@ -19,11 +19,11 @@ struct DialBackTests {
         let asked = try wrapper(decode(Array(files.readableBytesView.dropFirst(4))))
         #expect(asked.operation == .fileDial && asked.message.flatMap(DialBack.init(message:)) == request)
         for result in DialBack.Result.allCases {
-            let answer = DialBack.Answer(token: request.token, result: result)
+            let answer = DialBack.Response(token: request.token, result: result)
             var buffer = ByteBuffer()
             WrapperEncoder.dialedBack(answer, into: &buffer)
             let decoded = try wrapper(decode(Array(buffer.readableBytesView.dropFirst(4))))
-            #expect(decoded.operation == .dialedBack && decoded.message.flatMap(DialBack.Answer.init(message:)) == answer)
+            #expect(decoded.operation == .dialedBack && decoded.message.flatMap(DialBack.Response.init(message:)) == answer)
         }
     }
 
@@ -38,8 +38,8 @@ struct DialBackTests {
 
     @Test("an unknown reply of a later version is a reply, but not an understood one")
     func laterAnswer() {
-        #expect(DialBack.Answer(message: "00000000000000ab sideways")?.result == .some(nil))
-        #expect(DialBack.Answer(message: "00000000000000ab") == nil)
+        #expect(DialBack.Response(message: "00000000000000ab sideways")?.result == .some(nil))
+        #expect(DialBack.Response(message: "00000000000000ab") == nil)
     }
 
     @Test("accepted only on a session after both Hellos, and without a sequence")
@@ -51,7 +51,7 @@ struct DialBackTests {
         fixture.actions = []
         fixture.receive(.dialBack, message: "dial 10.0.0.1")
         fixture.receive(.dialedBack, message: "00000000000000ab reached")
-        #expect(fixture.actions == [.dialedBack(DialBack.Answer(token: BootNonce(0xAB), result: .reached))])
+        #expect(fixture.actions == [.dialedBack(DialBack.Response(token: BootNonce(0xAB), result: .reached))])
         #expect(fixture.owed().isEmpty)
         // Before a Hello, and on plain TCP even after it, the address may belong to anyone.
         var silent = SessionFixture()

@@ -114,7 +114,7 @@ struct FrameSequenceTests {
         case .pair: fixture.receive(.pair, .pairing(Pairing(step: "commit")))
         case .dialBack: fixture.receive(.dialBack, message: DialBack(token: BootNonce(5), port: 24_391).message)
         case .fileDial: fixture.receive(.fileDial, message: DialBack(token: BootNonce(5), port: 24_391).message)
-        case .dialedBack: fixture.receive(.dialedBack, message: DialBack.Answer(token: BootNonce(5), result: .reached).message)
+        case .dialedBack: fixture.receive(.dialedBack, message: DialBack.Response(token: BootNonce(5), result: .reached).message)
         case .numberedPing: fixture.receive(.ping, message: "still", sequence: next)
         case .pong: fixture.receive(.pong, message: "nobody asked")
         case .bye: fixture.receive(.bye, message: "shutdown: good night")
@@ -128,7 +128,7 @@ struct FrameSequenceTests {
         }
     }
 
-    private static func code(_ end: Session.End) -> String {
+    private static func code(_ end: Session.EndReason) -> String {
         switch end {
         case .own(let code): code.rawValue
         case .peer, .lost: "peer"
@@ -147,7 +147,7 @@ struct FrameSequenceTests {
             let before = model
             let due = model.receive(kind)
             send(kind, to: &fixture, next: before.next)
-            fixture.session.takeOwed(&fixture.actions)
+            fixture.session.takePendingFrames(&fixture.actions)
             let hexes = fixture.session.takeBatch(limit: 100)
             fixture.session.batchCompleted(hexes.map { _ in .stored }, now: fixture.now)
             let actions = fixture.take()

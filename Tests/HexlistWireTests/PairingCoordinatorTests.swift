@@ -117,12 +117,14 @@ extension [PairingCoordinator.Action] {
     fileprivate func nonces(on session: ObjectIdentifier) -> Int {
         count { if case .send(let frame, session) = $0 { !frame.nonce.isEmpty } else { false } }
     }
-    fileprivate var outcomes: [PairingCoordinator.Outcome] { compactMap { if case .over(let outcome) = $0 { outcome } else { nil } } }
+    fileprivate var outcomes: [PairingCoordinator.FinishedPairing] {
+        compactMap { if case .finished(let outcome) = $0 { outcome } else { nil } }
+    }
     var prompts: Int { count { if case .shown = $0 { true } else { false } } }
     var refusals: Int { count { if case .refuse = $0 { true } else { false } } }
     var trusts: Int { count { if case .trust = $0 { true } else { false } } }
-    fileprivate var results: [PairingCoordinator.Outcome.Result] {
-        compactMap { if case .over(let outcome) = $0 { outcome.result } else { nil } }
+    fileprivate var results: [PairingCoordinator.FinishedPairing.Result] {
+        compactMap { if case .finished(let outcome) = $0 { outcome.result } else { nil } }
     }
 }
 

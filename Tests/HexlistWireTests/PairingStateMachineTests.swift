@@ -89,7 +89,7 @@ struct PairingFixture {
 
 extension [PairingStateMachine.Action] {
     var digits: String? { compactMap { if case .show(let digits) = $0 { digits } else { nil } }.last }
-    var end: PairingStateMachine.End? { compactMap { if case .ended(let end, _) = $0 { end } else { nil } }.last }
+    var end: PairingStateMachine.EndReason? { compactMap { if case .ended(let end, _) = $0 { end } else { nil } }.last }
     var isFailure: Bool { contains { if case .ended(_, true) = $0 { true } else { false } } }
 }
 

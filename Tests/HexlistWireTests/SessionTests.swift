@@ -69,7 +69,7 @@ struct SessionFixture {
 
     mutating func owed() -> [Session.OutFrame] {
         actions = []
-        session.takeOwed(&actions)
+        session.takePendingFrames(&actions)
         return take().compactMap { if case .send(let frame) = $0 { frame } else { nil } }
     }
 
@@ -96,7 +96,7 @@ struct SessionFixture {
 }
 
 extension [Session.Action] {
-    var end: Session.End? { compactMap { if case .close(let end) = $0 { end } else { nil } }.first }
+    var end: Session.EndReason? { compactMap { if case .close(let end) = $0 { end } else { nil } }.first }
     var frames: [Session.OutFrame] { compactMap { if case .send(let frame) = $0 { frame } else { nil } } }
 }
 
@@ -276,16 +276,16 @@ struct SessionOpeningTests {
     @Test("another Hello is sent only if it has news, or always on request; refusals are sent before it")
     func helloAgain() {
         var fixture = SessionFixture.opened()
-        fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 1 << 20, &fixture.actions)
+        fixture.session.resendHello(name: "own", maxFrameBytes: 1 << 20, &fixture.actions)
         #expect(fixture.take().isEmpty)
         fixture.store(1, id: SessionFixture.id(1))
         fixture.keepAll(.refused(.notAccepting, retryAfter: 3_600))
-        fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 1 << 20, always: true, &fixture.actions)
+        fixture.session.resendHello(name: "own", maxFrameBytes: 1 << 20, always: true, &fixture.actions)
         let frames = fixture.take().frames
         #expect(frames.count == 2)
         guard case .ack? = frames.first, case .hello(let hello)? = frames.last else { return #expect(Bool(false), "\(frames)") }
         #expect(hello.maxFrameBytes == 1 << 20)
-        fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 64 << 10, always: true, &fixture.actions)
+        fixture.session.resendHello(name: "own", maxFrameBytes: 64 << 10, always: true, &fixture.actions)
         guard case .hello(let later)? = fixture.take().frames.first else { return #expect(Bool(false)) }
         #expect(later.maxFrameBytes == 1 << 20, "never lowered")
     }
@@ -546,7 +546,7 @@ struct SessionReceivingTests {
         var fixture = SessionFixture.opened(trusted: false)
         for number in 1...4 { fixture.store(Int64(number)) }
         fixture.session.setStrangerRate(2, now: fixture.now)
-        let again = try #require(fixture.session.readsAgain(now: fixture.now))
+        let again = try #require(fixture.session.nextReadTime(now: fixture.now))
         #expect(again - fixture.now == .milliseconds(500))
         fixture.session.setTrusted(true)
         #expect(fixture.session.mayRead(now: fixture.now))
@@ -741,7 +741,7 @@ struct SessionSendingTests {
         var fixture = SessionFixture.opened()
         for second in [5, 10, 14] {
             fixture.now = fixture.start + .seconds(second)
-            fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 1 << 20, always: true, &fixture.actions)
+            fixture.session.resendHello(name: "own", maxFrameBytes: 1 << 20, always: true, &fixture.actions)
         }
         _ = fixture.take()
         #expect(fixture.tick(after: .seconds(15)).frames == [.ping(message: "", sequence: nil)])
@@ -819,7 +819,7 @@ struct SessionSendingTests {
 
         var alive = SessionFixture.opened()
         _ = alive.session.numberStore(tag: 1, bytes: 1, now: alive.now)
-        var end: Session.End?
+        var end: Session.EndReason?
         for second in 1...30 where end == nil {
             alive.now = alive.start + .seconds(second)
             alive.receive(.pong, message: "")
@@ -851,7 +851,7 @@ struct SessionSendingTests {
         while !fixture.session.takeBatch(limit: 1_000).isEmpty {
             fixture.session.batchCompleted(Array(repeating: .stored, count: 1_000), now: fixture.now)
         }
-        #expect(fixture.session.owesAnything)
+        #expect(fixture.session.hasPendingFrames)
         #expect(fixture.tick(after: .seconds(61)).end == .own(.silent))
     }
 

@@ -67,7 +67,7 @@ import NIOCore
 
     func updated(_ session: PeerSession, hello: Hello) { sendLink(on: session) }
 
-    func ended(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
+    func ended(_ session: PeerSession, end: Session.EndReason, closedByPeer: Bool) {
         if pairing?.session === session { drive { $0.sessionEnded() } }
         Self.say("session ended: \(end.text)")
     }

@@ -3,27 +3,27 @@ import HexlistModel
 
 /// The `children` member of a hex.
 struct ChildrenMember {
-    /// The position of the `[`; 0 where the last one of its name is no array.
+    /// The position of the `[`; 0 if the last member of this name is not an array.
     var start = 0
-    /// The index among the unknown members of one that is no array (T1).
+    /// The index among the unknown members if it is not an array (T1).
     var kept: Int?
     var isGiven = false
     var isNull = false
     var isRepeated = false
 }
 
-/// The position of a hex that is inside another, in the bytes being read.
+/// The position of an inner hex in the JSON.
 struct ChildPosition {
-    /// Its position in the array it stands in, elements counted that are no hex.
+    /// Its index in the array, counting elements that are not hexes.
     var index: Int
-    /// The position of its own `children`; 0 for none.
+    /// The position of its own `children`; 0 if there are none.
     var children: Int
 }
 
-/// Reads the hexes inside a hex, level by level: at each level the arrays that the one before it found. So depth costs no stack, and each
-/// byte is passed over once for each level it is in, `ProtocolLimits.levels` times at most.
+/// Reads inner hexes level by level: at each level, the arrays found at the previous one. There is no recursion, and each byte is read
+/// once per level it is nested in, at most `ProtocolLimits.levels` times.
 extension HexReader {
-    /// Takes note of a `children` member, and checks its grammar.
+    /// Records the position of a `children` member and validates its grammar.
     /// - Returns: the position after its value.
     @inline(never)
     mutating func children(
@@ -53,10 +53,10 @@ extension HexReader {
         if member.isRepeated { report("T19", "children") }
     }
 
-    /// Reads the hexes of an array whose grammar was checked, and those inside them.
+    /// Reads the hexes of a validated array, and their descendants.
     /// - Parameters:
     ///   - first: the position of the array's `[`.
-    ///   - open: the number of containers open around the hex it belongs to.
+    ///   - open: the number of containers open around the parent hex.
     @inline(never)
     mutating func readChildren(_ json: JSONScanner, at first: Int, open: Int, _ dialect: HexMember.Dialect) throws(GrammarFault) {
         ownLinks = links.count
@@ -64,11 +64,11 @@ extension HexReader {
         var level = 2
         try readLevel(level, json, of: nil, at: first, open: open &+ 2, dialect)
         var next = 0
-        while next < children.count, excess == nil {
+        while next < children.count, violation == nil {
             level += 1
             let end = children.count
-            while next < end, excess == nil {
-                let start = childPlaces[next].children
+            while next < end, violation == nil {
+                let start = childPositions[next].children
                 if start > 0 {
                     let siblings = children.count
                     try readLevel(level, json, of: next, at: start, open: open &+ 2 &* (level &- 1), dialect)
@@ -80,19 +80,19 @@ extension HexReader {
         current = nil
     }
 
-    /// Reads the hexes that one array has.
+    /// Reads the hexes of one array.
     /// - Parameters:
-    ///   - parent: the index of the hex the array belongs to; `nil` for the hex itself.
+    ///   - parent: the index of the hex that has the array; `nil` for the top hex.
     ///   - open: the number of containers open around an element.
     private mutating func readLevel(
         _ level: Int, _ json: JSONScanner, of parent: Int?, at start: Int, open: Int, _ dialect: HexMember.Dialect
     ) throws(GrammarFault) {
         var position = json.enterArray(at: start)
         var index = 0
-        while json.byte(position) != UInt8(ascii: "]"), excess == nil {
+        while json.byte(position) != UInt8(ascii: "]"), violation == nil {
             if json.byte(position) == UInt8(ascii: "{") {
-                guard level <= ProtocolLimits.levels else { return excess = .levels }
-                guard children.count < ProtocolLimits.children else { return excess = .children }
+                guard level <= ProtocolLimits.levels else { return violation = .levels }
+                guard children.count < ProtocolLimits.children else { return violation = .children }
                 position = try child(json, at: position, open: open, dialect, of: parent, index: index)
             } else {
                 position = try json.skipValue(at: position, open: open)
@@ -109,13 +109,13 @@ extension HexReader {
     ) throws(GrammarFault) -> Int {
         let place = children.count
         children.append(ChildContent(parent: parent))
-        childPlaces.append(ChildPosition(index: index, children: 0))
+        childPositions.append(ChildPosition(index: index, children: 0))
         current = place
         linkMark = links.count
-        excessMark = excess
+        violationMark = violation
         var hex = OpenHex()
         let end = try members(json, at: start, open: open, dialect, into: &hex)
-        childPlaces[place].children = hex.children.start
+        childPositions[place].children = hex.children.start
         children[place].senderUUID = hex.senderUUID.slice
         children[place].senderName = hex.senderName.slice
         children[place].hexDescription = hex.hexDescription.slice
@@ -125,22 +125,22 @@ extension HexReader {
         return end
     }
 
-    /// Forgets the hexes inside the one that was read before.
+    /// Removes the inner hexes of the previous hex.
     @inline(never)
     mutating func clearChildren() {
         children.removeAll(keepingCapacity: true)
-        childPlaces.removeAll(keepingCapacity: true)
+        childPositions.removeAll(keepingCapacity: true)
         current = nil
-        // A buffer that a hostile frame made large is not kept.
-        if children.capacity > 256 { (children, childPlaces) = ([], []) }
+        // A buffer that a hostile frame made large is freed.
+        if children.capacity > 256 { (children, childPositions) = ([], []) }
     }
 
-    /// What stands before the path of a member of the hex that is being read: `children[1].` of one inside.
+    /// The prefix of member paths in the current hex: `children[1].` for an inner one.
     var prefix: String {
         guard var child = current else { return "" }
-        var prefix = "children[\(childPlaces[child].index)]."
+        var prefix = "children[\(childPositions[child].index)]."
         while let parent = children[child].parent {
-            prefix = "children[\(childPlaces[parent].index)]." + prefix
+            prefix = "children[\(childPositions[parent].index)]." + prefix
             child = parent
         }
         return prefix

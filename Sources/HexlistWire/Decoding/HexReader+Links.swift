@@ -1,29 +1,29 @@
 import HexlistJSON
 import HexlistModel
 
-/// The `links` member of a hex in any form.
+/// The `links` member of a hex in any of its forms.
 struct LinksMember {
     enum Form {
         case absent
         case null
         case array
-        /// An object of paths and links, or of paths and URLs (T17).
+        /// An object that maps paths to links or URLs (T17).
         case map
-        /// A string, read only once it is known to be the last of its name (T18).
+        /// A string, parsed once it is known to be the last member of its name (T18).
         case text
         /// A number or a boolean (T4).
         case scalar
     }
 
     var form: Form = .absent
-    /// The range between the quotes of a `text`.
+    /// The range of a `text` between the quotes.
     var start = 0
     var end = 0
     var hasEscapes = false
     var isRepeated = false
 }
 
-/// The slices of known services' names that are in the arena already.
+/// The names of known services in the arena; `nil` if not added yet.
 struct KnownServices {
     var unknown: TextSlice?
     var dropbox: TextSlice?
@@ -32,7 +32,7 @@ struct KnownServices {
 }
 
 extension HexReader {
-    /// - Parameter open: the number of containers open around the value.
+    /// - Parameter open: the number of open containers around the value.
     /// - Returns: the position after the value.
     @inline(__always)
     mutating func links(
@@ -58,7 +58,7 @@ extension HexReader {
         return try json.scalar(at: position)
     }
 
-    /// Reads a text with links, once it is known to be the last of its name (T18).
+    /// Parses links in a string, once it is known to be the last member of its name (T18).
     mutating func finishLinks(_ json: JSONScanner, _ member: LinksMember) {
         guard member.start < member.end else { return }
         let mark = unknown.mark
@@ -68,8 +68,8 @@ extension HexReader {
         } else {
             var text: [UInt8] = []
             _ = json.appendText(member.start, member.end, to: &text)
-            // The text is copied into the arena, and slices point there. It is read from the original, because the arena may move
-            // meanwhile.
+            // Copies the text into the arena, to which the slices point, but reads it from the original, because the arena may be
+            // reallocated.
             let origin = texts.arena.count
             texts.arena.append(contentsOf: text)
             let isRead = text.withUnsafeBufferPointer { bytes in
@@ -84,7 +84,7 @@ extension HexReader {
         addLink(url: texts.text(json, member.start, member.end, hasEscapes: member.hasEscapes))
     }
 
-    /// Whether all of the text from a position on is an array or an object of links; reads it.
+    /// Reads an array or object of links, which must extend to the end of the text.
     private mutating func isEmbedded(_ json: JSONScanner, from start: Int) -> Bool {
         let position = json.skipSpace(start)
         do throws(GrammarFault) {
@@ -110,7 +110,7 @@ extension HexReader {
         if member.isRepeated { report("T19", "links") }
     }
 
-    /// - Parameter open: the number of containers open around an element.
+    /// - Parameter open: the number of open containers around an element.
     private mutating func array(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var position = json.enterArray(at: start)
         var index = 0
@@ -127,7 +127,7 @@ extension HexReader {
         return position &+ 1
     }
 
-    /// Reads an element of any kind. Separate, so that the loop over usual links is short.
+    /// Reads an element of any kind. Not inlined, to keep the loop for common links small.
     @inline(never)
     private mutating func element(_ json: JSONScanner, at start: Int, open: Int, index: Int) throws(GrammarFault) -> Int {
         switch json.byte(start) {
@@ -157,7 +157,7 @@ extension HexReader {
         let token: StringToken
     }
 
-    /// - Parameter open: the number of containers open around a member's value.
+    /// - Parameter open: the number of open containers around a member's value.
     private mutating func map(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var position = try json.enterObject(at: start)
         var index = 0
@@ -184,8 +184,8 @@ extension HexReader {
         return position &+ 1
     }
 
-    /// Reads a link as most senders print it: three members in this order without white space, the service a known one.
-    /// - Returns: the position after the `}`; `nil`, with nothing read, for any other link.
+    /// Fast path for a link as most senders write it: three members in this order, without white space, with a known service.
+    /// - Returns: the position after the `}`; `nil`, with nothing read, for other links.
     @inline(__always)
     private mutating func usualLink(_ json: JSONScanner, at start: Int) throws(GrammarFault) -> Int? {
         guard let urlStart = json.text(of: #"{"url":""#, at: start) else { return nil }
@@ -211,7 +211,7 @@ extension HexReader {
     }
 
     /// - Parameters:
-    ///   - open: the number of containers open around a member's value.
+    ///   - open: the number of open containers around a member's value.
     ///   - path: the name that replaces a missing description (T17).
     @inline(never)
     private mutating func link(
@@ -222,7 +222,7 @@ extension HexReader {
         var fileName: Int?
         var type: Int?
         var position = try json.enterObject(at: start)
-        // The usual members in the usual order are read here, all other members after them.
+        // Fast path for common members in common order; the loop reads all others.
         try texts.read(json, usual: #""url":"#, at: &position, into: &link.url)
         try texts.read(json, usual: #""linkDescription":"#, at: &position, into: &link.linkDescription)
         try texts.read(json, usual: #""service":"#, at: &position, into: &link.service)
@@ -269,7 +269,7 @@ extension HexReader {
     @inline(__always)
     private mutating func add(_ link: LinkContent) {
         guard links.count < linkLimit else {
-            excess = .links
+            violation = .links
             return
         }
         links.append(link)
@@ -279,15 +279,15 @@ extension HexReader {
     }
 
     @inline(never)
-    private mutating func noteLongLink() { excess = .text("\(prefix)links[\(links.count - 1 - linkMark)]") }
+    private mutating func noteLongLink() { violation = .text("\(prefix)links[\(links.count - 1 - linkMark)]") }
 }
 
 // MARK: - Services
 
 extension JSONScanner {
-    /// Finds a known service in its known spelling, without a branch on which service it is.
-    /// - Parameter start: the position after the text's opening quote.
-    /// - Returns: the position of the closing quote; `nil` for any other text.
+    /// Recognizes a known service in its canonical spelling, without branches.
+    /// - Parameter start: the position after the opening quote.
+    /// - Returns: the position of the closing quote; `nil` for other texts.
     @inline(__always)
     fileprivate func spelledService(from start: Int) -> Int? {
         guard start &+ 12 <= end else { return nil }
@@ -302,13 +302,13 @@ extension JSONScanner {
         return length == 0 ? nil : start &+ length
     }
 
-    /// Returns 1 or 0. Computed without a comparison, which the compiler would turn into a branch, unpredictable for services.
+    /// 1 or 0. Computed without a comparison, which the compiler would turn into an unpredictable branch.
     @inline(__always)
     private static func isZero(_ word: UInt64) -> Int { Int(truncatingIfNeeded: ~(word | (0 &- word)) >> 63) }
 }
 
 extension HexReader {
-    /// The slice of a service's name (T13): known services in their known spelling, any other text unchanged.
+    /// The slice of a service's name (T13): canonical spelling for known services, other texts unchanged.
     @inline(__always)
     private mutating func known(_ service: Text, _ json: JSONScanner, _ index: Int) -> TextSlice {
         switch service.slice.count {
@@ -336,7 +336,7 @@ extension HexReader {
         return spelled(match)
     }
 
-    /// The slice of a known service's name in the arena.
+    /// The name of a known service in the arena.
     private mutating func spelled(_ service: Service) -> TextSlice {
         switch service {
         case .unknown: texts.known(service, &services.unknown)

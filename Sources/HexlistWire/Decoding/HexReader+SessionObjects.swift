@@ -1,11 +1,11 @@
 import HexlistJSON
 import HexlistModel
 
-// The objects of Hello, Ack and Pair. They are few and small, so they are read into values, with the same tolerance as a hex: members in
-// any order, unknown ones ignored, the last of a name wins.
+// The objects of Hello, Ack and Pair. They are small and rare, so they are parsed into values. The rules are those of hexes: members in any
+// order, unknown ones are ignored, the last of a name wins.
 
-/// The most refused numbers kept of a receipt, as no window holds more. Further ones are kept as one number that was never sent.
-private let mostRejected = ProtocolLimits.windowFramesRange.upperBound
+/// Maximum refused numbers of a receipt, since no window is larger. The rest is represented by one invalid number.
+private let maximumRejected = ProtocolLimits.windowFramesRange.upperBound
 
 private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window }
 private enum ReceiptMember: String, CaseIterable { case through, status, of, rejected, envelope }
@@ -13,7 +13,7 @@ private enum RejectionMember: String, CaseIterable { case sequence, code, messag
 private enum PairingMember: String, CaseIterable { case step, commitment, nonce, message }
 
 extension HexReader {
-    /// - Parameter open: the number of containers open around the object.
+    /// - Parameter open: the number of open containers around the object.
     /// - Returns: the position after it.
     mutating func hello(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var uuid = Text()
@@ -58,8 +58,8 @@ extension HexReader {
         return end
     }
 
-    /// Reads a receipt. Members that cannot be read become values that confirm nothing: `through` -1, a refused number -1. Neither was ever
-    /// sent, so the session ends with `receiptFault`.
+    /// Reads a receipt. Unreadable members get values that cannot be valid: `through` -1, or a refused number -1. So the session ends with
+    /// `receiptFault`.
     mutating func receipt(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var status = Text()
         var of = Text()
@@ -82,15 +82,13 @@ extension HexReader {
             }
         }
         receipt.status = named(status, json)
-        let id = texts.string(envelope.slice, in: json, bytes: ProtocolLimits.wordBytes)
-        receipt.envelope = id.isEmpty ? nil : id
-        // The status of the first copy, which cannot be `duplicate` itself.
+        // The status of the original cannot be `duplicate` itself.
         receipt.of = named(of, json).flatMap { $0 == .duplicate ? nil : $0 }
         object = .receipt(receipt)
         return end
     }
 
-    /// - Returns: the refused numbers; none for a missing member.
+    /// - Returns: the refused numbers; empty if the member is missing.
     private mutating func rejected(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> ([Rejection], Int) {
         let unreadable = Rejection(sequence: -1, code: .internal)
         guard json.byte(start) == UInt8(ascii: "[") else {
@@ -103,16 +101,16 @@ extension HexReader {
         while json.byte(position) != UInt8(ascii: "]") {
             if json.byte(position) == UInt8(ascii: "{") {
                 let (rejection, end) = try rejection(json, at: position, open: open + 1)
-                if rejected.count < mostRejected { rejected.append(rejection) }
+                if rejected.count < maximumRejected { rejected.append(rejection) }
                 position = end
             } else {
                 position = try json.skipValue(at: position, open: open + 1)
-                if rejected.count < mostRejected { rejected.append(unreadable) }
+                if rejected.count < maximumRejected { rejected.append(unreadable) }
             }
             count += 1
             position = try json.nextElement(position)
         }
-        if count > mostRejected { rejected.append(unreadable) }
+        if count > maximumRejected { rejected.append(unreadable) }
         return (rejected, position + 1)
     }
 
@@ -141,7 +139,7 @@ extension HexReader {
             rejection.code = known
             if !known.isTemporary { rejection.retryAfter = nil }
         } else {
-            // A code of a newer version is treated as `internal`, which is tried again; its name becomes part of the message.
+            // A code of a newer version is treated as `internal`, which is temporary; the message gets its name.
             let name = texts.string(code.slice, in: json, bytes: ProtocolLimits.wordBytes)
             let told = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
             rejection.message = PeerName.cut(told, bytes: ProtocolLimits.messageBytes)
@@ -172,9 +170,9 @@ extension HexReader {
         return end
     }
 
-    // MARK: - Walking
+    // MARK: - Iteration
 
-    /// Calls `read` with each member, `nil` for an unknown one, and the position of its value. `read` returns the position after the value.
+    /// Calls `read` for each member (`nil` if unknown) with the position of its value. `read` returns the position after the value.
     private mutating func members<Member: RawRepresentable<String> & CaseIterable>(
         _ json: JSONScanner, at start: Int, _ read: (inout HexReader, Member?, _ position: Int) throws(GrammarFault) -> Int
     ) throws(GrammarFault) -> Int {
@@ -195,7 +193,7 @@ extension HexReader {
         texts.withBytes(of: text.slice, in: json) { Name(utf8: $0) }
     }
 
-    /// The elements for which `element` returns a value; `nil` if the value is no array.
+    /// The elements for which `element` returns a value; `nil` if the value is not an array.
     private func elements<Element>(
         _ json: JSONScanner, at start: Int, open: Int, _ element: (JSONScanner, Int, Int) -> Element?
     ) throws(GrammarFault) -> ([Element]?, Int) {
@@ -216,7 +214,7 @@ extension HexReader {
 }
 
 extension JSONScanner {
-    /// The integer of a scanned value, clamped to 64 bits; `nil` for any other value.
+    /// The integer at a position, clamped to 64 bits; `nil` for other values.
     fileprivate func integer(at start: Int, _ stop: Int) -> Int64? {
         switch byte(start) {
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): integer(start, stop)
@@ -228,12 +226,12 @@ extension JSONScanner {
         integer(at: start, stop).map { HexReader.clamped($0, to: range) } ?? value
     }
 
-    /// The frame number in a scanned value; -1 if it is none.
+    /// The sequence number at a position; -1 if it is invalid.
     fileprivate func number(at start: Int, _ stop: Int) -> Int64 {
         integer(at: start, stop).flatMap { $0 >= 0 && $0 < .max ? $0 : nil } ?? -1
     }
 
-    /// The string of a scanned value; `nil` for any other value, and for one longer than `ProtocolLimits.wordBytes`, as no feature is.
+    /// The string at a position; `nil` for other values, and if it is longer than `ProtocolLimits.wordBytes`.
     fileprivate func plainString(_ start: Int, _ stop: Int) -> String? {
         guard byte(start) == UInt8(ascii: "\""), stop - start - 2 <= ProtocolLimits.wordBytes else { return nil }
         var text: [UInt8] = []

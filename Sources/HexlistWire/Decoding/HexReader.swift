@@ -1,12 +1,12 @@
 import HexlistJSON
 import HexlistModel
 
-/// A bound of the protocol that a hex exceeds (Docs/Protocol.md, "Tolerant decoding").
-enum Excess {
+/// The limit of the protocol that a hex exceeds (Docs/Protocol.md, "Tolerant decoding").
+enum LimitViolation {
     case links
     case children
     case levels
-    /// A text that is too long, by the path of its member.
+    /// A text is too long; the path of its member.
     case text(String)
 
     var code: RefusalCode {
@@ -26,55 +26,55 @@ enum Excess {
     }
 }
 
-/// Reads a HexJM in one pass over its bytes, into slices of them; the hexes inside it (`HexReader+Children`) in one more for each level.
+/// Parses a HexJM into slices of its bytes: one pass for the hex, and one for each level of inner hexes (`HexReader+Children`).
 ///
-/// Members come in any order and may repeat. Each is read at its place and the last one wins (T19), so a repeated member costs no more
-/// than its own bytes. Its buffers are reused for the next hex.
+/// Members may come in any order and be repeated. Each is parsed where it occurs and the last one wins (T19), so a repeated member costs
+/// only its own bytes. It has more than 15 properties: one per member, and reusable buffers.
 struct HexReader {
     var texts = TextReader()
     var unknown = UnknownMembers()
-    /// The buffer for a name with escapes while it is compared.
+    /// A buffer for unescaping member names.
     var scratch: [UInt8] = []
     let reportsRepairs: Bool
     var repairs: [Repair] = []
 
-    /// The members of the wrapper being read.
+    /// The members of the wrapper.
     var members = WrapperMembers()
-    /// The object of the Hello, Ack or Pair that was read.
+    /// The object of a Hello, Ack or Pair.
     var object: WrapperObject?
-    /// The text that contained the object, if that is not the frame itself (T5).
+    /// The text that contained the object, if it was embedded in a string (T5).
     var text: [UInt8]?
 
-    // The hex that was read last. Its texts are slices of the bytes read, or of the arena.
+    // The hex that was read last. Its texts are slices of the bytes or of the arena.
     var senderUUID: TextSlice = .empty
     var senderName: TextSlice = .empty
     var hexDescription: TextSlice = .empty
     var hexColor: TextSlice = .empty
     var links: [LinkContent] = []
     var extra: TextSlice = .empty
-    var excess: Excess?
-    /// The hexes inside it as `HexContent.children`; their links stand in `links` behind the first `ownLinks`.
+    var violation: LimitViolation?
+    /// The inner hexes, as in `HexContent.children`; their links follow the first `ownLinks` of `links`.
     var children: [ChildContent] = []
-    var childPlaces: [ChildPosition] = []
+    var childPositions: [ChildPosition] = []
     var ownLinks = 0
-    /// The hex inside that is being read; `nil` for the hex itself.
+    /// The inner hex that is being read; `nil` for the top hex.
     var current: Int?
-    /// The number of links, and the excess, when the reading of the hex or of one inside it began.
+    /// The number of links, and the violation, before the current hex.
     var linkMark = 0
-    var excessMark: Excess?
-    /// The `packageUUID` of a link package (T14) if it can be a message's id.
+    var violationMark: LimitViolation?
+    /// The `packageUUID` of a link package (T14), if it is valid as a message ID.
     var packageUUID: MessageID?
-    /// The `key` of a hex from the local side.
+    /// The `key` of a hex of the local API.
     var key: TextSlice?
 
-    /// The known service names in the arena, so that a hex of many links holds each once.
+    /// Names of known services in the arena, so that each is stored only once per hex.
     var services = KnownServices()
     let linkLimit = ProtocolLimits.links
     let textLimit = ProtocolLimits.stringBytes
 
     init(reportsRepairs: Bool) { self.reportsRepairs = reportsRepairs }
 
-    /// Forgets the previous frame.
+    /// Resets the reader for the next frame.
     mutating func begin() {
         texts.begin()
         services = KnownServices()
@@ -92,7 +92,7 @@ struct HexReader {
         hexDescription = .empty
         hexColor = .empty
         linkMark = 0
-        excessMark = nil
+        violationMark = nil
         clearLinks()
         if !children.isEmpty { clearChildren() }
         extra = .empty
@@ -100,13 +100,13 @@ struct HexReader {
         key = nil
     }
 
-    /// Forgets the links of the hex, or of the one inside it, that is being read.
+    /// Removes the links of the current hex.
     mutating func clearLinks() {
         if links.count > linkMark { links.removeSubrange(linkMark...) }
-        excess = excessMark
+        violation = violationMark
     }
 
-    /// Makes the hex that was read: it takes over the links, and gets copies of everything else.
+    /// Creates the content of the hex. Links are moved, everything else is copied.
     /// - Parameter frame: the bytes the hex was read from.
     @inline(__always)
     mutating func content(frame: [UInt8]) -> HexContent {
@@ -115,8 +115,8 @@ struct HexReader {
         return content
     }
 
-    /// Fills a hex in place. Separate and not inlined, so that the value is made where it stays: made in one expression it is copied once
-    /// more, with a retain and a release for everything in it.
+    /// Fills the content in place. Not inlined, because otherwise the compiler would copy the value once more, with a retain and release of
+    /// each part.
     @inline(never)
     private mutating func fill(_ content: inout HexContent, _ frame: [UInt8]) {
         content.frame = frame
@@ -149,7 +149,7 @@ struct HexReader {
 
 // MARK: - The hex
 
-/// A hex while its members are read.
+/// The members of a hex while it is being read.
 struct OpenHex {
     var senderUUID = Text()
     var senderName = Text()
@@ -160,14 +160,14 @@ struct OpenHex {
     var older = OlderNames()
     var extra = TextSlice.empty
 
-    /// The length of the longest of its own texts, in bytes.
+    /// Length of the longest of its own texts in bytes.
     @inline(__always)
     var longestText: Int {
         max(max(senderUUID.slice.count, senderName.slice.count), max(hexDescription.slice.count, hexColor.slice.count))
     }
 }
 
-/// Members with names that a HexJM does not have, by their index among the unknown members; the last one of each.
+/// Members with older or local names, by their index among the unknown members; the last one of each.
 struct OlderNames {
     var description: Int?
     var color: Int?
@@ -195,7 +195,7 @@ extension HexReader {
         return end
     }
 
-    /// Reads the members of a hex, or of one inside a hex. Of `children` only the grammar is checked.
+    /// Reads the members of a hex. The grammar of `children` is validated, but they are read later.
     /// - Returns: the position after the `}`.
     @inline(__always)
     mutating func members(
@@ -204,7 +204,7 @@ extension HexReader {
         let repairMark = repairs.count
         let mark = unknown.mark
         var position = try json.enterObject(at: start)
-        // The usual members in the usual order are read here, all other members below.
+        // Fast path for common members in common order; the loop reads all others.
         try texts.read(json, usual: #""senderUUID":"#, at: &position, into: &hex.senderUUID)
         try texts.read(json, usual: #""senderName":"#, at: &position, into: &hex.senderName)
         try texts.read(json, usual: #""hexDescription":"#, at: &position, into: &hex.hexDescription)
@@ -272,15 +272,15 @@ extension HexReader {
 
     @inline(never)
     private mutating func noteLongText(_ hex: OpenHex) {
-        guard excess == nil else { return }
+        guard violation == nil else { return }
         let texts = [
             (hex.senderUUID, "senderUUID"), (hex.senderName, "senderName"), (hex.hexDescription, "hexDescription"),
             (hex.hexColor, "hexColor"),
         ]
-        excess = texts.first { $0.0.slice.count > textLimit }.map { .text(prefix + $0.1) }
+        violation = texts.first { $0.0.slice.count > textLimit }.map { .text(prefix + $0.1) }
     }
 
-    /// The UUID of a slice if it can be a message's id (T21): neither nil nor max.
+    /// The UUID of a slice if it is valid as a message ID (T21), that is neither nil nor max.
     @inline(__always)
     func messageID(_ slice: TextSlice, _ json: JSONScanner) -> MessageID? {
         guard slice.count == 36, let uuid = texts.withBytes(of: slice, in: json, { UUIDBytes(text: $0) }),
@@ -293,7 +293,7 @@ extension HexReader {
 // MARK: - Unknown members
 
 extension HexReader {
-    /// Keeps a member unchanged (T1).
+    /// Keeps an unknown member unchanged (T1).
     /// - Returns: the position after its value.
     mutating func keep(
         _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int
@@ -313,22 +313,22 @@ extension HexReader {
         return end
     }
 
-    /// Uses the member with an older name for a missing one, unless that is missing too.
+    /// Uses the value of an older name if the member is missing, unless it is `null`.
     mutating func takeOlder(_ index: Int?, _ json: JSONScanner, _ open: Int, into text: inout Text) -> Bool {
         guard let index else { return false }
         let value = unknown.members[index].value.lowerBound
         guard json.byte(value) != UInt8(ascii: "n") else { return false }
-        // The value was scanned before, so reading it does not throw.
+        // The value was validated before, so reading it does not throw.
         guard (try? texts.read(json, at: value, open: open, into: &text)) != nil else { return false }
         unknown.drop(index)
         return true
     }
 
-    /// Ends an object's unknown members.
+    /// Finishes the unknown members of an object.
     /// - Parameter path: returns the path of a member, given its name.
     mutating func close(from mark: Int, _ json: JSONScanner, path: (String) -> String) -> TextSlice {
         if reportsRepairs {
-            // A name is reported as repeated once for each overridden member.
+            // A repeated name is reported once for each overridden member.
             var repeated: [UnknownMember] = []
             let range = unknown.close(from: mark, in: json, appendingTo: &texts.arena) { repeated.append($0) }
             let kept = unknown.members[mark...].filter(\.isKept)

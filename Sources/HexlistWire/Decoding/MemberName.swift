@@ -1,11 +1,11 @@
 import HexlistJSON
 
-/// A member of a DataSendWrapper.
+/// A member of a DataSendWrapper by its name.
 enum WrapperMember {
     case versionID, operationType, message, jmObjectType, jmObject, messageID, sequence
     /// Older names of `versionID` (T11).
     case version, versionType
-    /// The links of a link package, if there is no wrapper (T14); otherwise an unknown member.
+    /// The links of a link package without a wrapper (T14); otherwise an unknown member.
     case links
     case unknown
 
@@ -24,24 +24,24 @@ enum WrapperMember {
     }
 }
 
-/// A member of a HexJM.
+/// A member of a HexJM by its name.
 enum HexMember {
     case senderUUID, senderName, hexDescription, hexColor, links, children
-    /// The names of the local side: `description` and `color`, as this program prints a hex, and `key`, which is not sent.
+    /// Names of the local API: `description` and `color`, as in its output, and `key`, which is not sent.
     case localDescription, localColor, key
     /// The `packageUUID` of a link package without a wrapper (T14).
     case packageUUID
     case unknown
 
-    /// The set of names with which a hex is read.
+    /// The set of accepted member names.
     enum Dialect {
         /// A HexJM.
         case wire
-        /// A HexJM with the names of the local API.
+        /// A HexJM with the additional names of the local API.
         case local
-        /// A HexJM inside one of those: it has no `key`.
+        /// A hex nested in a `local` one, without `key`.
         case localChild
-        /// The oldest app version's link package (T14).
+        /// A link package of the oldest app version (T14).
         case package
     }
 
@@ -73,7 +73,7 @@ enum HexMember {
     }
 }
 
-/// A member of a LinkJM.
+/// A member of a LinkJM by its name.
 enum LinkMember {
     case url, linkDescription, service
     /// Older names of `linkDescription` and `service` (T12).
@@ -94,7 +94,7 @@ enum LinkMember {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the bytes are those of a name, regardless of the case of ASCII letters.
+    /// Whether the bytes equal a name, ignoring the case of ASCII letters.
     func matches(_ name: String) -> Bool {
         var index = 0
         for byte in name.utf8 {

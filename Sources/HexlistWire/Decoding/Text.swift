@@ -1,22 +1,22 @@
 import HexlistJSON
 import HexlistModel
 
-/// A member that is a text, and how it was read as one.
+/// The text of a member, and the form it was read from.
 struct Text {
     enum Form: UInt8 {
-        /// No such member.
+        /// The member is missing.
         case absent
         case null
         /// A string.
         case plain
-        /// A string in which T20 replaced characters.
+        /// A string with characters replaced by T20.
         case repaired
-        /// A number or a boolean, as its source text (T3).
+        /// A number or boolean, as its source text (T3).
         case scalar
-        /// An object or an array, read as the default (T4).
+        /// An object or array, read as the default value (T4).
         case structure
 
-        /// The rule of tolerant decoding that was applied; `nil` if none was.
+        /// The rule of tolerant decoding that was applied; `nil` if none.
         var rule: String? {
             switch self {
             case .absent, .null: "T2"
@@ -35,25 +35,25 @@ struct Text {
 
     /// Whether the member counts as missing (T2).
     var isMissing: Bool { form == .absent || form == .null }
-    /// Whether a type name counts as missing: an empty one does, and one of a wrong type reads as empty.
+    /// Whether a type name counts as missing because it is empty or of a wrong type.
     var isMissingName: Bool { slice.isEmpty }
 }
 
-/// Reads texts as slices of their bytes, copying only texts with escapes into the arena.
+/// Reads texts as slices of the bytes; only texts with escapes are copied into the arena.
 struct TextReader {
-    /// The copied texts. Bounded by the bytes read: a text is never longer than its escapes.
+    /// Unescaped texts. Bounded by the input, because a text is never longer than its escaped form.
     var arena: [UInt8] = []
 
     mutating func begin() {
         guard !arena.isEmpty else { return }
-        // The buffer is kept for the next frame, unless a hostile frame made it large.
+        // Keeps the buffer for the next frame, unless a hostile frame made it large.
         if arena.capacity > 64 << 10 { arena = [] } else { arena.removeAll(keepingCapacity: true) }
     }
 
-    /// Reads the string that a sender usually puts here, as the first member of its name; does nothing if there is anything else.
+    /// Fast path for the string that most senders write here; no effect if there is anything else.
     /// - Parameters:
     ///   - name: as for `JSONScanner.value(of:at:)`.
-    ///   - position: the position of a name's quote, or of the `}`; afterwards that of the next one.
+    ///   - position: the position of a name's quote or of the `}`; updated to the next one.
     @inline(__always)
     mutating func read(
         _ json: JSONScanner, usual name: StaticString, at position: inout Int, into text: inout Text
@@ -69,7 +69,7 @@ struct TextReader {
         }
     }
 
-    /// Reads a string that is not plain, or not followed by another member at once.
+    /// Reads a string that has escapes or non-ASCII characters, or is followed by white space.
     /// - Returns: the text, and the position of the next name's quote or of the `}`.
     @inline(never)
     private mutating func readRest(_ json: JSONScanner, _ start: Int, plainUntil end: Int) throws(GrammarFault) -> (Text, Int) {
@@ -77,7 +77,7 @@ struct TextReader {
         return (text(json, start, token.end, hasEscapes: token.hasEscapes), try json.nextMember(token.end &+ 1))
     }
 
-    /// Reads a value of any kind as a text.
+    /// Reads a value of any type as a text.
     /// - Parameter open: the number of containers open around the value.
     /// - Returns: the position after the value.
     @inline(__always)
@@ -119,7 +119,7 @@ struct TextReader {
         return end
     }
 
-    /// The text of a scanned string with escapes, copied into the arena.
+    /// Copies the text of a string with escapes into the arena.
     @inline(never)
     mutating func unescaped(_ json: JSONScanner, _ start: Int, _ stop: Int) -> Text {
         let first = arena.count
@@ -132,7 +132,7 @@ struct TextReader {
         hasEscapes ? unescaped(json, start, stop) : Text(slice: json.slice(start, stop), form: .plain)
     }
 
-    /// Calls `body` with the bytes of a slice that this reader made of `json`.
+    /// Calls `body` with the bytes of a slice of `json` or of the arena.
     @inline(__always)
     func withBytes<Result>(of slice: TextSlice, in json: JSONScanner, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         if slice.isInArena {
@@ -149,7 +149,7 @@ struct TextReader {
     func string(_ slice: TextSlice, in json: JSONScanner, bytes limit: Int) -> String {
         withBytes(of: slice, in: json) { bytes in
             guard bytes.count > limit else {
-                // For a short text this takes a third of the time of `String(decoding:as:)`.
+                // For short texts this takes a third of the time of `String(decoding:as:)`.
                 return String(unsafeUninitializedCapacity: bytes.count) { room in
                     UnsafeMutableRawBufferPointer(room).copyMemory(from: bytes)
                     return bytes.count
@@ -163,7 +163,7 @@ struct TextReader {
 }
 
 extension JSONScanner {
-    /// Calls `body` with a scanned name, unescaped into `scratch` if it has escapes.
+    /// Calls `body` with a name, which is unescaped into `scratch` if necessary.
     @inline(__always)
     func withName<Result>(_ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result) -> Result {
         guard token.hasEscapes else { return body(NameBytes(start: base + start, count: token.end &- start)) }
@@ -175,7 +175,7 @@ extension JSONScanner {
         _ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result
     ) -> Result {
         scratch.removeAll(keepingCapacity: true)
-        // Six bytes of escape for each byte of the name at most: a longer name is longer than any known one.
+        // A byte of a name takes at most six bytes of escape, so a longer one cannot be a known name.
         if token.end &- start <= 6 * 16 { appendName(start, token.end, to: &scratch) }
         return scratch.withUnsafeBytes { bytes in
             body(NameBytes(start: bytes.baseAddress ?? UnsafeRawPointer(base), count: bytes.count))

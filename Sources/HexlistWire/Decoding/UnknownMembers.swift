@@ -1,13 +1,13 @@
 import HexlistJSON
 import HexlistModel
 
-/// The position of a member that is kept unchanged (T1), in the bytes being read.
+/// The position of a member that is kept unchanged (T1).
 struct UnknownMember {
     /// The range of the name between the quotes.
     var nameStart: UInt32
     var nameEnd: UInt32
     var valueStart: UInt32
-    /// The position after the value; 0 for a member that is not kept after all.
+    /// The position after the value; 0 if the member is dropped.
     var valueEnd: UInt32
     var hasEscapedName: Bool
 
@@ -25,21 +25,21 @@ struct UnknownMember {
     var value: Range<Int> { Int(valueStart)..<Int(valueEnd) }
 }
 
-/// The unknown members of the objects being read: a stack, because a link is read inside a hex inside a wrapper.
+/// The unknown members of the objects being read. A stack, because objects are nested.
 ///
-/// Bounded by the peer's frame: a member takes at least 5 bytes there and 20 here.
+/// Bounded by the frame: a member takes at least 5 bytes there and 20 here.
 struct UnknownMembers {
     private(set) var members: [UnknownMember] = []
-    /// The unescaped names of an object with many or escaped names while it is ended.
+    /// Unescaped names, for finding repeated ones.
     private var names: [UInt8] = []
 
-    /// The index at which the members of an object that is opened now begin.
+    /// The index of the first member of an object that is opened now.
     var mark: Int { members.count }
 
     mutating func removeAll() {
         guard !members.isEmpty else { return }
         members.removeAll(keepingCapacity: true)
-        // A buffer that a hostile frame made large is not kept.
+        // A buffer that a hostile frame made large is freed.
         if members.capacity > 4_096 || names.capacity > 64 << 10 { self = UnknownMembers() }
     }
 
@@ -48,7 +48,7 @@ struct UnknownMembers {
         return members.count - 1
     }
 
-    /// Drops one member: it was used under another name, or overridden by a later one.
+    /// Drops a member that was used under another name or overridden.
     mutating func drop(_ index: Int) {
         guard members.indices.contains(index) else { return }
         members[index].valueEnd = 0
@@ -59,9 +59,9 @@ struct UnknownMembers {
         members.removeSubrange(mark...)
     }
 
-    /// Ends an object: drops every member but the last of each name (T19) and appends the others as one JSON object, each byte for byte
-    /// from its name's quote to its value's end. Takes time linear in the bytes of the members.
-    /// - Parameter repeated: called with each overridden member.
+    /// Finishes an object: drops all but the last member of each name (T19) and appends the others as a JSON object, byte for byte. Takes
+    /// linear time.
+    /// - Parameter repeated: called for each overridden member.
     /// - Returns: the range in `buffer`; empty if no member was kept.
     mutating func close(
         from mark: Int, in json: JSONScanner, appendingTo buffer: inout [UInt8], repeated: (UnknownMember) -> Void
@@ -77,7 +77,7 @@ struct UnknownMembers {
     }
 
     private mutating func dropOverridden(from mark: Int, in json: JSONScanner, repeated: (UnknownMember) -> Void) {
-        // All names are unescaped, one after another, so that they compare as bytes.
+        // Unescapes all names into one buffer, to compare them as bytes.
         names.removeAll(keepingCapacity: true)
         var ends: [Int] = []
         ends.reserveCapacity(members.count - mark)
@@ -90,7 +90,7 @@ struct UnknownMembers {
             ends.append(names.count)
         }
         let count = members.count - mark
-        // Open addressing, at most half full. `Hasher` is seeded by the process, so a peer cannot choose names that collide.
+        // A hash table with open addressing, at most half full. `Hasher` has a random seed, so peers cannot construct collisions.
         var slots = [Int32](repeating: -1, count: max(4, count.nextPowerOf2 * 2))
         let wrap = slots.count - 1
         for index in (0..<count).reversed() where members[mark + index].isKept {
@@ -118,6 +118,6 @@ struct UnknownMembers {
 }
 
 extension Int {
-    /// The least power of two that is not less, for a count of members (under 2^28).
+    /// The least power of two that is not smaller; for values below 2^28.
     fileprivate var nextPowerOf2: Int { self <= 1 ? 1 : 1 << (Int.bitWidth - (self - 1).leadingZeroBitCount) }
 }

@@ -1,10 +1,10 @@
 import HexlistJSON
 public import HexlistModel
 
-/// A hex from the local side: from an import, a line of a bulk stream, or a request to the local API.
+/// A hex of the local API: from an import, a bulk stream, or a request.
 public struct LocalHex: Sendable {
     public var content: HexContent
-    /// The caller's key, which makes a repeated import idempotent and is not sent; `nil` if there was none or an empty one.
+    /// The caller's key, which makes a repeated import idempotent and is not sent; `nil` if missing or empty.
     public var key: String?
 
     public init(content: HexContent, key: String? = nil) {
@@ -13,24 +13,23 @@ public struct LocalHex: Sendable {
     }
 }
 
-/// The tolerant decoder (Docs/Protocol.md, "Tolerant decoding"): strict about grammar, tolerant about content.
+/// The tolerant decoder (Docs/Protocol.md, "Tolerant decoding"): strict about JSON syntax, tolerant about content.
 ///
-/// One pass over the bytes without a general JSON tree: texts are slices of the frame. Takes time linear in the bytes, whatever they are: a
-/// few passes over each at most, no recursion, no allocation because of an announced size. A decoder keeps buffers for the next frame and
-/// no other state; it is used by one thread at a time.
+/// Works in one pass without building a JSON tree: texts are slices of the frame. It takes linear time for any input, uses no recursion,
+/// and does not allocate by announced sizes. A decoder keeps only buffers between frames; it is not thread-safe.
 public struct WrapperDecoder: Sendable {
-    /// The most bytes of an input, far more than the longest frame; offsets of slices have 31 bits.
+    /// Maximum bytes of an input, far more than a frame; slices have 31 bits of offset.
     static let largestInput = 1 << 28
 
     private static let tooLarge = Refusal(code: .tooLarge, message: "more than \(largestInput) bytes of JSON")
 
     private var reader: HexReader
 
-    /// - Parameter reportsRepairs: whether `DecodedWrapper.repairs` is filled, for people to read. Takes time.
+    /// - Parameter reportsRepairs: whether to fill `DecodedWrapper.repairs`, which takes time.
     public init(reportsRepairs: Bool = false) { reader = HexReader(reportsRepairs: reportsRepairs) }
 
-    /// Decodes a frame. Never traps and never throws, whatever the bytes.
-    /// - Parameter frame: the body of one frame.
+    /// Decodes a frame. Never traps or throws.
+    /// - Parameter frame: the body of the frame.
     public mutating func decode(_ frame: [UInt8]) -> DecodedFrame {
         reader.begin()
         guard frame.count <= Self.largestInput else { return .refused(Self.tooLarge) }
@@ -50,7 +49,7 @@ public struct WrapperDecoder: Sendable {
         }
     }
 
-    /// Makes the decoded wrapper. Separate and not inlined for the same reason as `HexReader.fill`.
+    /// Creates the decoded wrapper. Not inlined for the same reason as `HexReader.fill`.
     @inline(never)
     private mutating func wrapper(_ operation: Operation, _ json: JSONScanner, _ frame: [UInt8]) -> DecodedFrame {
         var wrapper = DecodedWrapper(operation, reader.object(of: operation, frame))
@@ -60,9 +59,8 @@ public struct WrapperDecoder: Sendable {
 
     /// Decodes a HexJM without a wrapper (T1–T4, T12, T13, T15–T20 and the bounds).
     /// - Parameters:
-    ///   - json: the object; white space and a byte order mark around it are allowed.
-    ///   - acceptsLocalNames: whether `description` and `color` replace missing `hexDescription` and `hexColor`, and `key` is taken out of
-    ///     the hex.
+    ///   - json: an object, possibly with white space and a byte order mark.
+    ///   - acceptsLocalNames: whether `description` and `color` replace missing `hexDescription` and `hexColor`, and `key` is extracted.
     public mutating func decodeHex(_ json: [UInt8], acceptsLocalNames: Bool) -> Result<LocalHex, Refusal> {
         reader.begin()
         guard json.count <= Self.largestInput else { return .failure(Self.tooLarge) }
@@ -70,7 +68,7 @@ public struct WrapperDecoder: Sendable {
             do throws(GrammarFault) {
                 let (scanner, start) = try Self.object(in: buffer)
                 try scanner.finish(reader.object(scanner, at: start, open: 0, dialect: acceptsLocalNames ? .local : .wire))
-                if let excess = reader.excess { return .failure(Refusal(code: excess.code, message: excess.message)) }
+                if let violation = reader.violation { return .failure(Refusal(code: violation.code, message: violation.message)) }
                 let key = reader.key.flatMap { $0.isEmpty ? nil : reader.texts.string($0, in: scanner) }
                 return .success(LocalHex(content: reader.content(frame: json), key: key))
             } catch {
@@ -79,7 +77,7 @@ public struct WrapperDecoder: Sendable {
         }
     }
 
-    /// A scanner of `bytes`, and the position at which their object begins.
+    /// A scanner of `bytes`, and the position of their object.
     private static func object(in bytes: UnsafeBufferPointer<UInt8>) throws(GrammarFault) -> (JSONScanner, Int) {
         guard let json = JSONScanner(bytes) else { throw GrammarFault(reason: .value, offset: 0, isAtEnd: true) }
         let hasMark = json.byte(0) == 0xEF && json.byte(1) == 0xBB && json.byte(2) == 0xBF
@@ -89,12 +87,12 @@ public struct WrapperDecoder: Sendable {
     }
 }
 
-// MARK: - The order of checks: operationType, jmObject missing, jmObjectType, form of jmObject, bounds
+// MARK: - Checks in this order: operationType, jmObject missing, jmObjectType, form of jmObject, limits
 
 extension WrapperDecoder {
     private enum Decision {
         case refused(Refusal)
-        /// The object is in the reader.
+        /// Accepted; the object is in the reader.
         case accepted(Operation)
     }
 
@@ -118,7 +116,7 @@ extension WrapperDecoder {
         if reader.members.object.isMissing {
             return refused(.missingObject, "\(operation.rawValue) takes a `jmObject` and has none", operation, json)
         }
-        if !takes(operation, objectType, json) {
+        if !accepts(operation, objectType, json) {
             let type = excerpt(reader.members.jmObjectType, json)
             let message = "`jmObjectType` is `\(type)`; \(operation.rawValue) takes `\(objectType)`"
             return refused(.unsupportedObject, message, operation, json)
@@ -131,7 +129,7 @@ extension WrapperDecoder {
                 _ = try read(operation, json, at: start, open: 1)
                 return accepted(operation, json)
             } catch {
-                return refused(.malformed, error.message, operation, json)  // not reached: the grammar was checked before
+                return refused(.malformed, error.message, operation, json)  // unreachable: the grammar was validated before
             }
         case .text(let start, let end, let hasEscapes):
             return embedded(operation, start, end, hasEscapes, json)
@@ -141,7 +139,7 @@ extension WrapperDecoder {
     }
 
     @inline(__always)
-    private func takes(_ operation: Operation, _ objectType: String, _ json: JSONScanner) -> Bool {
+    private func accepts(_ operation: Operation, _ objectType: String, _ json: JSONScanner) -> Bool {
         reader.members.jmObjectType.isMissingName
             || reader.texts.withBytes(of: reader.members.jmObjectType.slice, in: json) { type in
                 operation == .store && type.equals("Hex") || type.matches(objectType)
@@ -149,7 +147,7 @@ extension WrapperDecoder {
     }
 
     /// Reads the object into the reader.
-    /// - Parameter open: the number of containers open around the object.
+    /// - Parameter open: the number of open containers around the object.
     /// - Returns: the position after it.
     private mutating func read(
         _ operation: Operation, _ json: JSONScanner, at start: Int, open: Int
@@ -163,7 +161,7 @@ extension WrapperDecoder {
         }
     }
 
-    /// Decides about an object inside a text (T5). The slices of a hex are slices of that text.
+    /// Reads an object embedded in a string (T5). The slices of a hex refer to that string.
     private mutating func embedded(
         _ operation: Operation, _ start: Int, _ end: Int, _ hasEscapes: Bool, _ json: JSONScanner
     ) -> Decision {
@@ -192,13 +190,13 @@ extension WrapperDecoder {
         }
     }
 
-    /// Decides about an object without a wrapper: all of it is the hex, and no member of a wrapper is read (T14).
+    /// Reads a hex without a wrapper (T14).
     private mutating func package(_ json: JSONScanner, _ start: Int) -> Decision {
         reader.begin()
         do throws(GrammarFault) {
             _ = try reader.object(json, at: start, open: 0, dialect: .package)
         } catch {
-            return refused(.malformed, error.message, .store, json)  // not reached: the grammar was checked before
+            return refused(.malformed, error.message, .store, json)  // unreachable: the grammar was validated before
         }
         reader.members.isPackage = true
         return accepted(.store, json)
@@ -206,8 +204,8 @@ extension WrapperDecoder {
 
     private mutating func accepted(_ operation: Operation, _ json: JSONScanner) -> Decision {
         if reader.members.versionID.isMissing { reader.takeOlderVersion(json) }
-        if let excess = (operation == .store ? reader.excess : nil) ?? reader.members.excess(over: reader.textLimit) {
-            return refused(excess.code, excess.message, operation, json)
+        if let violation = (operation == .store ? reader.violation : nil) ?? reader.members.violation(over: reader.textLimit) {
+            return refused(violation.code, violation.message, operation, json)
         }
         return .accepted(operation)
     }
@@ -219,14 +217,14 @@ extension WrapperDecoder {
                 messageID: reader.messageID(json), operation: operation))
     }
 
-    /// The beginning of a peer's word, for use in a message.
+    /// The beginning of a peer's text, for a message.
     private func excerpt(_ text: Text, _ json: JSONScanner) -> String {
         PeerName.cut(reader.texts.string(text.slice, in: json), bytes: 64)
     }
 }
 
 extension Operation {
-    /// The operation with that name, regardless of the case of ASCII letters (T8).
+    /// The operation of this name, ignoring the case of ASCII letters (T8).
     @inline(__always)
     fileprivate init?(matching name: UnsafeRawBufferPointer) {
         if name.equals("Store") {

@@ -1,17 +1,17 @@
 import HexlistJSON
 import HexlistModel
 
-/// The members of a DataSendWrapper, as found in one pass; the last one of each name (T19).
+/// The members of a DataSendWrapper; the last one of each name (T19).
 struct WrapperMembers {
-    /// The `jmObject` member in any form.
+    /// The `jmObject` member in any of its forms.
     enum Object {
         case absent
         case null
-        /// An object that was read as a hex already; the reader has it.
+        /// An object that was read as a hex; the reader has it.
         case hex(start: Int)
-        /// An object of which only the grammar was checked.
+        /// An object of which only the grammar was validated.
         case object(start: Int)
-        /// A string, by the range between its quotes (T5).
+        /// A string, the range between its quotes (T5).
         case text(start: Int, end: Int, hasEscapes: Bool)
         /// A number, a boolean or an array.
         case other
@@ -31,20 +31,20 @@ struct WrapperMembers {
     var messageID = Text()
     var object = Object.absent
     var sequence: Int64?
-    /// Whether there was a `sequence` that does not count (T21).
+    /// Whether a `sequence` was ignored (T21).
     var hasOddSequence = false
-    /// Whether there is a `links` member that is not null, as in a link package (T14).
+    /// Whether there is a `links` member that is not `null`, as in a link package (T14).
     var hasLinks = false
-    /// Whether a later member overrode an earlier one, for the report. Text members have this information themselves.
+    /// Whether a member was repeated, for reporting. Text members know this themselves.
     var isObjectRepeated = false
     var isSequenceRepeated = false
-    /// The members with older names of `versionID` (T11), by their index among the unknown members.
+    /// Members with older names of `versionID` (T11), by their index among the unknown members.
     var version: Int?
     var versionType: Int?
-    /// Whether there was no wrapper (T14).
+    /// Whether the frame has no wrapper (T14).
     var isPackage = false
 
-    func excess(over limit: Int) -> Excess? {
+    func violation(over limit: Int) -> LimitViolation? {
         if versionID.slice.count > limit { return .text("versionID") }
         if message.slice.count > limit { return .text("message") }
         return nil
@@ -52,13 +52,13 @@ struct WrapperMembers {
 }
 
 extension HexReader {
-    /// Reads a whole frame: checks its grammar to the last byte and reads a `jmObject` that may be a hex as one.
+    /// Reads a frame: validates its grammar up to the last byte, and reads a `jmObject` that may be a hex.
     /// - Parameter start: the position of the `{`.
     mutating func wrapper(_ json: JSONScanner, at start: Int) throws(GrammarFault) {
         var version: Int?
         var versionType: Int?
         var position = try json.enterObject(at: start)
-        // The usual members in the usual order are read here, all other members below.
+        // Fast path for common members in common order; the loop reads all others.
         try texts.read(json, usual: #""versionID":"#, at: &position, into: &members.versionID)
         try texts.read(json, usual: #""operationType":"#, at: &position, into: &members.operationType)
         try texts.read(json, usual: #""jmObjectType":"#, at: &position, into: &members.jmObjectType)
@@ -112,7 +112,7 @@ extension HexReader {
         }
         switch json.byte(start) {
         case UInt8(ascii: "{"):
-            // The operation may still follow; most frames are a Store and name it first.
+            // The operation may still follow, but most frames are Stores and name it first.
             guard mayBeStore(members.operationType, json) else {
                 members.object = .object(start: start)
                 return try json.skipValue(at: start, open: 1)
@@ -129,7 +129,7 @@ extension HexReader {
         return try json.skipValue(at: start, open: 1)
     }
 
-    @inline(__always)  // as a call it would be passed a copy of the whole reader; the same applies to other functions with this attribute
+    @inline(__always)  // a call would copy the whole reader; the same applies to other functions with this attribute
     private func mayBeStore(_ operationType: Text, _ json: JSONScanner) -> Bool {
         operationType.isMissingName
             || texts.withBytes(of: operationType.slice, in: json) { $0.equals("Store") || $0.matches(Operation.store.rawValue) }
@@ -143,11 +143,11 @@ extension HexReader {
     @inline(__always)
     mutating func object(of operation: Operation, _ frame: [UInt8]) -> WrapperObject {
         guard operation == .store else { return object ?? .none }
-        if let text { return .hex(content(frame: text)) }  // `text ?? frame` would be a copy, to retain and to release
+        if let text { return .hex(content(frame: text)) }  // `text ?? frame` would copy, with a retain and release
         return .hex(content(frame: frame))
     }
 
-    /// Fills everything else of an accepted wrapper. Separate for the same reason as `HexReader.fill`.
+    /// Fills the other members of an accepted wrapper. Not inlined for the same reason as `HexReader.fill`.
     @inline(never)
     mutating func fill(_ wrapper: inout DecodedWrapper, _ json: JSONScanner) {
         if reportsRepairs { reportRepairs(wrapper.operation, json) }
@@ -156,7 +156,7 @@ extension HexReader {
         }
         switch members.message.form {
         case .plain, .repaired, .scalar:
-            // A token is compared and repeated unchanged, so it is not cut.
+            // Tokens are compared and returned unchanged, so they are not truncated.
             let limit = wrapper.operation.hasToken ? textLimit : ProtocolLimits.messageBytes
             wrapper.message = texts.string(members.message.slice, in: json, bytes: limit)
         case .absent, .null, .structure: break
@@ -167,7 +167,7 @@ extension HexReader {
         if reportsRepairs { wrapper.repairs = repairs }
     }
 
-    /// The wrapper's message id, or the one of a link package.
+    /// The wrapper's message ID, or that of a link package.
     @inline(__always)
     func messageID(_ json: JSONScanner) -> MessageID? { packageUUID ?? messageID(members.messageID.slice, json) }
 
@@ -179,7 +179,7 @@ extension HexReader {
         }
     }
 
-    /// The unknown members of the wrapper as one JSON object.
+    /// Unknown members of the wrapper as a JSON object.
     private mutating func closeWrapper(_ json: JSONScanner) -> [UInt8] {
         let first = texts.arena.count
         _ = close(from: 0, json) { $0 }

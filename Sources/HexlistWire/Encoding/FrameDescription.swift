@@ -1,10 +1,10 @@
 import HexlistJSON
 import HexlistModel
 
-/// The output and the frames of `hexlist frame`.
+/// The output and input of `hexlist frame`.
 public enum FrameDescription {
-    /// One JSON object on one line, without a line end, that a terminal can show. Kept members appear as they were received, except for
-    /// characters that are not shown (`JSONText.makePrintable`).
+    /// A JSON object on one line that can be displayed on a terminal. Kept members are shown as received, except for unsafe characters
+    /// (`JSONText.makePrintable`).
     public static func json(_ frame: DecodedFrame) -> [UInt8] {
         var json = JSONWriter()
         switch frame {
@@ -19,8 +19,8 @@ public enum FrameDescription {
         return json.bytes
     }
 
-    /// Makes a frame, length and body, from a wrapper that is read with the same tolerance as a peer's.
-    /// - Returns: the canonical frame: known members with their present names and forms, unknown ones unchanged.
+    /// Encodes a frame (length and body) from a wrapper that is decoded tolerantly.
+    /// - Returns: the canonical frame: known members with their current names and forms, unknown ones unchanged.
     public static func frame(fromJSON text: [UInt8]) -> Result<[UInt8], Refusal> {
         var decoder = WrapperDecoder()
         switch decoder.decode(text) {
@@ -71,7 +71,7 @@ extension JSONWriter {
         self.hex(hex.senderUUID, hex.senderName, hex.hexDescription, hex.hexColor, of: hex, nil)
     }
 
-    /// Writes a hex with those inside it. It calls itself once for each of their levels (`ProtocolLimits.levels`).
+    /// Writes a hex and its descendants. Recursive, at most `ProtocolLimits.levels` deep.
     private mutating func hex(
         _ senderUUID: TextSlice, _ senderName: TextSlice, _ description: TextSlice, _ color: TextSlice, of hex: HexContent, _ child: Int?
     ) {

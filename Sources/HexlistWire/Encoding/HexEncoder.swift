@@ -1,15 +1,15 @@
 import HexlistJSON
 public import HexlistModel
 
-/// Encodes a hex as the HexJM that is sent.
+/// Encodes a hex as a HexJM.
 public enum HexEncoder {
-    /// The levels of nesting around a member of a hex inside a wrapper.
+    /// Nesting depth of a hex's members in a wrapper.
     private static let hexLevel = 2
 
-    /// One JSON object: all known members, then the unknown ones byte for byte as received (T1). `children` is written where there are any.
+    /// The hex as a JSON object: known members, then unknown ones byte for byte (T1). `children` is only written if there are any.
     ///
-    /// Leaves out a kept member whose name this version knows, and one that would be nested deeper in the frame than a receiver takes: it
-    /// was received in a text of its own (T5, T18), where levels are counted anew.
+    /// Omits kept members with a name that this version knows, and those that would exceed the nesting limit: they were received in a
+    /// string (T5, T18), where nesting is counted separately.
     public static func encode(_ hex: HexContent) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(hex.byteCount + 128 + hex.allLinkCount * 48 + hex.children.count * 96)
@@ -17,8 +17,8 @@ public enum HexEncoder {
         return bytes
     }
 
-    /// Appends what `encode` returns.
-    /// - Parameter senders: written in place of the hex's own senders, if any (`senders(uuid:name:)`).
+    /// Appends the encoded hex.
+    /// - Parameter senders: replaces the sender members of the hex (`senders(uuid:name:)`).
     public static func append(_ hex: HexContent, senders: [UInt8]? = nil, to bytes: inout [UInt8]) {
         JSONWriter.append(to: &bytes) { json in
             let top = Node(hex)
@@ -31,7 +31,7 @@ public enum HexEncoder {
         }
     }
 
-    /// The beginning of a hex: the bracket, and the members that say who sent it.
+    /// The beginning of a hex: the bracket and the sender members.
     public static func senders(uuid: String, name: String) -> [UInt8] {
         var json = JSONWriter(wireCapacity: 96)
         json.raw(#"{"senderUUID":"#)
@@ -41,7 +41,7 @@ public enum HexEncoder {
         return json.bytes
     }
 
-    /// The hex itself, or one of those inside it.
+    /// The top hex or an inner one.
     private struct Node {
         var senderUUID, senderName, hexDescription, hexColor, extra: TextSlice
         var links: ArraySlice<LinkContent>
@@ -58,7 +58,7 @@ public enum HexEncoder {
         }
     }
 
-    /// Writes the hexes inside one, each with those inside it, and ends it.
+    /// Writes the children of a hex with their descendants, and closes it.
     private static func appendChildren(of top: Node, _ hex: HexContent, to json: inout JSONWriter) {
         var open = [(node: top, next: top.children.lowerBound)]
         while let (node, next) = open.last {
@@ -79,8 +79,8 @@ public enum HexEncoder {
 
     /// Writes a hex up to its links.
     /// - Parameters:
-    ///   - senders: what it begins with, in place of its own senders.
-    ///   - level: the levels of nesting around a member of it.
+    ///   - senders: replaces its own sender members.
+    ///   - level: nesting depth of its members.
     @inline(__always)
     private static func begin(_ node: Node, _ senders: [UInt8]?, of hex: HexContent, level: Int, to json: inout JSONWriter) {
         if let senders {
@@ -118,8 +118,8 @@ public enum HexEncoder {
         json.raw("]")
     }
 
-    /// Copies a link from the JSON it was read from, where it stands there as it would be written: so most senders write it.
-    /// - Returns: `false`, with nothing written, where it does not.
+    /// Copies a link from its original JSON if that is already in canonical form, as it is from most senders.
+    /// - Returns: false, with nothing written, if it is not.
     @inline(__always)
     private static func appendAsRead(_ link: LinkContent, from frame: UnsafeBufferPointer<UInt8>, to json: inout JSONWriter) -> Bool {
         guard link.extra.isEmpty, !link.url.isInArena, !link.linkDescription.isInArena, !link.service.isInArena,
@@ -134,7 +134,7 @@ public enum HexEncoder {
         let start = link.url.offset - beforeURL.utf8CodeUnitCount
         let end = link.service.offset + link.service.count + 2
         guard start >= 0, end <= frame.count,
-            // The texts stand in this order with so many bytes between them, so what is compared lies between `start` and `end`.
+            // The texts are in this order with fixed distances, so all compared bytes are between `start` and `end`.
             link.linkDescription.offset == link.url.offset + link.url.count + beforeDescription.utf8CodeUnitCount,
             link.service.offset == link.linkDescription.offset + link.linkDescription.count + beforeService.utf8CodeUnitCount,
             isThere(beforeURL, before: link.url.offset), isThere(beforeDescription, before: link.linkDescription.offset),
@@ -145,12 +145,12 @@ public enum HexEncoder {
         return true
     }
 
-    /// Writes the unknown members of a hex, and ends it.
+    /// Writes the unknown members of a hex, and closes it.
     private static func finish(_ node: Node, of hex: HexContent, level: Int, to json: inout JSONWriter) {
         appendExtra(node.extra, of: hex, level: level, to: &json) {
             switch HexMember($0, .wire) {
             case .senderUUID, .senderName, .hexDescription, .hexColor, .links: false
-            // One that is no array, or of a hex that an older version received.
+            // A `children` that is not an array, or was kept by an older version.
             case .children: node.children.isEmpty
             case .unknown, .localDescription, .localColor, .key, .packageUUID: true
             }
@@ -172,11 +172,11 @@ public enum HexEncoder {
     }
 }
 
-/// Iterates over a kept object, `{"a":1}`, member by member.
+/// Iterates over the members of a kept object, `{"a":1}`.
 enum KeptMembers {
-    ///   - level: the number of containers open around a member's value.
-    ///   - body: receives each name, and the member from its name's quote to its value's end. Members that would be nested too deep are
-    ///     skipped, as is everything after a grammar fault.
+    ///   - level: the number of open containers around a member's value.
+    ///   - body: receives each name, and the member from its name's quote to the end of its value. Members that would exceed the nesting
+    ///     limit are skipped, as is everything after a syntax error.
     static func forEach(in object: UnsafeRawBufferPointer, level: Int, _ body: (NameBytes, UnsafeRawBufferPointer) -> Void) {
         object.withMemoryRebound(to: UInt8.self) { buffer in
             guard let base = buffer.baseAddress, base[0] == UInt8(ascii: "{") else { return }
@@ -195,7 +195,7 @@ enum KeptMembers {
                     position = try json.nextMember(end)
                 }
             } catch {
-                return  // kept members were checked when they were received; nothing is sent on from a damaged store
+                return  // kept members were validated on receipt; the store may be damaged
             }
         }
     }

@@ -1,9 +1,9 @@
 import HexlistJSON
 import HexlistModel
 
-/// Writes the JSON of wrappers: members in a fixed order, and only those that are needed.
+/// Writes wrappers as JSON, with the necessary members in a fixed order.
 enum WrapperWriter {
-    /// Begins a wrapper: its first members up to the operation.
+    /// The beginning of a wrapper, up to the operation.
     static func begin(_ operation: Operation, versionID: String = ProtocolLimits.appVersion) -> JSONWriter {
         var json = JSONWriter(wireCapacity: 192)
         json.raw(#"{"versionID":"#)
@@ -18,7 +18,7 @@ enum WrapperWriter {
         return json
     }
 
-    /// The same for every Store, of which there are many.
+    /// The constant beginning of all Stores.
     private static let storeBeginning = begin(.store).bytes
 
     static func store(messageID: MessageID?, sequence: Int64?) -> JSONWriter {
@@ -50,7 +50,7 @@ enum WrapperWriter {
         return json.bytes
     }
 
-    /// Encodes a decoded wrapper in canonical form, with its unknown members: it is the sender's own, not one that is forwarded.
+    /// Encodes a decoded wrapper in canonical form, including its unknown members. Used for own frames, not for forwarding.
     static func encode(_ wrapper: DecodedWrapper) -> [UInt8] {
         var json = begin(wrapper.operation, versionID: wrapper.versionID)
         json.identity(wrapper.messageID, wrapper.sequence)

@@ -1,28 +1,28 @@
 import HexlistModel
 public import NIOCore
 
-/// The reason why a stream of frames cannot be read further.
+/// The reason why a stream of frames cannot be read any further.
 public enum FrameFault: Error, Sendable, Equatable {
-    /// The length in bytes that a header announced, which is 0 or exceeds the limit.
+    /// The announced length in bytes is 0 or exceeds the limit.
     case length(UInt32)
 }
 
-/// Cuts a stream into frames (Docs/Protocol.md, "Framing"):
+/// Splits a stream into frames (Docs/Protocol.md, "Framing"):
 ///
 ///     | length N: UInt32 big-endian | N bytes: one DataSendWrapper |
 ///
-/// Reads only what has arrived: the buffer grows with the bytes received, never by the announced length.
+/// Allocates by received bytes, not by announced lengths.
 public struct FrameDecoder: Sendable {
-    /// The most bytes of a body. Applies from the next frame on, also to one whose header has arrived already.
+    /// Maximum bytes of a body. Applies from the next frame on, even if its header was already received.
     public var limit: Int
-    /// The first fault. It stays, because a stream cannot be resynchronised.
+    /// The first fault. Permanent, because the stream cannot be resynchronized.
     private var fault: FrameFault?
 
-    /// - Parameter limit: the most bytes of a body; limited to 16 MiB - 1, so that the first byte of a frame is always 0.
+    /// - Parameter limit: maximum bytes of a body, at most 16 MiB - 1, so that the first byte of a frame is always 0.
     public init(limit: Int) { self.limit = limit }
 
-    /// Takes the next whole body; `nil` until it has arrived.
-    /// - Throws: `FrameFault.length`, from the header alone, before a byte of the body is read. The caller closes the connection.
+    /// Removes and returns the next complete body; `nil` until it was received.
+    /// - Throws: `FrameFault.length` as soon as the header was received. The caller closes the connection.
     public mutating func next(from buffer: inout ByteBuffer) throws(FrameFault) -> [UInt8]? {
         if let fault { throw fault }
         guard let announced = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else { return nil }

@@ -1,9 +1,9 @@
 public import HexlistModel
 public import NIOCore
 
-/// Appends whole frames, length and body, to a buffer.
+/// Appends complete frames, length and body, to a buffer.
 public enum WrapperEncoder {
-    /// The most bytes of the name in a Hello. Escaped it is at most six times as long, and the frame stays under 8 KiB.
+    /// Maximum bytes of the name in a Hello. Escaping makes it at most six times as long, and the frame stays below 8 KiB.
     private static let nameBytes = 1_024
 
     public static func hello(_ hello: Hello, into buffer: inout ByteBuffer) {
@@ -20,7 +20,7 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.alert, message, sequence: sequence), into: &buffer)
     }
 
-    /// - Parameter padding: the bytes of an unknown member, which receivers ignore (T1), to make the frame longer.
+    /// - Parameter padding: bytes of an unknown member, which receivers ignore (T1), to make the frame longer.
     public static func ping(message: String, sequence: Int64?, padding: Int = 0, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.ping, message, sequence: sequence, padding: padding), into: &buffer)
     }
@@ -30,7 +30,7 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.pong, message), into: &buffer)
     }
 
-    /// - Parameter text: a text for people.
+    /// - Parameter text: a text for the user.
     public static func bye(_ code: ByeCode, text: String, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.bye, "\(code.rawValue): \(text)"), into: &buffer)
     }
@@ -39,7 +39,7 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.dialBack, request.message), into: &buffer)
     }
 
-    public static func dialedBack(_ answer: DialBack.Answer, into buffer: inout ByteBuffer) {
+    public static func dialedBack(_ answer: DialBack.Response, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.dialedBack, answer.message), into: &buffer)
     }
 

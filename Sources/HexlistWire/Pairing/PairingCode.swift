@@ -1,7 +1,7 @@
 import Crypto
 import HexlistModel
 
-/// 32 random bytes of one side of one pairing, never used twice.
+/// 32 random bytes of one side of a pairing, used once.
 public struct PairingNonce: Sendable, Equatable {
     let bytes: [UInt8]
 
@@ -9,13 +9,13 @@ public struct PairingNonce: Sendable, Equatable {
         bytes = (0..<4).flatMap { _ in withUnsafeBytes(of: generator.next() as UInt64) { Array($0) } }
     }
 
-    /// A nonce of the system's random numbers.
+    /// A nonce from the system's random number generator.
     public static func random() -> PairingNonce {
         var generator = SystemRandomNumberGenerator()
         return PairingNonce(using: &generator)
     }
 
-    /// Reads 32 bytes in base64; `nil` for anything else.
+    /// Parses 32 bytes in base64; `nil` for anything else.
     init?(base64 text: String) {
         guard let bytes = Base64.decode32(text) else { return nil }
         self.bytes = bytes
@@ -24,10 +24,10 @@ public struct PairingNonce: Sendable, Equatable {
     var base64: String { Base64.encode(bytes) }
 }
 
-/// The digits that two people compare, and the commitment that keeps a machine in the middle from choosing them (Docs/Protocol.md,
-/// "Pairing"). `asker` is the side that sent the commitment; both sides put it first.
+/// The digits that the users compare, and the commitment that prevents a man in the middle from choosing them (Docs/Protocol.md,
+/// "Pairing"). `asker` is the side that sent the commitment; it comes first in all hashes.
 enum PairingCode {
-    /// The SHA-256 (32 bytes) that binds the asker to its nonce before it sees the other one.
+    /// The SHA-256 (32 bytes) that commits the asker to its nonce before it receives the other one.
     static func commitment(nonce: PairingNonce, asker: Fingerprint, asked: Fingerprint) -> [UInt8] {
         hash("hexlist-pair-1", nonce.bytes, asker.bytes, asked.bytes)
     }
@@ -47,14 +47,14 @@ enum PairingCode {
         return Array(hasher.finalize())
     }
 
-    /// Whether two byte strings are equal, in a time that depends on their lengths only.
+    /// Compares two byte strings in constant time for a given length.
     static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return zip(left, right).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0
     }
 }
 
-/// Base64 (RFC 4648) for the only length that is sent: 32 bytes, 43 digits and a `=`.
+/// Base64 (RFC 4648) for 32 bytes: 43 characters and a `=`.
 enum Base64 {
     private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
@@ -70,7 +70,7 @@ enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Decodes 32 bytes; `nil` for any other length, another alphabet, missing padding, or bits beyond the last byte.
+    /// Decodes 32 bytes; `nil` for other lengths or alphabets, missing padding, or violation bits.
     static func decode32(_ text: String) -> [UInt8]? {
         let utf8 = Array(text.utf8)
         guard utf8.count == 44, utf8.last == UInt8(ascii: "=") else { return nil }
@@ -84,7 +84,7 @@ enum Base64 {
                 bits = 0
             }
         }
-        // The last three digits hold 16 bits, and two that must be zero.
+        // The last three characters have 16 bits of data and two that must be zero.
         guard bits & 3 == 0 else { return nil }
         for shift in [10, 2] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: bits >> shift)) }
         return bytes

@@ -1,94 +1,94 @@
 public import HexlistModel
 
-// The inputs and outputs of the desk.
+// Inputs and outputs of the coordinator.
 extension PairingCoordinator {
     public struct Limits: Sendable {
-        /// The time that the window for requests is open, and that an own request runs.
+        /// Duration of the window for requests of peers, and of a request by the user.
         public var on: Duration = .seconds(120)
-        /// The most exchanges, while pairing is on, in which this side's nonce is sent, with any outcome. A peer that has the nonce can
-        /// know the digits and give up until they suit it. A machine in the middle has these guesses on both sides: nine of the ten.
+        /// Maximum exchanges in which this side's nonce is sent, while pairing is on. A peer that has the nonce can compute the digits and
+        /// give up until they suit it. A man in the middle has these guesses on both sides: nine of the ten.
         public var tries = 5
-        /// The failures after which pairing is off until the user switches it on again.
+        /// Maximum failures until pairing is switched off.
         public var failures = 3
-        /// The failures of one key within `memory`, including exchanges it gave up, after which its requests are no longer taken.
+        /// Maximum failures of a key within `memory`, including exchanges it gave up; then its requests are refused.
         public var failuresPerKey = 3
         public var memory: Duration = .seconds(600)
-        /// The most keys that failed within `memory`. Beyond it no other key is taken until one is forgotten.
+        /// Maximum keys with failures within `memory`; then requests of other keys are refused.
         public var keys = 256
-        /// The time after a session was lost while its digits were shown in which no other peer's digits are shown: a peer that can cut a
-        /// session must not get its own request under a finger that is about to say yes.
+        /// Time after a session was lost while its digits were shown in which digits of other peers are not shown: a peer that can cut a
+        /// session must not be able to present its own request just as the user confirms.
         public var reserved: Duration = .seconds(10)
-        /// The time between two attempts of an own request.
+        /// Interval between attempts of a request by the user.
         public var retry: Duration = .seconds(2)
-        /// The most outcomes that can still be asked for.
+        /// Maximum finished pairings that are remembered.
         public var outcomes = 8
         public var timing = PairingStateMachine.Timing()
     }
 
     public enum Action: Sendable, Equatable {
         case send(Pairing, SessionKey)
-        /// The peer's frame is refused.
+        /// Refuse the peer's frame.
         case refuse(SessionKey)
-        /// An own request needs a session with the peer: `begin` on an existing one, or dial.
+        /// The user's request needs a session with the peer: call `begin` on an existing one, or dial.
         case reach(PeerID)
-        /// Digits are shown to the user, with the peer's name as it is now (`nameShown`); `wasAsked` for a request of the peer, which is
-        /// news.
+        /// Show digits to the user, with the peer's current name (`nameShown`). `wasAsked` for a request of the peer, which is a news for
+        /// the user.
         case shown(PeerID, digits: String, wasAsked: Bool)
-        /// Both users said yes: trust this key by the name that was shown, then call `stored`.
+        /// Both users confirmed: trust this key under the displayed name, then call `stored`.
         case trust(PeerID, Fingerprint, number: Int, name: String?)
-        case over(Outcome)
-        /// The value of `items` has changed.
+        case finished(FinishedPairing)
+        /// The value of `items` changed.
         case changed
     }
 
-    /// An exchange, or the user's request while it has none.
+    /// A running exchange, or the user's request before its exchange.
     public struct Item: Sendable, Equatable {
-        /// A number that rises. A request that begins again has a new one, because it has new digits.
+        /// An increasing number. A repeated request has a new one, because it has new digits.
         public var number: Int
         public var peer: PeerID
-        /// Whether this side's user asked.
+        /// Whether it was requested by the user of this side.
         public var isOwn: Bool
         public var stage: PairingStateMachine.Stage
-        /// The name the peer gave itself when the digits were shown; `nil` before.
+        /// The peer's name when the digits were shown; `nil` before.
         public var name: String?
         public var fingerprint: Fingerprint?
         public var until: Instant
-        /// The reason why an own request has no exchange yet.
-        public var obstacle: Obstacle?
+        /// The reason why the user's request has no exchange yet.
+        public var obstacle: PendingReason?
     }
 
-    public enum Obstacle: Sendable, Equatable {
+    public enum PendingReason: Sendable, Equatable {
         case notReached, notTaken, givenUp, lost
     }
 
-    public struct Outcome: Sendable, Equatable {
+    public struct FinishedPairing: Sendable, Equatable {
         public enum Result: Sendable, Equatable {
-            /// Both users said yes; the trust is being written to the store.
+            /// Both users confirmed; the trust is being stored.
             case agreed(digits: String)
             case paired
             case notStored(String)
-            case ended(PairingStateMachine.End)
-            /// The own request was never taken.
-            case expired(Obstacle?)
+            case ended(PairingStateMachine.EndReason)
+            /// The peer never accepted the user's request.
+            case expired(PendingReason?)
         }
 
         public var number: Int
         public var peer: PeerID
         public var isOwn: Bool
-        /// The name that was shown with the digits; `nil` if there were none.
+        /// The name that was shown with the digits; `nil` if none were.
         public var name: String?
         public var result: Result
-        /// Whether this outcome used up the tries or the failures, so that pairing was switched off.
+        /// Whether it was the last permitted attempt, so that pairing was switched off.
         public var isLast = false
         /// The attempts that the key has left within `memory`; `nil` if this one did not count.
         public var triesLeft: Int?
     }
 
-    public enum Answer: Sendable, Equatable {
-        case given
-        /// No digits of this peer are shown, or they were answered already.
+    public enum ConfirmationResult: Sendable, Equatable {
+        case accepted
+        /// No digits of this peer are shown, or they were confirmed already.
         case noDigits
-        /// The digits that this answers are no longer shown.
+        /// These digits are no longer shown.
         case outdated
     }
 }

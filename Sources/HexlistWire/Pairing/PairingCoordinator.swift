@@ -1,13 +1,13 @@
 public import HexlistModel
 
-/// Decides who may pair, and when (Docs/Protocol.md, "Pairing"): one exchange at a time, only while the user has switched pairing on, with
-/// few tries. Performs no IO; nonces and time are passed in, and the actions are carried out in order.
+/// Decides which pairings are allowed (Docs/Protocol.md, "Pairing"): one exchange at a time, only while the user has switched pairing on,
+/// with few attempts. Performs no IO: nonces and time are passed in, and the caller carries out the actions in order.
 ///
-/// Pairing is on while the window is open (`open`) or an own request runs (`ask`). A stranger can make it hold at most one exchange, one
-/// number and the keys that failed.
+/// Pairing is on while the window is open (`open`) or the user's own request runs (`ask`). Memory is bounded: strangers can cause at most
+/// one exchange and the entries of failed keys.
 public struct PairingCoordinator: Sendable {
     public typealias Instant = ContinuousClock.Instant
-    /// The identity of the object that is the session.
+    /// Identifies the session object.
     public typealias SessionKey = ObjectIdentifier
 
     private struct Request {
@@ -15,7 +15,7 @@ public struct PairingCoordinator: Sendable {
         let peer: PeerID
         let until: Instant
         var nextTry: Instant
-        var obstacle: Obstacle?
+        var obstacle: PendingReason?
     }
 
     private struct Exchange {
@@ -24,27 +24,27 @@ public struct PairingCoordinator: Sendable {
         let peer: PeerID
         var isOwn: Bool
         var machine: PairingStateMachine
-        /// Whether the own nonce was sent: the exchange is one of the tries.
+        /// Whether this side's nonce was sent, so that the exchange counts as an attempt.
         var isSpent = false
-        /// The digits, once they were shown.
+        /// The digits; `nil` until they are shown.
         var digits: String?
-        /// The name the peer gave itself when the digits were shown.
+        /// The peer's name when the digits were shown.
         var name: String?
     }
 
     let own: Fingerprint
-    /// The limits; others than the protocol's are for tests.
+    /// The limits of the protocol, except in tests.
     public var limits = Limits()
-    /// The end of the window in which requests of others are taken; `nil` while it is closed.
+    /// The end of the window in which requests of peers are accepted; `nil` while it is closed.
     public private(set) var openUntil: Instant?
     private var request: Request?
     private var exchange: Exchange?
-    /// The latest pairings that ended, the newest last.
-    public internal(set) var outcomes: [Outcome] = []
+    /// The latest finished pairings, newest last.
+    public internal(set) var outcomes: [FinishedPairing] = []
     private(set) var failures = 0
     private var tries = 0
     private var failed: [Fingerprint: [Instant]] = [:]
-    /// The key whose session was lost while people compared, and until when others wait.
+    /// The key whose session was lost while its digits were compared, and the time until which other peers wait.
     private var reserved: (key: Fingerprint, until: Instant)?
     var lastNumber = 0
 
@@ -53,7 +53,7 @@ public struct PairingCoordinator: Sendable {
 
     // MARK: State
 
-    /// The exchange that runs, or the user's request while it has none.
+    /// The running exchange, or the user's request before its exchange.
     public var items: [Item] {
         if let exchange, let until = exchange.machine.nextDeadline {
             return [
@@ -70,8 +70,8 @@ public struct PairingCoordinator: Sendable {
     /// Whether a session with the peer is needed.
     public func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
-    /// Whether a stranger may have a session to pair: any peer while the window is open; otherwise the peer that was asked, and one that is
-    /// about to be trusted.
+    /// Whether a stranger may have a session for pairing: any peer while the window is open; otherwise the one the user requested, and one
+    /// that is about to be trusted.
     public func invites(_ peer: PeerID, now: Instant) -> Bool {
         if concerns(peer) || openUntil.map({ now < $0 }) ?? false { return true }
         return outcomes.contains { outcome in
@@ -79,46 +79,46 @@ public struct PairingCoordinator: Sendable {
         }
     }
 
-    /// Whether an exchange runs on this session. The person at the other side may compare its digits before they are shown here.
+    /// Whether an exchange runs on this session. The digits may already be displayed at the peer.
     public func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
 
-    /// The instant at which `tick` has something to do.
+    /// The time to call `tick`.
     public var nextDeadline: Instant? {
         let retry = exchange == nil ? request?.nextTry : nil
         return [openUntil, retry, exchange == nil ? request?.until : nil, exchange?.machine.nextDeadline].compactMap { $0 }.min()
     }
 
-    /// The exchanges that may still fail before pairing is switched off.
+    /// Number of exchanges that may still fail before pairing is switched off.
     public var triesLeft: Int { max(0, min(limits.tries - tries, limits.failures - failures)) }
 
-    /// The instant from which a key may try again; `nil` if it may now.
+    /// The time from which a key may try again; `nil` if it may now.
     public func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
         let recent = recent(failed[key], now: now)
         guard recent.count >= limits.failuresPerKey, let first = recent.dropLast(limits.failuresPerKey - 1).last else { return nil }
         return first + limits.memory
     }
 
-    /// Sets the name that is shown with the digits, from `.shown` on. The user's yes is for this name, even if the peer changes it later.
+    /// Sets the name that is displayed with the digits after `.shown`. The user confirms this name, even if the peer changes it later.
     public mutating func nameShown(_ name: String) { exchange?.name = name }
 
     // MARK: The user
 
-    /// Opens the window: requests are taken for two minutes.
+    /// Opens the window: requests are accepted for two minutes.
     public mutating func open(now: Instant) -> [Action] {
         switchOn()
         openUntil = now + limits.on
         return [.changed]
     }
 
-    /// Closes the window. An exchange that a peer began ends; an own request goes on.
+    /// Closes the window. An exchange requested by a peer ends; the user's own request continues.
     public mutating func close(now: Instant) -> [Action] {
         openUntil = nil
         guard let exchange, !exchange.isOwn else { return [.changed] }
         return drive(now: now) { $0.reject() }
     }
 
-    /// Asks a peer, for two minutes. If the peer has asked already, that exchange is the answer.
-    /// - Returns: `nil` if another exchange or request runs.
+    /// Requests a pairing with a peer, for two minutes. If the peer has already requested one, its exchange is used.
+    /// - Returns: `nil` if another exchange or request is running.
     public mutating func ask(_ peer: PeerID, now: Instant) -> [Action]? {
         guard request == nil || request?.peer == peer else { return nil }
         let actions = rejectUnseen(otherThan: peer, now: now)
@@ -131,24 +131,24 @@ public struct PairingCoordinator: Sendable {
         return actions + [.changed] + tick(now: now)
     }
 
-    /// Ends a peer's request for which no digits were shown, in favour of the user's own.
+    /// Ends a peer's request whose digits were not shown yet, in favour of the user's own.
     private mutating func rejectUnseen(otherThan peer: PeerID?, now: Instant) -> [Action] {
         guard let exchange, !exchange.isOwn, exchange.digits == nil, exchange.peer != peer else { return [] }
         return drive(now: now) { $0.reject() }
     }
 
-    /// The user says that these digits are on both screens.
-    /// - Parameter number: the item that the user looked at; `nil` for the one that runs.
-    public mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (Answer, [Action]) {
+    /// The user confirms that both machines show these digits.
+    /// - Parameter number: the item that the user saw; `nil` for the running one.
+    public mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (ConfirmationResult, [Action]) {
         if let number, exchange.map({ $0.number != number || $0.peer != peer }) ?? true {
             return (outcomes.contains { $0.number == number } || number < lastNumber ? .outdated : .noDigits, [])
         }
         guard let exchange, exchange.peer == peer, case .comparing = exchange.machine.stage else { return (.noDigits, []) }
-        return (.given, drive(now: now) { $0.confirm(digits: digits) } + [.changed])
+        return (.accepted, drive(now: now) { $0.confirm(digits: digits) } + [.changed])
     }
 
-    /// The user says no, or gives up.
-    /// - Returns: `nil` if nothing is under way with the peer.
+    /// The user rejects the digits or cancels the request.
+    /// - Returns: `nil` if there is neither an exchange nor a request with the peer.
     public mutating func reject(_ peer: PeerID, now: Instant) -> [Action]? {
         if exchange?.peer == peer {
             if request?.peer == peer { request = nil }
@@ -162,7 +162,7 @@ public struct PairingCoordinator: Sendable {
     // MARK: Sessions
 
     /// Handles a `Pair` of a peer.
-    /// - Parameter canAnswer: whether the session takes writes; one that reads nothing is not given more to read.
+    /// - Parameter canAnswer: whether the session is writable; otherwise the request is ignored.
     public mutating func received(
         _ pairing: Pairing, from peer: Fingerprint, on session: SessionKey, canAnswer: Bool, freshNonce: @autoclosure () -> PairingNonce,
         now: Instant
@@ -170,14 +170,14 @@ public struct PairingCoordinator: Sendable {
         if exchange?.session == session {
             return drive(now: now) { $0.received(pairing, freshNonce: freshNonce(), now: now) }
         }
-        guard takes(peer, now: now), canAnswer,
+        guard accepts(peer, now: now), canAnswer,
             let (machine, actions) = PairingStateMachine.answer(
                 pairing, own: own, peer: peer, nonce: freshNonce(), timing: limits.timing, now: now)
         else { return [.refuse(session)] }
         return start(machine, on: session, isOwn: request?.peer == peer.peerID, actions, now: now)
     }
 
-    private func takes(_ key: Fingerprint, now: Instant) -> Bool {
+    private func accepts(_ key: Fingerprint, now: Instant) -> Bool {
         guard exchange == nil else { return false }
         if let request {
             guard request.peer == key.peerID, now < request.until else { return false }
@@ -189,7 +189,7 @@ public struct PairingCoordinator: Sendable {
         return failed[key] != nil || failed.count < limits.keys || recentFailures(now: now).count < limits.keys
     }
 
-    /// Begins the exchange of an own request on a session, after `.reach`.
+    /// Starts the exchange of the user's request on a session, after `.reach`.
     public mutating func begin(on session: SessionKey, with peer: Fingerprint, nonce: PairingNonce, now: Instant) -> [Action] {
         guard exchange == nil, let request, request.peer == peer.peerID, now < request.until, mayTry(peer, now: now) == nil else {
             return []
@@ -198,37 +198,37 @@ public struct PairingCoordinator: Sendable {
         return start(machine, on: session, isOwn: true, actions, now: now)
     }
 
-    /// No session with the peer could be made after `.reach`.
+    /// Records that no session could be established after `.reach`.
     public mutating func notReached(_ peer: PeerID) -> [Action] {
         guard exchange == nil, request?.peer == peer, request?.obstacle != .notReached else { return [] }
         request?.obstacle = .notReached
         return [.changed]
     }
 
-    /// A session with the peer began, or one of several ended: a waiting request tries again.
+    /// A session with the peer began, or one of several ended: a waiting request is retried.
     public mutating func sessionsChanged(of peer: PeerID, now: Instant) -> [Action] {
         guard exchange == nil, request?.peer == peer else { return [] }
         request?.nextTry = now
         return tick(now: now)
     }
 
-    /// A session ended, and its exchange with it.
+    /// A session and its exchange ended.
     public mutating func sessionEnded(_ session: SessionKey, now: Instant) -> [Action] {
         guard exchange?.session == session else { return [] }
         return drive(now: now) { $0.sessionEnded() }
     }
 
-    /// The trust of `.trust` was stored.
-    /// - Parameter failure: a sentence for people if it was not.
+    /// Records that the trust of `.trust` was stored.
+    /// - Parameter failure: a sentence for the user if it was not.
     public mutating func stored(_ number: Int, failure: String?) -> [Action] {
         guard let index = outcomes.firstIndex(where: { $0.number == number }) else { return [] }
         outcomes[index].result = failure.map { .notStored($0) } ?? .paired
-        return [.over(outcomes[index]), .changed]
+        return [.finished(outcomes[index]), .changed]
     }
 
     // MARK: Time
 
-    /// Ends what took too long, and retries own requests. Call it at `nextDeadline`.
+    /// Applies timeouts and retries the user's request. Call it at `nextDeadline`.
     public mutating func tick(now: Instant) -> [Action] {
         var actions: [Action] = []
         if let openUntil, now >= openUntil {
@@ -249,7 +249,7 @@ public struct PairingCoordinator: Sendable {
 
     // MARK: Inside
 
-    /// Begins the counts again, unless pairing was on. An exchange that still runs is one of the new tries.
+    /// Resets the counters, unless pairing is already on. A running exchange counts as one of the new attempts.
     private mutating func switchOn() {
         guard openUntil == nil, request == nil else { return }
         failures = 0
@@ -262,17 +262,17 @@ public struct PairingCoordinator: Sendable {
         lastNumber += 1
         if isOwn { request?.number = lastNumber }
         exchange = Exchange(number: lastNumber, session: session, peer: machine.peer.peerID, isOwn: isOwn, machine: machine)
-        return carry(actions, now: now)
+        return carryOut(actions, now: now)
     }
 
     private mutating func drive(now: Instant, _ event: (inout PairingStateMachine) -> [PairingStateMachine.Action]) -> [Action] {
         guard var machine = exchange?.machine else { return [] }
         let actions = event(&machine)
         exchange?.machine = machine
-        return carry(actions, now: now)
+        return carryOut(actions, now: now)
     }
 
-    private mutating func carry(_ actions: [PairingStateMachine.Action], now: Instant) -> [Action] {
+    private mutating func carryOut(_ actions: [PairingStateMachine.Action], now: Instant) -> [Action] {
         var out: [Action] = []
         for action in actions {
             guard let exchange else { break }
@@ -291,7 +291,7 @@ public struct PairingCoordinator: Sendable {
                 request = nil
                 self.exchange = nil
                 remember(
-                    Outcome(
+                    FinishedPairing(
                         number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name,
                         result: .agreed(digits: exchange.digits ?? "")))
                 out += [.trust(exchange.peer, exchange.machine.peer, number: exchange.number, name: exchange.name), .changed]
@@ -303,25 +303,25 @@ public struct PairingCoordinator: Sendable {
         return out
     }
 
-    private mutating func ended(_ exchange: Exchange, _ end: PairingStateMachine.End, isFailure: Bool, now: Instant) -> [Action] {
+    private mutating func ended(_ exchange: Exchange, _ end: PairingStateMachine.EndReason, isFailure: Bool, now: Instant) -> [Action] {
         let key = exchange.machine.peer
         if end == .lost, exchange.digits != nil { reserved = (key, now + limits.reserved) }
         if isFailure { failures += 1 }
         if exchange.isSpent, end != .lost { noteFailure(of: key, now: now) }
-        // The one peer of an own request, once it is not taken any more, leaves nothing to wait for.
+        // If the peer of the user's request is refused from now on, there is nothing to wait for.
         let isBarred = !isFailure && request?.peer == exchange.peer && mayTry(key, now: now) != nil
         let isExhausted = tries >= limits.tries || failures >= limits.failures || isBarred
         let isLast = isExhausted && (openUntil != nil || request != nil)
         if isExhausted { openUntil = nil }
         if isExhausted || isFailure && exchange.isOwn { request = nil }
         var out: [Action] = []
-        // A peer that had this side's nonce may have had a guess, so the user is shown it.
+        // A peer that had this side's nonce may have had a guess, so the user is informed.
         if exchange.isSpent || exchange.isOwn && request == nil {
-            let outcome = Outcome(
+            let outcome = FinishedPairing(
                 number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),
                 isLast: isLast, triesLeft: exchange.isSpent && end != .lost ? triesLeft(of: key, now: now) : nil)
             remember(outcome)
-            out.append(.over(outcome))
+            out.append(.finished(outcome))
         }
         guard request != nil else { return out + [.changed] }
         if exchange.isSpent {
@@ -348,20 +348,20 @@ public struct PairingCoordinator: Sendable {
         max(0, limits.failuresPerKey - recent(failed[key], now: now).count)
     }
 
-    /// The failures of a key that still count.
+    /// The failures of a key within `memory`.
     private func recent(_ failures: [Instant]?, now: Instant) -> [Instant] { (failures ?? []).filter { $0 + limits.memory > now } }
 
     private func recentFailures(now: Instant) -> [Fingerprint: [Instant]] {
         failed.mapValues { recent($0, now: now) }.filter { !$0.value.isEmpty }
     }
 
-    private mutating func over(_ request: Request, _ result: Outcome.Result) -> Action {
-        let outcome = Outcome(number: request.number, peer: request.peer, isOwn: true, result: result)
+    private mutating func over(_ request: Request, _ result: FinishedPairing.Result) -> Action {
+        let outcome = FinishedPairing(number: request.number, peer: request.peer, isOwn: true, result: result)
         remember(outcome)
-        return .over(outcome)
+        return .finished(outcome)
     }
 
-    private mutating func remember(_ outcome: Outcome) {
+    private mutating func remember(_ outcome: FinishedPairing) {
         outcomes = (outcomes + [outcome]).suffix(limits.outcomes)
     }
 }

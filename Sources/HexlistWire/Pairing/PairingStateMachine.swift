@@ -1,20 +1,19 @@
 public import HexlistModel
 
-/// One exchange of six digits on one session (Docs/Protocol.md, "Pairing"). Performs no IO: the caller carries out the actions, in order.
-/// Ends with `paired` or `ended` and cannot be used afterwards.
+/// A single exchange of six digits on one session (Docs/Protocol.md, "Pairing"). Performs no IO: the caller carries out the actions in
+/// order. It ends with `paired` or `ended` and cannot be reused.
 ///
-/// The caller provides the keys that the session has proved. This machine ensures that neither side can have chosen its nonce after it saw
+/// The caller provides the keys that the session has proved. The state machine ensures that neither side can choose its nonce after seeing
 /// the other's.
 public struct PairingStateMachine: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
     public struct Timing: Sendable {
-        /// The time for a step that needs no person.
+        /// Timeout of steps without user interaction.
         public var step: Duration = .seconds(5)
-        /// The time for the user to compare and answer.
+        /// Timeout for the user to compare the digits and respond.
         public var answer: Duration = .seconds(120)
-        /// The time for the other side's answer, on top of `answer`: a user who says yes at the last moment still learns of the other's
-        /// yes.
+        /// Additional time for the peer's response, so that a confirmation at the last moment still completes the pairing.
         public var grace: Duration = .seconds(10)
 
         public init() {}
@@ -22,52 +21,52 @@ public struct PairingStateMachine: Sendable {
 
     public enum Action: Sendable, Equatable {
         case send(Pairing)
-        /// Show digits, for the user to compare with those on the other machine.
+        /// Show digits to be compared with those on the other machine.
         case show(digits: String)
-        /// Both users said yes.
+        /// Both users confirmed.
         case paired
-        /// The exchange is over without a pairing.
-        /// - Parameter isFailure: whether somebody may have had one more guess at the digits.
-        case ended(End, isFailure: Bool)
+        /// The exchange ended without a pairing.
+        /// - Parameter isFailure: whether an attacker may have used up a guess at the digits.
+        case ended(EndReason, isFailure: Bool)
     }
 
-    public enum End: Sendable, Equatable {
-        /// The other side takes no request, or gave up before it could know the digits.
+    public enum EndReason: Sendable, Equatable {
+        /// The peer refused the request, or gave up before it could know the digits.
         case notTaken
-        /// The other side had this side's nonce, by which it could know the digits, and did not continue.
+        /// The peer had this side's nonce, so that it could know the digits, and did not continue.
         case givenUp
-        /// The other side saw the digits, and said no or broke off.
+        /// The peer showed the digits, and its user rejected them or it ended the exchange.
         case refused
-        /// This side's user said no.
+        /// The user of this side rejected the digits.
         case rejected
-        /// This side's user gave up before there were digits.
+        /// The user of this side cancelled before the digits were shown.
         case withdrawn
-        /// This side's user entered other digits.
+        /// The user of this side entered other digits.
         case wrongCode
-        /// The nonce differs from the one committed to: somebody tried to choose the digits.
+        /// The nonce does not match its commitment: an attempt to choose the digits.
         case badReveal
-        /// A step that is not due, or is malformed.
+        /// A step that is out of order or malformed.
         case outOfOrder
-        /// Nobody answered in time, on either side.
+        /// A timeout on either side.
         case timedOut
         /// The session ended.
         case lost
     }
 
     public enum Stage: Sendable, Equatable {
-        /// Nothing to show yet.
+        /// The digits are not known yet.
         case opening
-        /// The digits are shown, and this side's user has not answered.
+        /// The digits are displayed, and the user of this side has not responded.
         case comparing(digits: String)
-        /// This side's user said yes; the other side's answer is due.
+        /// The user of this side confirmed; waiting for the peer.
         case confirmed(digits: String)
         case ended
     }
 
     private enum State: Sendable {
-        /// This side asked and waits for the other's nonce. `crossed`: the other side asked at the same time and gives way.
+        /// This side requested and waits for the peer's nonce. `crossed`: the peer requested at the same time, and its request is dropped.
         case committed(PairingNonce, crossed: Bool)
-        /// This side was asked, has answered with its nonce, and waits for the nonce that was committed to.
+        /// The peer requested; this side has sent its nonce and waits for the committed one.
         case answered(PairingNonce, commitment: [UInt8])
         case comparing(digits: String, saidYes: Bool, heardYes: Bool)
         case ended
@@ -89,7 +88,7 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: Beginning
 
-    /// Begins an exchange by asking the peer. `nonce` is used for this exchange only.
+    /// Starts an exchange by requesting it. `nonce` must not be reused.
     public static func ask(
         own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action]) {
@@ -98,7 +97,7 @@ public struct PairingStateMachine: Sendable {
         return (machine, [.send(Pairing(step: "commit", commitment: Base64.encode(commitment)))])
     }
 
-    /// Begins an exchange by taking the peer's request; `nil` if that is no `commit`, or its commitment is not 32 bytes.
+    /// Starts an exchange by accepting the peer's request; `nil` if that is not a `commit` or its commitment is not 32 bytes.
     public static func answer(
         _ request: Pairing, own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action])? {
@@ -119,7 +118,7 @@ public struct PairingStateMachine: Sendable {
         }
     }
 
-    /// The instant at which `tick` has something to do.
+    /// The time to call `tick`.
     public var nextDeadline: Instant? {
         if case .ended = state { return nil }
         return deadline
@@ -129,24 +128,24 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: The other side
 
-    /// Handles a `Pair` that came on the session.
-    /// - Parameter freshNonce: the nonce to use if both sides asked and this one gives way.
+    /// Handles a `Pair` received on the session.
+    /// - Parameter freshNonce: the nonce to use if both sides requested and this request is dropped.
     public mutating func received(_ pairing: Pairing, freshNonce: @autoclosure () -> PairingNonce, now: Instant) -> [Action] {
         if case .ended = state { return [] }
         if pairing.knownStep == .cancel {
-            // The message is for a log at most: shown next to a question it would be a stranger's advice. Only a known one, which
-            // distinguishes a user who said no from one who did not answer, changes the end that is reported.
-            let end: End =
+            // The message is not displayed, because it would be a stranger's advice beside a question. It is only compared with a known
+            // one, to distinguish a rejection from a timeout.
+            let end: EndReason =
                 switch state {
                 case .committed, .ended: .notTaken
                 case .answered: .givenUp
-                case .comparing: pairing.message.utf8.elementsEqual(End.timedOut.message.utf8) ? .timedOut : .refused
+                case .comparing: pairing.message.utf8.elementsEqual(EndReason.timedOut.message.utf8) ? .timedOut : .refused
                 }
-            return self.end(end, tells: nil)
+            return self.end(end, notifying: nil)
         }
         switch (state, pairing.knownStep) {
         case (.committed(let nonce, crossed: false), .commit?):
-            // Of two requests that cross, the one of the greater UUID stands.
+            // If two requests cross, the one of the greater UUID is used.
             guard own.peerID < peer.peerID else {
                 state = .committed(nonce, crossed: true)
                 return []
@@ -182,7 +181,7 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: This side's user
 
-    /// Takes the digits that the user says are on both screens. Counts only while digits are shown and not yet answered.
+    /// Checks the digits that the user confirmed. Only valid while digits are shown and not confirmed yet.
     public mutating func confirm(digits entered: String) -> [Action] {
         guard case .comparing(let digits, saidYes: false, let heardYes) = state else { return [] }
         guard PairingCode.areEqual(Array(entered.utf8), Array(digits.utf8)) else { return end(.wrongCode) }
@@ -196,7 +195,7 @@ public struct PairingStateMachine: Sendable {
         return [confirmation]
     }
 
-    /// Takes the user's no, or the request back.
+    /// The user rejects the digits or cancels the request.
     public mutating func reject() -> [Action] {
         if case .ended = state { return [] }
         return end(hasShown ? .rejected : .withdrawn)
@@ -210,10 +209,10 @@ public struct PairingStateMachine: Sendable {
         return end(.timedOut)
     }
 
-    /// Ends the exchange with its session. That is no failure: connections break.
+    /// Ends the exchange with its session. Not a failure, because connections break.
     public mutating func sessionEnded() -> [Action] {
         if case .ended = state { return [] }
-        return end(.lost, tells: nil)
+        return end(.lost, notifying: nil)
     }
 
     private mutating func show(_ digits: String, now: Instant) -> Action {
@@ -222,10 +221,10 @@ public struct PairingStateMachine: Sendable {
         return .show(digits: digits)
     }
 
-    private mutating func end(_ end: End) -> [Action] { self.end(end, tells: end.message) }
+    private mutating func end(_ end: EndReason) -> [Action] { self.end(end, notifying: end.message) }
 
-    /// - Parameter message: the text for the other side; `nil` if it knows, or cannot be told.
-    private mutating func end(_ end: End, tells message: String?) -> [Action] {
+    /// - Parameter message: the text for the peer; `nil` if it already knows or cannot be reached.
+    private mutating func end(_ end: EndReason, notifying message: String?) -> [Action] {
         let isFailure = hasShown && end != .lost || end == .badReveal
         state = .ended
         let cancel = message.map { Action.send(Pairing(step: "cancel", message: $0)) }
@@ -233,8 +232,8 @@ public struct PairingStateMachine: Sendable {
     }
 }
 
-extension PairingStateMachine.End {
-    /// The text for the user on the other side.
+extension PairingStateMachine.EndReason {
+    /// The text for the user at the peer.
     fileprivate var message: String {
         switch self {
         case .notTaken, .refused, .lost: ""
