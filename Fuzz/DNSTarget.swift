@@ -51,7 +51,7 @@ private struct DomainStage {
         case 5: now += .milliseconds(Int(input.word()))
         case 6:
             browser.networkChanged(now: now)
-            settled = now + DomainBrowser.settling
+            settled = now + DomainBrowser.secondBrowseDelay
             check(browser.next.at <= now, "another network is not asked at once")
         default:
             let sorted = records.sorted { ($0.key.name, $0.unicast ?? 0) < ($1.key.name, $1.unicast ?? 0) }

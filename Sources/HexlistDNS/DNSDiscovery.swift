@@ -4,15 +4,15 @@ public import HexlistModel
 import HexlistSystem
 import Synchronization
 
-/// Browses domains by unicast DNS through the servers the machine is configured with. Publishes nothing: the zone lists the services.
+/// Unicast DNS-SD discovery: browses domains through the DNS servers of the machine. Publishes nothing, because services are listed in the
+/// zone.
 ///
-/// Questions block, so they are asked on a queue of their own, one after the other. That also bounds their rate, however much a domain
-/// holds.
+/// Queries block, so they run one after the other on a dedicated queue. This also limits their rate for large domains.
 public final class DNSDiscovery: Sendable {
-    /// The least time between two questions, so that a domain with short TTLs does not keep a server busy.
-    private static let pause: Duration = .milliseconds(20)
-    /// The longest DNS answer, in bytes.
-    private static let answerBytes = 65_535
+    /// Minimum time between two queries, so that short TTLs do not cause a high load.
+    private static let minimumInterval: Duration = .milliseconds(20)
+    /// Maximum bytes of a DNS response.
+    private static let responseBytes = 65_535
 
     private let queue = DispatchQueue(label: "hexlist.dns")
     private let query: @Sendable (DNSName, DNSType) -> DNSOutcome<DNSMessage>
@@ -20,17 +20,17 @@ public final class DNSDiscovery: Sendable {
         var domains: [DomainBrowser]
         var events: (@Sendable (DiscoveryEvent) -> Void)?
         var isStopped = false
-        /// The number of the current wait; a wait with another number does nothing when it ends.
+        /// The number of the current wait. Earlier waits have no effect when they end.
         var wait: UInt64 = 0
     }
     private let state: Mutex<State>
 
-    /// - Parameter domains: the domains to browse. Texts that are no domain are ignored.
+    /// - Parameter domains: the domains to browse; invalid names are ignored.
     public convenience init(domains: [String], serviceType: String = ProtocolLimits.serviceType) {
         self.init(domains: domains, serviceType: serviceType, query: DNSDiscovery.askSystem)
     }
 
-    /// - Parameter query: asks one question; may block.
+    /// - Parameter query: sends one query; may block.
     init(
         domains: [String], serviceType: String = ProtocolLimits.serviceType,
         query: @escaping @Sendable (DNSName, DNSType) -> DNSOutcome<DNSMessage>
@@ -44,28 +44,28 @@ public final class DNSDiscovery: Sendable {
     /// - Parameter events: called on any thread, one event at a time, until `stop()` returns. Must not block.
     public func start(events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         state.withLock { $0.events = events }
-        proceed()
+        scheduleNextQuery()
     }
 
     public func resolve(_ record: Record, open: Bool) {
         state.withLock { state in
             for index in state.domains.indices where state.domains[index].domain == record.key.domain {
-                tell(state.domains[index].resolve(record, open: open, now: .now), &state)
+                send(state.domains[index].resolve(record, open: open, now: .now), &state)
             }
         }
-        proceed()
+        scheduleNextQuery()
     }
 
-    /// Asks every question again. Does nothing before `start`, which asks everything anyway.
+    /// Repeats all queries. No effect before `start`.
     public func networkChanged() {
         state.withLock { state in
             guard state.events != nil else { return }
             for index in state.domains.indices { state.domains[index].networkChanged(now: .now) }
         }
-        proceed()
+        scheduleNextQuery()
     }
 
-    /// Stops browsing. A question under way ends by itself, and its answer is dropped.
+    /// Stops browsing. The response of a query in flight is dropped.
     public func stop() {
         state.withLock { state in
             state.isStopped = true
@@ -73,16 +73,16 @@ public final class DNSDiscovery: Sendable {
         }
     }
 
-    private func tell(_ events: [DiscoveryEvent], _ state: inout State) {
+    private func send(_ events: [DiscoveryEvent], _ state: inout State) {
         for event in events { state.events?(event) }
     }
 
-    /// Asks the next question if it is due, else waits until it is.
-    private func proceed() {
+    /// Sends the next query if it is due, else waits for it.
+    private func scheduleNextQuery() {
         let (wait, delay) = state.withLock { state -> (UInt64, Duration?) in
             guard !state.isStopped, state.events != nil, let next = state.domains.map(\.next.at).min() else { return (0, nil) }
             state.wait += 1
-            return (state.wait, max(Self.pause, next - .now))
+            return (state.wait, max(Self.minimumInterval, next - .now))
         }
         guard let delay else { return }
         let nanoseconds = Int(clamping: Int64((delay / .nanoseconds(1)).rounded(.up)))
@@ -99,7 +99,7 @@ public final class DNSDiscovery: Sendable {
                 }
             }
             if let next { ask(next.index, next.question, next.name) }
-            if state.withLock({ $0.wait == wait }) || next != nil { proceed() }
+            if state.withLock({ $0.wait == wait }) || next != nil { scheduleNextQuery() }
         }
     }
 
@@ -109,17 +109,17 @@ public final class DNSDiscovery: Sendable {
         switch question {
         case .browse:
             let outcome = lookup.browse(name)
-            state.withLock { tell($0.domains[index].browsed(outcome, asked: asked, now: .now), &$0) }
+            state.withLock { send($0.domains[index].browsed(outcome, asked: asked, now: .now), &$0) }
         case .resolve(let key):
             let outcome = lookup.resolve(name)
-            state.withLock { tell($0.domains[index].resolved(key, outcome, asked: asked, now: .now), &$0) }
+            state.withLock { send($0.domains[index].resolved(key, outcome, asked: asked, now: .now), &$0) }
         }
     }
 
-    /// Asks the system's resolver. Blocks, for some seconds if no server answers.
+    /// Queries the system's resolver. Blocks, for some seconds if no server answers.
     static func askSystem(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
         do {
-            let bytes = try SystemResolver.ask(name.description, type: type.rawValue, atMost: answerBytes)
+            let bytes = try SystemResolver.ask(name.description, type: type.rawValue, atMost: responseBytes)
             guard let message = DNSMessage(bytes) else { return .failed("its answer cannot be read") }
             return .found(message, seconds: message.seconds)
         } catch {

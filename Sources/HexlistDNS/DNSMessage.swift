@@ -1,14 +1,15 @@
-/// A DNS answer (RFC 1035 section 4), as far as service discovery needs it. Anybody on the network path may have written it.
+/// A DNS response (RFC 1035 section 4), with the parts that service discovery needs. Untrusted: anyone on the network path may have sent
+/// it.
 ///
-/// Reading never traps: offsets are checked, a compressed name only points backwards, and at most `maximumRecords` records are read.
+/// Parsing never traps: offsets are checked, compression pointers only lead backwards, and at most `maximumRecords` records are read.
 public struct DNSMessage: Sendable, Equatable {
     public static let maximumRecords = 2_048
-    /// The most bytes kept of all strings of one TXT record.
+    /// Maximum bytes of all strings of a TXT record that are kept.
     static let textBytes = 4_096
 
-    public struct Answer: Sendable, Equatable {
+    public struct ResourceRecord: Sendable, Equatable {
         public var name: DNSName
-        /// The TTL in seconds; 0 for a TTL with the highest bit set (RFC 2181 section 8).
+        /// TTL in seconds; 0 if the highest bit is set (RFC 2181 section 8).
         public var ttl: UInt32
         public var data: RecordData
     }
@@ -16,17 +17,17 @@ public struct DNSMessage: Sendable, Equatable {
     public enum RecordData: Sendable, Equatable {
         case pointer(DNSName)
         case alias(DNSName)
-        /// An SRV record. A target without labels means that there is no such service.
+        /// An SRV record. An empty target means that the service is not available.
         case service(priority: UInt16, port: UInt16, target: DNSName)
         case text([[UInt8]])
-        /// An address of 4 or 16 bytes in network order.
+        /// An address of 4 or 16 bytes in network byte order.
         case address([UInt8])
     }
 
-    /// The records of the answer section, in order. Records of other types and classes are left out.
-    public var answers: [Answer] = []
+    /// The records of the answer section, in order. Unsupported types and classes are left out.
+    public var answers: [ResourceRecord] = []
 
-    /// - Returns: `nil` if the bytes are no answer, are truncated, or hold a malformed name.
+    /// - Returns: `nil` if it is not a response, truncated, or contains a malformed name.
     public init?(_ bytes: [UInt8]) {
         var reader = Reader(bytes: bytes)
         guard reader.uint16() != nil, let flags = reader.uint16(), flags & 0x8000 != 0, let questions = reader.uint16(),
@@ -43,13 +44,13 @@ public struct DNSMessage: Sendable, Equatable {
             // The highest bit of the class is the cache-flush bit of multicast DNS.
             if recordClass & 0x7FFF == 1 {
                 guard let data = Self.data(type, &reader, end: end) else { return nil }
-                if let data = data.known { answers.append(Answer(name: name, ttl: ttl > UInt32(Int32.max) ? 0 : ttl, data: data)) }
+                if let data = data.known { answers.append(ResourceRecord(name: name, ttl: ttl > UInt32(Int32.max) ? 0 : ttl, data: data)) }
             }
             reader.offset = end
         }
     }
 
-    /// - Returns: `nil` if the data does not have the form of its type; `known` is `nil` for a type that is not used here.
+    /// - Returns: `nil` if the data is malformed for its type; `known` is `nil` for unsupported types.
     private static func data(_ type: UInt16, _ reader: inout Reader, end: Int) -> (known: RecordData?, Void)? {
         switch type {
         case 12, 5:
@@ -109,7 +110,7 @@ public struct DNSMessage: Sendable, Equatable {
             return Array(bytes[offset..<offset + count])
         }
 
-        /// Reads a name and continues after it, wherever its compressed part stands.
+        /// Reads a name, and continues after its first compression pointer.
         mutating func name() -> DNSName? {
             var labels: [[UInt8]] = []
             var length = 1
@@ -133,7 +134,7 @@ public struct DNSMessage: Sendable, Equatable {
                     guard place + 1 < bytes.count else { return nil }
                     let target = (byte & 0x3F) << 8 | Int(bytes[place + 1])
                     jumps += 1
-                    // Pointers only lead backwards, so reading ends; and no name has more than 127 labels.
+                    // Pointers lead backwards, so the loop ends; and a name has at most 127 labels.
                     guard target < place, jumps <= 127 else { return nil }
                     if resume == nil { resume = place + 2 }
                     place = target

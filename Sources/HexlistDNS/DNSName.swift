@@ -1,14 +1,14 @@
 import HexlistModel
 
-/// A domain name as DNS carries it: labels of any bytes. Compared and hashed regardless of ASCII case (RFC 4343).
+/// A domain name in DNS form: labels of arbitrary bytes. Compared and hashed regardless of ASCII case (RFC 4343).
 public struct DNSName: Hashable, Sendable, CustomStringConvertible {
-    /// The labels, 1 to 63 bytes each; 255 bytes at most in all, with the length bytes and the root's.
+    /// The labels of 1 to 63 bytes each; at most 255 bytes in total, including length bytes and the root.
     public let labels: [[UInt8]]
 
     init(labels: [[UInt8]]) { self.labels = labels }
 
-    /// Reads a name from the configuration: labels separated by dots, without escapes, with or without the final dot.
-    /// - Returns: `nil` for a text that is no name.
+    /// Parses a name of the configuration: labels separated by dots, without escapes; the final dot is optional.
+    /// - Returns: `nil` if it is not a valid name.
     public init?(_ text: String) {
         let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)
         let named = labels.last == [] ? Array(labels.dropLast()) : labels
@@ -18,7 +18,7 @@ public struct DNSName: Hashable, Sendable, CustomStringConvertible {
         self.labels = named
     }
 
-    /// The name with `prefix` in front of it; `nil` if that is too long.
+    /// The name with labels prepended; `nil` if it would be too long.
     func prefixed(by prefix: [[UInt8]]) -> DNSName? {
         let all = prefix + labels
         guard all.allSatisfy({ (1...63).contains($0.count) }), all.reduce(1, { $0 + $1.count + 1 }) <= 255 else { return nil }
@@ -41,7 +41,7 @@ public struct DNSName: Hashable, Sendable, CustomStringConvertible {
         }.joined()
     }
 
-    /// The presentation form without the final dot, for people.
+    /// The presentation form without the final dot, for the user.
     var text: String { String(description.dropLast()) }
 
     private var folded: [[UInt8]] { labels.map { $0.map(ASCII.lowercased) } }

@@ -1,10 +1,11 @@
 import HexlistDiscovery
 import HexlistModel
 
-/// Browses one domain by asking again whenever an answer's TTL is over. A state machine: returns what to ask when, and the events.
+/// Browses one domain by repeating queries when their TTL expires. A state machine: returns the next query with its time, and the discovery
+/// events.
 ///
-/// A server that does not answer withdraws nothing: its last answer stands until a server gives another. Whether a peer is there is
-/// decided by its session or a probe, as for other peers.
+/// A server that does not respond withdraws nothing: its last response stays in effect. Whether a peer is online is decided by its session
+/// or a probe.
 struct DomainBrowser: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -13,14 +14,14 @@ struct DomainBrowser: Sendable {
         case resolve(InstanceKey)
     }
 
-    /// The bounds of the time between two questions, in seconds, whatever the TTL: never a busy loop, and a new peer is seen the same day.
-    static let refresh: ClosedRange<Int> = 5...300
-    /// The time between two questions while the domain has no such services.
-    static let emptyRefresh: Duration = .seconds(60)
-    /// The time after a change of the network at which the domain is browsed a second time, besides at once: routes and resolv.conf are
-    /// often written a moment after the interface comes up.
-    static let settling: Duration = .seconds(5)
-    /// The pauses after failed questions in a row: 5, 10, 20, 40, 60 s.
+    /// Bounds of the interval between two queries in seconds. They limit the load if the TTL is short, and the delay of new peers if it is long.
+    static let refreshInterval: ClosedRange<Int> = 5...300
+    /// Interval between two queries while the domain has no services.
+    static let emptyRefreshInterval: Duration = .seconds(60)
+    /// Delay after a network change before the domain is browsed a second time: routes and resolv.conf are often written shortly after an
+    /// interface comes up.
+    static let secondBrowseDelay: Duration = .seconds(5)
+    /// Back-off after consecutive failures: 5, 10, 20, 40, 60 s.
     fileprivate static let backoff = Backoff(from: .seconds(5), to: .seconds(60))
 
     let domain: String
@@ -30,15 +31,15 @@ struct DomainBrowser: Sendable {
 
     private struct Instance {
         var label: [UInt8]
-        /// The open standing resolvers, by the number of their record.
+        /// The open resolvers, by the `unicast` number of their record.
         var open: Set<Int> = []
-        var told: [Resolution] = []
-        /// The instant at which the last answer's TTL is over; `nil` before the first answer.
+        var reported: [Resolution] = []
+        /// The time at which the last response expires; `nil` before the first one.
         var validUntil: Instant?
         var failures = 0
         var retryAt: Instant?
 
-        /// When to ask next; `nil` while no resolver is open.
+        /// The time of the next query; `nil` while no resolver is open.
         func dueAt(_ start: Instant) -> Instant? { open.isEmpty ? nil : retryAt ?? validUntil ?? start }
 
         mutating func networkChanged(now: Instant) {
@@ -61,7 +62,7 @@ struct DomainBrowser: Sendable {
     private var changedAt: Instant?
     private var state: BackendState?
 
-    /// - Returns: `nil` for a text that is no domain.
+    /// - Returns: `nil` if the domain is not a valid name.
     init?(domain: String, serviceType: String = ProtocolLimits.serviceType, now: Instant) {
         let types = serviceType.utf8.split(separator: UInt8(ascii: ".")).map(Array.init)
         guard let name = DNSName(domain), let services = name.prefixed(by: types) else { return nil }
@@ -72,7 +73,7 @@ struct DomainBrowser: Sendable {
         browseAt = now
     }
 
-    /// The next question, and when to ask it.
+    /// The next query and its time.
     var next: (question: Question, at: Instant) {
         var next = (question: Question.browse, at: browseAt)
         for (key, instance) in instances {
@@ -81,10 +82,10 @@ struct DomainBrowser: Sendable {
         return next
     }
 
-    /// The DNS name of an instance; `nil` if the instance is gone.
+    /// The DNS name of an instance; `nil` if it no longer exists.
     func name(of key: InstanceKey) -> DNSName? { instances[key].flatMap { services.prefixed(by: [$0.label]) } }
 
-    /// Makes all questions due: the network or the server may be another one.
+    /// Makes all queries due, because the network or the server may have changed.
     mutating func networkChanged(now: Instant) {
         changedAt = now
         browseAt = now
@@ -92,32 +93,32 @@ struct DomainBrowser: Sendable {
         for key in instances.keys { instances[key]?.networkChanged(now: now) }
     }
 
-    /// Whether a question was asked before the network changed, so that its failure says nothing about the present network.
+    /// Whether a query was sent before the network changed, so that its failure says nothing about the current network.
     private func isOutdated(_ asked: Instant) -> Bool { changedAt.map { asked < $0 } ?? false }
 
-    /// - Parameter asked: when the question went out.
+    /// - Parameter asked: the time the query was sent.
     mutating func browsed(_ outcome: DNSOutcome<[[UInt8]]>, asked: Instant, now: Instant) -> [DiscoveryEvent] {
         if case .failed = outcome, isOutdated(asked) { return [] }
         defer {
-            if let again = changedAt.map({ $0 + Self.settling }), asked < again { browseAt = min(browseAt, max(again, now)) }
+            if let again = changedAt.map({ $0 + Self.secondBrowseDelay }), asked < again { browseAt = min(browseAt, max(again, now)) }
         }
         switch outcome {
         case .failed(let text):
             failures += 1
             browseAt = now + Self.backoff.pause(after: failures)
-            return become(.unavailable("DNS does not answer for \(domain): \(text). What it said before is kept."))
+            return report(.unavailable("DNS does not answer for \(domain): \(text). What it said before is kept."))
         case .none:
             failures = 0
-            browseAt = now + Self.emptyRefresh
-            return become(.degraded("DNS lists nobody in \(domain): there is no PTR record at \(services.text).")) + update([])
+            browseAt = now + Self.emptyRefreshInterval
+            return report(.degraded("DNS lists nobody in \(domain): there is no PTR record at \(services.text).")) + update([])
         case .found(let labels, let seconds):
             failures = 0
             browseAt = now + Self.lifetime(seconds)
-            return become(.running) + update(labels)
+            return report(.running) + update(labels)
         }
     }
 
-    /// - Parameter asked: when the question went out.
+    /// - Parameter asked: the time the query was sent.
     mutating func resolved(_ key: InstanceKey, _ outcome: DNSOutcome<[Resolution]>, asked: Instant, now: Instant) -> [DiscoveryEvent] {
         guard var instance = instances[key] else { return [] }
         if case .failed = outcome, isOutdated(asked) { return [] }
@@ -128,10 +129,10 @@ struct DomainBrowser: Sendable {
         case .found(let resolutions, let seconds):
             instance.failures = 0
             instance.retryAt = nil
-            // The previous network may have had another server, with other answers.
+            // A server of the previous network may have had other records.
             instance.validUntil = isOutdated(asked) ? now : now + Self.lifetime(seconds)
-            let before = instance.told.count
-            instance.told = resolutions
+            let before = instance.reported.count
+            instance.reported = resolutions
             var events: [DiscoveryEvent] = []
             for (number, resolution) in resolutions.enumerated() {
                 if number >= max(1, before) { events.append(.appeared(record(key, number), interfaceName: nil)) }
@@ -145,13 +146,13 @@ struct DomainBrowser: Sendable {
         }
     }
 
-    /// Opens or closes a standing resolver. An instance is asked for repeatedly while one is open.
-    /// - Returns: what is known already.
+    /// Opens or closes a resolver. An instance is queried repeatedly while one is open.
+    /// - Returns: the resolution if it is already known.
     mutating func resolve(_ record: Record, open: Bool, now: Instant) -> [DiscoveryEvent] {
         guard let number = record.unicast, instances[record.key] != nil else { return [] }
         if open { instances[record.key]?.open.insert(number) } else { instances[record.key]?.open.remove(number) }
-        guard open, let told = instances[record.key]?.told, told.indices.contains(number) else { return [] }
-        return [.resolved(record, told[number])]
+        guard open, let reported = instances[record.key]?.reported, reported.indices.contains(number) else { return [] }
+        return [.resolved(record, reported[number])]
     }
 
     // MARK: - Helpers
@@ -168,12 +169,12 @@ struct DomainBrowser: Sendable {
         }
         for (key, instance) in instances where !present.contains(key) {
             instances[key] = nil
-            for number in 0..<max(1, instance.told.count) { events.append(.withdrawn(record(key, number))) }
+            for number in 0..<max(1, instance.reported.count) { events.append(.withdrawn(record(key, number))) }
         }
         return events
     }
 
-    private mutating func become(_ state: BackendState) -> [DiscoveryEvent] {
+    private mutating func report(_ state: BackendState) -> [DiscoveryEvent] {
         guard state != self.state else { return [] }
         self.state = state
         return [.domain(domain, state)]
@@ -182,6 +183,6 @@ struct DomainBrowser: Sendable {
     private func record(_ key: InstanceKey, _ number: Int) -> Record { Record(key: key, interface: 0, ipv6: false, unicast: number) }
 
     private static func lifetime(_ seconds: Int) -> Duration {
-        .seconds(min(max(seconds, refresh.lowerBound), refresh.upperBound))
+        .seconds(min(max(seconds, refreshInterval.lowerBound), refreshInterval.upperBound))
     }
 }

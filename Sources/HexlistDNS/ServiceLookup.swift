@@ -1,19 +1,19 @@
 import HexlistDiscovery
 import HexlistModel
 
-/// The outcome of a question.
+/// The result of a query.
 public enum DNSOutcome<Value: Sendable>: Sendable {
-    /// An answer that is valid for some seconds.
+    /// A response that is valid for `seconds`.
     case found(Value, seconds: Int)
-    /// The server's answer that there are no such records.
+    /// The server responded that there are no such records.
     case none
-    /// No usable answer from any server. The text is for people.
+    /// No server sent a usable response. The text is for the user.
     case failed(String)
 }
 
 extension DNSOutcome: Equatable where Value: Equatable {}
 
-/// The types of DNS records that Hexlist asks for.
+/// DNS record types used by Hexlist.
 public enum DNSType: Int32, Sendable {
     case address = 1
     case pointer = 12
@@ -22,19 +22,19 @@ public enum DNSType: Int32, Sendable {
     case service = 33
 }
 
-/// Finds services in one domain (RFC 6763), with a function that asks one question.
+/// Finds services of one domain (RFC 6763), with a function that sends one query.
 struct ServiceLookup {
     typealias Ask = (DNSName, DNSType) -> DNSOutcome<DNSMessage>
 
-    /// The most instances of one domain, and the most addresses of one instance.
+    /// Maximum instances of a domain, and maximum addresses of an instance.
     static let instances = 1_024
     static let addresses = 8
-    /// The most aliases followed in one answer.
+    /// Maximum aliases (CNAME) followed in a response.
     private static let aliases = 8
 
     let ask: Ask
 
-    /// - Returns: the first labels of the instances, without repeats, as the server ordered them.
+    /// - Returns: the unique first labels of the instances, in the server's order.
     func browse(_ services: DNSName) -> DNSOutcome<[[UInt8]]> {
         switch ask(services, .pointer) {
         case .failed(let text): return .failed(text)
@@ -53,7 +53,7 @@ struct ServiceLookup {
         }
     }
 
-    /// Asks for SRV, TXT and the addresses of the host. Returns one resolution per address, always in the same order.
+    /// Queries SRV, TXT and the addresses of the host. Returns one resolution per address, in a stable order.
     func resolve(_ instance: DNSName) -> DNSOutcome<[Resolution]> {
         var seconds = Int.max
         var service: (priority: UInt16, port: UInt16, target: DNSName)?
@@ -93,7 +93,7 @@ struct ServiceLookup {
                 found += Self.texts(of: message, at: service.target).sorted()
             }
         }
-        // A server that fails for one kind of address is enough if the other kind has one.
+        // A failure for one address family is ignored if the other one has an address.
         if let failure, found.isEmpty { return .failed(failure) }
         let resolutions = found.prefix(Self.addresses).map {
             Resolution(host: service.target.description, address: $0, port: service.port, txt: txt)
@@ -109,7 +109,7 @@ struct ServiceLookup {
         }
     }
 
-    /// The name that was asked for, and the names it is an alias of.
+    /// The queried name and its aliases.
     private static func owners(_ name: DNSName, _ message: DNSMessage) -> [DNSName] {
         var owners = [name]
         while owners.count <= aliases {
@@ -125,6 +125,6 @@ struct ServiceLookup {
 }
 
 extension DNSMessage {
-    /// The seconds the whole answer may be kept: the least TTL of its records.
+    /// Seconds for which the response may be cached: the least TTL of its records.
     var seconds: Int { Int(answers.map(\.ttl).min() ?? 0) }
 }

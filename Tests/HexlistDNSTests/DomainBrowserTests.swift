@@ -129,8 +129,8 @@ struct DomainBrowserTests {
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == now)
         // The domain is queried once more when routes and resolv.conf have settled, then at the normal interval.
         _ = browser.resolve(Self.record(), open: false, now: now)
-        #expect(browser.next.question == .browse && browser.next.at == now + DomainBrowser.settling)
-        let settled = now + DomainBrowser.settling
+        #expect(browser.next.question == .browse && browser.next.at == now + DomainBrowser.secondBrowseDelay)
+        let settled = now + DomainBrowser.secondBrowseDelay
         _ = browser.browsed(.found([Self.label("ada")], seconds: 300), asked: settled, now: settled)
         #expect(browser.next.at == settled + .seconds(300))
     }
@@ -154,7 +154,7 @@ struct DomainBrowserTests {
         // A query sent after the change counts as the first failure.
         _ = browser.browsed(.failed("gone"), asked: now, now: now)
         _ = browser.resolved(Self.ada, .failed("gone"), asked: now, now: now)
-        #expect(browser.next.at == changed + DomainBrowser.settling)
+        #expect(browser.next.at == changed + DomainBrowser.secondBrowseDelay)
         now = browser.next.at
         _ = browser.browsed(.failed("gone"), asked: now, now: now)
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == changed + .seconds(7))
