@@ -5,14 +5,14 @@ public import HexlistModel
 public import Logging
 import Synchronization
 
-/// Discovery on the network, through avahi-daemon.
+/// mDNS discovery through avahi-daemon.
 ///
-/// Every call of libavahi-client is a blocking D-Bus call and takes up to 25 s when avahi-daemon hangs. A thread of its own therefore
-/// owns the client and everything made from it; other threads leave requests for it and never wait. The client is rebuilt whenever
-/// avahi-daemon or the bus goes away; while there is no bus, with a backoff of 1 to 30 s.
+/// Calls of libavahi-client are blocking D-Bus calls that take up to 25 s if avahi-daemon hangs. So one dedicated thread owns the client
+/// and its objects; other threads leave requests in its mailbox and never wait. The client is recreated when avahi-daemon or the bus goes
+/// away, with a back-off of 1 to 30 s while there is no bus.
 public final class AvahiDiscovery: PeerDiscovery {
-    /// The longest time `stop` waits for a thread held by a hung daemon. The withdrawal then happens when the process ends.
-    private static let patience: Duration = .seconds(3)
+    /// Maximum time `stop` waits for the thread, which a hung daemon may block. The announcement is then withdrawn when the process exits.
+    private static let stopTimeout: Duration = .seconds(3)
 
     private let domains: [String]
     private let serviceType: String
@@ -100,8 +100,8 @@ public final class AvahiDiscovery: PeerDiscovery {
         }
         mailbox?.put { $0.isStopped = true }
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.untilFinished() }
-            group.addTask { try? await Task.sleep(for: Self.patience) }
+            group.addTask { await self.waitUntilFinished() }
+            group.addTask { try? await Task.sleep(for: Self.stopTimeout) }
             await group.next()
             group.cancelAll()
         }
@@ -128,7 +128,7 @@ public final class AvahiDiscovery: PeerDiscovery {
         for waiter in waiters.values { waiter.resume() }
     }
 
-    private func untilFinished() async {
+    private func waitUntilFinished() async {
         let number = shared.withLock { shared in
             shared.lastWaiter += 1
             return shared.lastWaiter
@@ -136,7 +136,7 @@ public final class AvahiDiscovery: PeerDiscovery {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = shared.withLock { shared in
-                    // Cancelled before it waited: its cancellation handler has run already, so nothing would resume it later.
+                    // Cancelled before it waited: its cancellation handler ran already, so nothing would resume it later.
                     if shared.isFinished || Task.isCancelled { return true }
                     shared.waiters[number] = continuation
                     return false

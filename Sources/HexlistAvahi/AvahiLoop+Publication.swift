@@ -1,19 +1,19 @@
 import CAvahi
 import HexlistDiscovery
 
-/// This node's announcement, and how far its publication has come.
+/// The announcement of this node and the state of its publication.
 struct AvahiPublication {
     var announcement: ServiceAnnouncement?
-    /// Whether the announcement has to be made or changed.
+    /// Whether the announcement has to be published or updated.
     var isDue = false
-    /// Whether another service has the name, so that the next alternative has to be tried.
+    /// Whether another service uses the name, so that an alternative is needed.
     var isNameTaken = false
     var retryAt: ContinuousClock.Instant?
-    /// The entry group, made from the client and freed with it.
+    /// The entry group. Created from the client and freed with it.
     var group: OpaquePointer?
-    /// The announcement in the group. Its name differs from the wanted announcement's if that name is taken.
+    /// The announcement in the entry group. If the wanted name is taken, it has an alternative one.
     var published: ServiceAnnouncement?
-    /// The instance name that was free last, to publish under again; `nil` for the announcement's own.
+    /// The last instance name that was free, to be used again; `nil` for the announcement's own.
     var name: String?
 
     mutating func replace(_ announcement: ServiceAnnouncement?) {
@@ -24,7 +24,7 @@ struct AvahiPublication {
         retryAt = nil
     }
 
-    /// Empties the group but keeps it, and makes publication due.
+    /// Clears the entry group, keeps it, and schedules publication.
     mutating func reset() {
         if let group { avahi_entry_group_reset(group) }
         published = nil
@@ -44,7 +44,7 @@ struct AvahiPublication {
 // Publication of this node's announcement.
 extension AvahiLoop {
     private static let retryDelay: Duration = .seconds(10)
-    /// The number of names tried in a row while each is taken.
+    /// Number of names tried in a row.
     private static let nameAttempts = 32
 
     func publishIfDue() {
@@ -79,14 +79,14 @@ extension AvahiLoop {
         announce(group, wanted)
     }
 
-    /// Withdraws the announcement with a goodbye, because nothing is to be announced.
+    /// Withdraws the announcement with a goodbye packet, because there is nothing to announce.
     private func withdraw() {
         if let group = publication.group { avahi_entry_group_reset(group) }
         publication.published = nil
         report(.running)
     }
 
-    /// Changes port and TXT in place, without a goodbye.
+    /// Updates port and TXT in place, without a goodbye packet.
     /// - Returns: false if the name differs or the daemon refuses.
     private func update(_ group: OpaquePointer, to wanted: ServiceAnnouncement) -> Bool {
         guard let published = publication.published, published.instanceName == wanted.instanceName else { return false }
@@ -135,7 +135,7 @@ extension AvahiLoop {
     private func add(_ announcement: ServiceAnnouncement, to group: OpaquePointer, flags: AvahiPublishFlags) -> Int32 {
         var list: UnsafeMutablePointer<AvahiStringList>?
         defer { avahi_string_list_free(list) }
-        // The list grows at its front, and the daemon reverses it: the string added first is first on the wire.
+        // Avahi's list is prepended to and the daemon reverses it, so the string added first is the first on the wire.
         for string in announcement.strings {
             guard let longer = avahi_string_list_add_arbitrary(list, string, string.count) else { return Int32(AVAHI_ERR_NO_MEMORY) }
             list = longer

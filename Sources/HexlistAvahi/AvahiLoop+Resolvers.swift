@@ -2,9 +2,9 @@ import CAvahi
 import HexlistDiscovery
 import HexlistModel
 
-// Standing resolvers.
+// Resolvers that stay open and report changes.
 extension AvahiLoop {
-    /// Opens a record's resolver. Does nothing for a record that is not announced: the request may have crossed with a withdrawal.
+    /// Opens the resolver of a record. No effect if the record is not announced any more: the request may have crossed its withdrawal.
     func openResolver(_ record: Record) {
         guard announced.contains(record), resolvers[record] == nil, resolverRetries[record] == nil else { return }
         makeResolver(record, failures: 0)
@@ -15,8 +15,7 @@ extension AvahiLoop {
         freeRetiredResolvers()
     }
 
-    /// Ends a record's resolver from inside a callback: from now on its answers are ignored, also those that are on their way. It is freed
-    /// by `freeRetiredResolvers`.
+    /// Closes the resolver of a record inside a callback: its later results are ignored, and `freeRetiredResolvers` frees it.
     func retireResolver(_ record: Record) {
         resolverRetries[record] = nil
         guard let resolver = resolvers.removeValue(forKey: record) else { return }
@@ -29,7 +28,7 @@ extension AvahiLoop {
         retiredResolvers = []
     }
 
-    /// Makes resolvers anew that failed and whose pause is over: a failed resolver does not report again.
+    /// Recreates failed resolvers after their back-off: a failed resolver does not report again.
     func retryResolvers() {
         for (record, retry) in resolverRetries where retry.at <= .now {
             closeResolver(record)
@@ -49,7 +48,7 @@ extension AvahiLoop {
                 loop.resolverRetries[record] = nil
                 let resolution = Resolution(
                     host: host.map { String(cString: $0) } ?? "", address: AvahiLoop.text(address), port: port, txt: AvahiLoop.strings(txt))
-                loop.tell(.resolved(record, resolution))
+                loop.send(.resolved(record, resolution))
             }, context)
         guard let resolver else {
             resolverFailed(record, clientError, failures: failures)
@@ -57,19 +56,19 @@ extension AvahiLoop {
         }
         resolvers[record] = resolver
         resolverRecords[resolver] = record
-        // The entry stays until the resolver answers, so that failures in a row are counted.
-        if failures > 0 { resolverRetries[record] = (.now + Self.resolverPatience, failures) }
+        // The entry stays until the resolver answers, so that consecutive failures are counted.
+        if failures > 0 { resolverRetries[record] = (.now + Self.resolverTimeout, failures) }
     }
 
-    /// The time after which a resolver made after a failure is made once more. A resolver reports within 5 s that it found nothing.
-    private static let resolverPatience: Duration = .seconds(60)
-    /// The pauses between attempts: 5, 10, 20, 40, 60 s, since each costs the network a few queries.
+    /// Time after which a recreated resolver that has not answered is recreated again. A resolver normally reports a failure within 5 s.
+    private static let resolverTimeout: Duration = .seconds(60)
+    /// Back-off of 5, 10, 20, 40, 60 s, because each attempt sends some queries.
     private static let resolverBackoff = Backoff(from: .seconds(5), to: .seconds(60))
 
     private func resolverFailed(_ record: Record, _ text: String, failures: Int? = nil) {
         let failures = (failures ?? resolverRetries[record]?.failures ?? 0) + 1
         resolverRetries[record] = (.now + Self.resolverBackoff.pause(after: failures), failures)
-        tell(.resolveFailed(record, text))
+        send(.resolveFailed(record, text))
     }
 
     /// An address in numeric form; empty if there is none.
@@ -80,7 +79,7 @@ extension AvahiLoop {
         return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Copies the strings of Avahi's list, at most one more than `TXTRecord` reads.
+    /// Copies the strings of an Avahi list, at most one more than `TXTRecord` accepts.
     private static func strings(_ list: UnsafeMutablePointer<AvahiStringList>?) -> [[UInt8]] {
         var strings: [[UInt8]] = []
         var next = list

@@ -4,10 +4,11 @@ import HexlistDiscovery
 import HexlistModel
 import Logging
 
-/// Avahi's thread: owns the client and everything made from it. `run` is the thread's body; no other thread touches these properties.
+/// The event loop of Avahi's thread, which owns the client and all objects created from it. `run` is the body of the thread; other threads
+/// do not access the properties.
 ///
-/// Callbacks only note what happened. Freeing, making and calls to the daemon follow after the callback has returned, so nothing is ever
-/// freed inside its own callback.
+/// Callbacks only record events. Objects are created and freed, and the daemon is called, after the callback has returned, so that nothing
+/// is freed inside its own callback. It has more than 15 properties because each of libavahi-client's handles has one beside its state.
 final class AvahiLoop {
     private let mailbox: AvahiMailbox
     let domains: [String]
@@ -18,29 +19,29 @@ final class AvahiLoop {
 
     private var poll: OpaquePointer?
     var client: OpaquePointer?
-    /// The client's last state change that has not been handled yet.
-    private var clientNews: AvahiClientState?
-    /// The reason why the client failed, for people.
+    /// The last state change of the client, until it is handled.
+    private var pendingClientState: AvahiClientState?
+    /// The reason why the client failed, for the user.
     private var clientFailure: String?
     var isServerRunning = false
     private var reported: BackendState?
     private var reconnectAt: ContinuousClock.Instant?
-    /// The number of failed attempts in a row to make a client.
+    /// Consecutive failed attempts to create a client.
     private var reconnects = 0
-    /// The pauses between attempts to make a client: 1, 2, 4 … 30 s.
+    /// Back-off between attempts to create a client: 1, 2, 4 … 30 s.
     private static let reconnectBackoff = Backoff(from: .seconds(1), to: .seconds(30))
     /// Whether this client has browsed a running daemon.
-    private var hasWorked = false
+    private var hasBrowsed = false
 
     private var browsers: [OpaquePointer] = []
-    /// The records the browsers report now, `announcedLimit` at most. avahi-daemon caches at most 4 096 records per interface.
+    /// The currently announced records, at most `announcedLimit`. avahi-daemon caches at most 4 096 records per interface.
     var announced: Set<Record> = []
     static let announcedLimit = 32_768
     var resolvers: [Record: OpaquePointer] = [:]
     var resolverRecords: [OpaquePointer: Record] = [:]
-    /// Resolvers of withdrawn records, to be freed after the callback of the browser.
+    /// Resolvers of withdrawn records, to be freed after the browser's callback.
     var retiredResolvers: [OpaquePointer] = []
-    /// Wanted resolvers that failed: when to make them anew, and the failures in a row.
+    /// Failed resolvers that are still wanted: the time of the next attempt, and the number of consecutive failures.
     var resolverRetries: [Record: (at: ContinuousClock.Instant, failures: Int)] = [:]
 
     var publication = AvahiPublication()
@@ -57,7 +58,7 @@ final class AvahiLoop {
         self.whenFinished = whenFinished
     }
 
-    /// The pointer that C callbacks receive. Valid as long as callbacks can come, because the loop outlives its client.
+    /// The `userdata` pointer of C callbacks. It stays valid while callbacks can occur, because the loop outlives its client.
     var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
     func run() {
@@ -77,14 +78,14 @@ final class AvahiLoop {
             let requests = mailbox.take()
             if requests.isStopped { return }
             connectIfDue(api)
-            actOnClientNews()
+            handleClientState()
             freeRetiredResolvers()
-            carryOut(requests)
+            handle(requests)
             retryResolvers()
             publishIfDue()
-            // A call above may have failed; that is handled before waiting.
-            guard clientNews == nil else { continue }
-            if avahi_simple_poll_iterate(poll, millisecondsToWait()) != 0 { pauseAfterFault() }
+            // One of the calls above may have failed; that is handled before waiting.
+            guard pendingClientState == nil else { continue }
+            if avahi_simple_poll_iterate(poll, millisecondsToWait()) != 0 { delayAfterPollFailure() }
         }
     }
 
@@ -92,7 +93,7 @@ final class AvahiLoop {
         context.map { Unmanaged<AvahiLoop>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    func tell(_ event: DiscoveryEvent) { events(event) }
+    func send(_ event: DiscoveryEvent) { events(event) }
 
     func report(_ state: BackendState) {
         guard state != reported else { return }
@@ -102,7 +103,7 @@ final class AvahiLoop {
 
     // MARK: - Waiting
 
-    /// The time until the next deadline, at most a minute; -1 if there is none, to wait for an event only.
+    /// Time until the next deadline, at most a minute; -1 to wait for an event without a limit.
     private func millisecondsToWait() -> Int32 {
         var deadlines = resolverRetries.values.map(\.at)
         if let reconnectAt { deadlines.append(reconnectAt) }
@@ -112,8 +113,8 @@ final class AvahiLoop {
         return Int32(min(max(milliseconds, 0), 60_000))
     }
 
-    /// Waits up to a second, or until `stop`, after poll(2) itself failed (no memory), to avoid a busy loop.
-    private func pauseAfterFault() {
+    /// Waits up to a second, or until `stop`, after poll(2) failed for lack of memory, to avoid a busy loop.
+    private func delayAfterPollFailure() {
         var descriptor = pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0)
         _ = Glibc.poll(&descriptor, 1, 1_000)
     }
@@ -128,28 +129,28 @@ final class AvahiLoop {
             api, AVAHI_CLIENT_NO_FAIL,
             { client, state, context in  // first from inside avahi_client_new
                 guard let client, let loop = AvahiLoop.from(context) else { return }
-                loop.clientNews = state
+                loop.pendingClientState = state
                 if state == AVAHI_CLIENT_FAILURE { loop.clientFailure = AvahiLoop.text(avahi_client_errno(client)) }
             }, context, &error)
         guard client == nil else { return }
-        clientNews = nil
+        pendingClientState = nil
         let cause = Self.text(error)
         logger.debug("avahi client not made", metadata: ["error.message": "\(cause)"])
         failed("The system's D-Bus cannot be reached (\(cause)). Start it, and avahi-daemon: `systemctl start dbus avahi-daemon`.")
     }
 
-    private func actOnClientNews() {
-        guard let news = clientNews else { return }
-        clientNews = nil
+    private func handleClientState() {
+        guard let news = pendingClientState else { return }
+        pendingClientState = nil
         switch news {
         case AVAHI_CLIENT_S_RUNNING:
             isServerRunning = true
             publication.isDue = true
             guard browse() else { return }
-            hasWorked = true
+            hasBrowsed = true
             report(.running)
         case AVAHI_CLIENT_S_REGISTERING, AVAHI_CLIENT_S_COLLISION:
-            // The host's own name is being registered; announcements under the old name are withdrawn.
+            // The host name is being registered; announcements under the old name are withdrawn.
             isServerRunning = false
             publication.reset()
             if browse() { report(.running) }
@@ -158,18 +159,18 @@ final class AvahiLoop {
         case AVAHI_CLIENT_FAILURE:
             failed("The connection to avahi-daemon broke (\(clientFailure ?? "no reason given")). It is built anew as soon as it can be.")
         default:
-            break  // a state this version of the library does not have
+            break  // a state unknown to this version of the library
         }
     }
 
-    /// Drops the client, reports the failure and schedules the next attempt.
+    /// Drops the client, reports the failure, and schedules the next attempt.
     func failed(_ message: String) {
-        // A client that worked is soon replaced: the daemon was restarted. While none can be made, the pauses grow.
-        reconnects = hasWorked ? 0 : reconnects + 1
-        let delay = hasWorked ? .milliseconds(500) : Self.reconnectBackoff.pause(after: reconnects)
+        // After a client that worked, the daemon was probably restarted, so a new one is created soon. Otherwise the back-off grows.
+        reconnects = hasBrowsed ? 0 : reconnects + 1
+        let delay = hasBrowsed ? .milliseconds(500) : Self.reconnectBackoff.pause(after: reconnects)
         dropClient()
         reconnectAt = .now + delay
-        reported = nil  // each failure ends all records, so it is reported even right after another failure
+        reported = nil  // each failure withdraws all records, so it is reported even right after another one
         report(.unavailable(message))
     }
 
@@ -182,15 +183,15 @@ final class AvahiLoop {
         resolverRetries = [:]
         publication.forgetGroup()
         isServerRunning = false
-        hasWorked = false
-        clientNews = nil
+        hasBrowsed = false
+        pendingClientState = nil
         if let client { avahi_client_free(client) }  // frees all that was made from it; closes the bus first, so it does not block
         client = nil
     }
 
     // MARK: - Browsing
 
-    /// - Returns: whether all browsers are there.
+    /// - Returns: whether all browsers exist.
     private func browse() -> Bool {
         guard browsers.isEmpty else { return true }
         for domain in domains {
@@ -199,17 +200,17 @@ final class AvahiLoop {
                 { _, interface, `protocol`, event, name, type, domain, _, context in
                     guard let loop = AvahiLoop.from(context) else { return }
                     guard event != AVAHI_BROWSER_FAILURE else {
-                        loop.clientNews = AVAHI_CLIENT_FAILURE
+                        loop.pendingClientState = AVAHI_CLIENT_FAILURE
                         loop.clientFailure = loop.client.map { AvahiLoop.text(avahi_client_errno($0)) }
                         return
                     }
-                    guard let name, let type, let domain else { return }  // notes about the cache
+                    guard let name, let type, let domain else { return }  // cache exhausted, all for now
                     let key = InstanceKey(name: String(cString: name), type: String(cString: type), domain: String(cString: domain))
                     let record = Record(key: key, interface: interface, ipv6: `protocol` == AVAHI_PROTO_INET6)
                     if event == AVAHI_BROWSER_NEW {
-                        loop.appeared(record)
+                        loop.recordAppeared(record)
                     } else if event == AVAHI_BROWSER_REMOVE {
-                        loop.withdrawn(record)
+                        loop.recordWithdrawn(record)
                     }
                 }, context)
             guard let browser else {
@@ -221,22 +222,22 @@ final class AvahiLoop {
         return true
     }
 
-    private func appeared(_ record: Record) {
+    private func recordAppeared(_ record: Record) {
         guard announced.count < Self.announcedLimit, announced.insert(record).inserted else { return }
-        tell(.appeared(record, interfaceName: Self.interfaceName(record.interface)))
+        send(.appeared(record, interfaceName: Self.interfaceName(record.interface)))
     }
 
-    private func withdrawn(_ record: Record) {
+    private func recordWithdrawn(_ record: Record) {
         guard announced.remove(record) != nil else { return }
-        // At once, not through the mailbox: the record may appear again before the loop comes to its requests, and its new resolver must
-        // not be taken for this one, which has told its answer already.
+        // Closed here and not by a request in the mailbox: if the record appears again before requests are handled, its new resolver must
+        // not be confused with this one.
         retireResolver(record)
-        tell(.withdrawn(record))
+        send(.withdrawn(record))
     }
 
     // MARK: - Helpers
 
-    private func carryOut(_ requests: AvahiMailbox.Contents) {
+    private func handle(_ requests: AvahiMailbox.Contents) {
         if let announcement = requests.announcement { publication.replace(announcement) }
         for (record, isOpen) in requests.resolvers {
             if isOpen { openResolver(record) } else { closeResolver(record) }
@@ -245,7 +246,7 @@ final class AvahiLoop {
 
     var clientError: String { client.map { Self.text(avahi_client_errno($0)) } ?? "no client" }
 
-    /// The name of an interface, if it has one at present.
+    /// The name of an interface; `nil` if it does not exist any more.
     private static func interfaceName(_ index: Int32) -> String? {
         guard let index = UInt32(exactly: index) else { return nil }
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))

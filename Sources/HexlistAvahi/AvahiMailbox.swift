@@ -2,22 +2,22 @@ import CAvahi
 import HexlistDiscovery
 import Synchronization
 
-/// Requests of other threads to Avahi's thread, and the descriptor that wakes it. Requests for the same thing merge, so there are at most
-/// as many as there are announced records.
+/// Requests from other threads to Avahi's thread, and the descriptor that wakes it. Requests for the same record are coalesced, so their
+/// number is bounded by the announced records.
 final class AvahiMailbox: Sendable {
     struct Contents: Sendable {
-        /// The announcement to make from now on; `.some(nil)` for none, `nil` for no change.
+        /// The announcement to publish from now on; `.some(nil)` to withdraw it, `nil` for no change.
         var announcement: ServiceAnnouncement??
-        /// The wanted state of resolvers: open or closed.
+        /// The requested state of resolvers: true for open.
         var resolvers: [Record: Bool] = [:]
         var isStopped = false
     }
 
-    /// The descriptor that becomes readable when a request was put in.
+    /// Becomes readable when a request is added.
     let descriptor: Int32
     private let contents = Mutex(Contents())
 
-    /// Fails if the process has no descriptor left.
+    /// Fails if the process is out of descriptors.
     init?() {
         descriptor = hexlist_wakeup()
         guard descriptor >= 0 else { return nil }
@@ -30,7 +30,7 @@ final class AvahiMailbox: Sendable {
         hexlist_wake(descriptor)
     }
 
-    /// Takes the requests put in since the last call. `isStopped` stays set.
+    /// Removes and returns all requests. `isStopped` stays set.
     func take() -> Contents {
         contents.withLock { contents in
             defer { contents = Contents(isStopped: contents.isStopped) }
