@@ -10,7 +10,7 @@ public struct EventJSON: JSONShape, Sendable, Equatable {
     public var type: String
     public var peer: PeerID?
     /// Name, alias and trust of the peer; `nil` if it is this machine.
-    @Among public var tag: PeerSummary?
+    @Inlined public var tag: PeerSummary?
     /// The local id of a hex.
     public var hex: Int64?
     /// The subject of that hex; `nil` if it was deleted. Text of a peer.

@@ -6,7 +6,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
     public var peer: PeerID
-    @Among public var tag: PeerSummary?
+    @Inlined public var tag: PeerSummary?
     /// The subject of the hex (`HexSubject`): its description, or text of its first link, shortened; `nil` in rows of an earlier version.
     /// Possibly text of a peer: clean it before display.
     public var subject: String?

@@ -16,7 +16,7 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var hex: Int64?
     public var url: String
     public var peer: PeerID
-    @Among public var tag: PeerSummary?
+    @Inlined public var tag: PeerSummary?
     /// The rclone remote it is fetched from; `peer` is this machine then.
     public var service: String?
     /// The name of the file. Derived from text of a peer.

@@ -233,6 +233,6 @@ extension ReachFailure {
     }
 }
 
-extension Session.End {
+extension Session.EndReason {
     fileprivate var isBlockedThere: Bool { if case .peer(.blocked?, _) = self { true } else { false } }
 }

@@ -138,7 +138,7 @@ final class DiscoveryDriver {
         if let probe = dialled.probe { endProbe(probe, .proved(peer, boot, dialled.endpoint), node) }
     }
 
-    func sessionEnded(_ session: PeerSession, _ end: Session.End, _ node: isolated Node) {
+    func sessionEnded(_ session: PeerSession, _ end: Session.EndReason, _ node: isolated Node) {
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, result(session, dialled, end: end), node) }
         if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
             apply(.ownIdentityElsewhere(boot), node)
@@ -161,7 +161,7 @@ final class DiscoveryDriver {
         }
     }
 
-    private func result(_ session: PeerSession, _ dialled: SessionDial, end: Session.End) -> ProbeResult {
+    private func result(_ session: PeerSession, _ dialled: SessionDial, end: Session.EndReason) -> ProbeResult {
         let proven = session.connection.peerFingerprint?.peerID
         switch end {
         case .own(.`self`): return .ownIdentity(sameBoot: true, dialled.endpoint)
@@ -200,7 +200,7 @@ extension BackendState {
 }
 
 extension SessionEnd {
-    init(_ end: Session.End) {
+    init(_ end: Session.EndReason) {
         self =
             switch end {
             case .peer(.shutdown, _): .shutdown

@@ -44,7 +44,7 @@ final class IdentityConflicts {
 
     /// Records the report of a peer that another machine has this machine's identity: it ends its sessions with both. Reports of strangers
     /// are ignored; those of trusted peers are shown, and have no other effect.
-    func sessionEnded(with peer: PeerID, _ end: Session.End, _ node: isolated Node) {
+    func sessionEnded(with peer: PeerID, _ end: Session.EndReason, _ node: isolated Node) {
         guard case .peer(.conflict, _) = end, node.registry.isTrusted(peer) else {
             witnesses.remove(peer)
             return

@@ -162,7 +162,7 @@ extension Node {
         if let last = link.lastDialBack, now - last < dialBacks.pause { return }
         links[peer]?.lastDialBack = now
         guard registry.trust(of: session.connection.peerFingerprint) == .trusted else {
-            return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
+            return session.act { $0.answerDialBack(DialBack.Response(token: request.token, result: .notTrusted), &$1) }
         }
         guard dialBacks.begin() else { return }
         let target = DialTarget(host: session.connection.remoteAddress, port: request.port)
@@ -170,7 +170,7 @@ extension Node {
             report.connection?.abort()
             self?.assumeIsolated { node in
                 node.dialBacks.ended()
-                let answer = DialBack.Answer(token: request.token, result: DialBack.Result(report))
+                let answer = DialBack.Response(token: request.token, result: DialBack.Result(report))
                 session.act { $0.answerDialBack(answer, &$1) }
             }
         }
@@ -193,7 +193,7 @@ extension Node {
         conflicts.sessionEnded(with: peer, end, self)
         if let greetedAt = session.greeting?.at { alerts.sessionEnded(of: peer, greetedAt: greetedAt, now: clocks.now) }
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }
-        if !finder.directory.holds(peer) {
+        if !finder.directory.contains(peer) {
             registry.forgetKey(of: peer)
             alerts.forget(peer)
             invitations.peerLeft(peer, self)

@@ -12,7 +12,7 @@ public struct NodeFacts: Sendable {
     public var isIdentityElsewhere: Bool
     /// The interfaces on which this machine's own announcement is visible.
     public var announcements: [(interface: String, isIPv6: Bool)]
-    public var staticPeers: [(address: StaticAddress, state: PeerDirectory.ConfiguredState)]
+    public var staticPeers: [(address: StaticAddress, state: PeerDirectory.StaticAddressState)]
     /// The peers whose current session is inbound, with its source address and age; the newest first.
     public var dialledIn: [(peer: PeerID, name: String, address: String, age: Duration)]
     /// The trusted peers that support dial-back, with this machine's address on their session. Behind NAT they dial another one.

@@ -130,7 +130,7 @@ final class PairingDriver {
         }
     }
 
-    private func over(_ outcome: PairingCoordinator.Outcome, _ node: isolated Node) {
+    private func over(_ outcome: PairingCoordinator.FinishedPairing, _ node: isolated Node) {
         let view = PairingView(outcome, of: nil)
         node.logger.notice(
             "pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.reason?.text ?? view.state.rawValue)"])

@@ -35,7 +35,7 @@ extension PairingView {
             digits: digits, reason: reason, message: message, triesLeft: outcome.triesLeft)
     }
 
-    private static func reason(of end: PairingStateMachine.End) -> (Reason, String) {
+    private static func reason(of end: PairingStateMachine.EndReason) -> (Reason, String) {
         switch end {
         case .rejected: (.rejected, "You answered no.")
         case .wrongCode: (.wrongCode, "The digits were wrong.")

@@ -135,7 +135,7 @@ package final class DuplicateChallenges {
     }
 }
 
-extension Session.End {
+extension Session.EndReason {
     /// Whether the peer's process may have exited.
     fileprivate var mayBeDeath: Bool {
         switch self {

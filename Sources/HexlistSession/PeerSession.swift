@@ -25,7 +25,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// The peer that a Hello on TLS proved; `nil` before, and on plain TCP.
     public var peer: PeerID? { greeting?.peer }
     /// The reason for the session's end; `nil` while it runs.
-    public private(set) var end: Session.End?
+    public private(set) var end: Session.EndReason?
     /// The diagnostic requests on this session.
     package var checks = SessionChecks()
 

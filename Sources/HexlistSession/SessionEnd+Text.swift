@@ -1,6 +1,6 @@
 public import HexlistWire
 
-extension Session.End {
+extension Session.EndReason {
     /// A sentence for users. May contain peer text.
     public var text: String {
         switch self {

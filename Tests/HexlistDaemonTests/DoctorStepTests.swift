@@ -179,7 +179,7 @@ struct DoctorStepTests {
             let port = await two.node.diagnostics.facts().status.port
             configuration.peers = [StaticPeer(host: "127.0.0.1", port: port)]
             await one.node.reconfigure(configuration)
-            func awaitState(_ isMet: (PeerDirectory.ConfiguredState?) -> Bool) async throws {
+            func awaitState(_ isMet: (PeerDirectory.StaticAddressState?) -> Bool) async throws {
                 try await eventually { isMet(await one.node.diagnostics.facts().staticPeers.first?.state) }
             }
             try await awaitState { $0 == .answered(two.node.id) }

@@ -280,12 +280,12 @@ import Testing
                 }
             }
             let placement = try #require(noted)
-            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .partial)
+            #expect(try PartFile.recover(folder: folder.path, goal: goal, placement: placement) == .partial)
             // Another program's file has the recorded name.
             try folder.write("mine", to: placement.name)
             #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: placement) == .partial)
             #expect(try part.finish().name == "a (2).bin")
-            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .gone)
+            #expect(try PartFile.recover(folder: folder.path, goal: goal, placement: placement) == .gone)
             // Both names exist, as after a rename on a file system that emulates it with links.
             let second = PartFile.Placement(name: "a (2).bin", device: placement.device, inode: placement.inode)
             #expect(link("\(folder.path)/a (2).bin", "\(folder.path)/.a.bin.00ff.part") == 0)
@@ -416,7 +416,7 @@ import Testing
             #expect((try? results[0].get()) != nil && (try? results[7].get()) != nil)
             let faults = results.map { result in if case .failure(let fault) = result { fault } else { nil as FileFault? } }
             // Another fetch is writing the fifth.
-            #expect(faults == [nil, .tooShort(1), .tooLong, .otherBytes, .partTaken, .diskFull, .notFound, nil])
+            #expect(faults == [nil, .tooShort(1), .tooLong, .otherBytes, .partInUse, .diskFull, .notFound, nil])
             left.discard()
             #expect(Self.names(folder).count == 2)
             try folder.write("left", to: content([9, 9], [9, 9], "5").specification.partName)

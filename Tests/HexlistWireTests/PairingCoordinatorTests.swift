@@ -427,7 +427,7 @@ struct PairingCoordinatorTests {
         #expect(stage.coordinator.items.count == 1)
         stage.giveUp(how, Stage.peer, on: session)
         #expect(stage.coordinator.failures == 0 && stage.coordinator.items.isEmpty)
-        let end: PairingStateMachine.End =
+        let end: PairingStateMachine.EndReason =
             switch how {
             case .cancel, .stall: .givenUp
             case .close: .lost

@@ -536,7 +536,7 @@ struct SessionReceivingTests {
         var fixture = SessionFixture.opened(trusted: false)
         for number in 1...4 { fixture.store(Int64(number)) }
         #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the burst of five
-        let again = try #require(fixture.session.readsAgain(now: fixture.now))
+        let again = try #require(fixture.session.nextReadTime(now: fixture.now))
         #expect(again - fixture.now <= .milliseconds(51))
         #expect(fixture.session.mayRead(now: again))
     }

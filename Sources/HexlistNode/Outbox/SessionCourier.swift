@@ -34,7 +34,7 @@ extension PeerSession: Courier {
 
 extension CourierEnd {
     /// - Parameter closedByPeer: whether the other side closed the connection without a Bye.
-    init(_ end: Session.End, closedByPeer: Bool) {
+    init(_ end: Session.EndReason, closedByPeer: Bool) {
         let cause: Cause =
             switch end {
             case .lost: closedByPeer ? .failedOnHex : .lost
