@@ -53,33 +53,29 @@ actor PageListener {
         }
     }
 
-    /// Starts listeners as requested, until the daemon stops.
+    /// Starts listeners as requested, until the daemon stops. The first one restores the pages that were open when the daemon stopped, at the
+    /// same port; if the port is taken, they expire.
     func run(_ api: APIContext) async {
         let file = SavedPagesFile(stateFolder: api.stateFolder)
-        await restore(file, api)
+        var saved = file.read()
+        if saved != nil, case .closed = state {
+            state = .opening([])
+            requestStart.yield()
+        }
         for await _ in startRequests.cancelOnGracefulShutdown() {
             do {
-                try await serve(api, file)
+                try await serve(api, file, restoring: saved)
+            } catch  where saved != nil {
+                file.remove()
+                api.logger.notice("open pages could not be restored", metadata: ["error": "\(error)"])
+                if case .opening(let waiting) = state, !waiting.isEmpty { requestStart.yield() } else { state = .closed }
             } catch {
                 api.logger.warning("the page cannot be served", metadata: ["error": "\(error)"])
                 become(.closed, .failure(HexlistError(.internal, "The page cannot be served: \(error).")))
             }
+            saved = nil
         }
         become(.stopped, .failure(HexlistError(.gone, "hexlistd is stopping.")))
-    }
-
-    /// Serves the pages that were open when the daemon stopped, at the same port. They expire if it is taken.
-    private func restore(_ file: SavedPagesFile, _ api: APIContext) async {
-        guard case .closed = state, let saved = file.read() else { return }
-        state = .opening([])
-        do {
-            try await serve(api, file, restoring: saved)
-        } catch {
-            file.remove()
-            api.logger.notice("open pages could not be restored", metadata: ["error": "\(error)"])
-            // Callers of `invite()` that came meanwhile get a listener at another port.
-            if case .opening(let waiting) = state, !waiting.isEmpty { requestStart.yield() } else { state = .closed }
-        }
     }
 
     private func serve(_ api: APIContext, _ file: SavedPagesFile, restoring saved: SavedPages? = nil) async throws {
