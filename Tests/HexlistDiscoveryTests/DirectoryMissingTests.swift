@@ -120,7 +120,7 @@ import Testing
         for number: UInt64 in 100..<150 { stage.directory.queue.enqueue(.peer(Stage.peer(number)), as: .routine) }
         stage.directory.queue.enqueue(target, as: .routine)
         stage.directory.now = stage.now
-        stage.directory.lookOut()
+        stage.directory.probeMissing()
         #expect(stage.directory.schedules[target]?.turnAt == nil)
         // Trusted peers get every second slot.
         var queue = stage.directory.queue

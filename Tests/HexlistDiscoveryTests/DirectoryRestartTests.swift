@@ -238,7 +238,7 @@ import Testing
     }
 
     @Test("resolvers of unproven endpoints give way after one rotation, and no sooner")
-    func turns() {
+    func resolverSlots() {
         var limits = DirectoryLimits()
         limits.resolvers = 1
         var stage = Stage(limits: limits)

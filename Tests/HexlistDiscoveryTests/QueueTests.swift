@@ -83,7 +83,7 @@ import Testing
             guard let next = resolverSlots.nextTimeSliceEnd else { break }
             #expect(next >= now)
             now = max(next, now)
-            act(turns.advance(now: now))
+            act(resolverSlots.advance(now: now))
             #expect(open.isSuperset(of: trusted))  // they are not displaced by the others
         }
         #expect(everOpen.isSuperset(of: records))

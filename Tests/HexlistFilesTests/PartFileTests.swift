@@ -207,8 +207,9 @@ import Testing
             let part = try PartFile(folder: folder.path, specification: Self.specification(bytes), knownGood: good)
             #expect(part.length == PartFile.stride)
             #expect(throws: FileFault.cancelled) {
-                try PartFile(folder: folder.path, goal: Self.goal(bytes, name: "b"), knownGood: 0) { _ in false }.suspend()
-                throw FileFault.cancelled  // a new file has no bytes to read
+                try PartFile(folder: folder.path, specification: Self.specification(bytes, name: "b"), knownGood: 0) { _ in false }
+                    .suspend()
+                throw FileFault.cancelled  // there is nothing to be read of a new one
             }
             try Self.append(bytes[Int(PartFile.stride)...], to: part)
             _ = try part.finish()
@@ -248,7 +249,7 @@ import Testing
             #expect(throws: FileFault.partLost) { try part.finish() }
             part.discard()
             #expect(Self.content(path) == Array("another".utf8))  // not the file that was written
-            PartFile.discard(folder: folder.path, goal: Self.goal(bytes))
+            PartFile.discard(folder: folder.path, specification: Self.specification(bytes))
             #expect(Self.names(folder).isEmpty)
             try folder.write("secret", to: "secret")
             #expect(symlink("secret", path) == 0)
@@ -280,12 +281,12 @@ import Testing
                 }
             }
             let placement = try #require(noted)
-            #expect(try PartFile.recover(folder: folder.path, goal: goal, placement: placement) == .partial)
+            #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: placement) == .partial)
             // Another program's file has the recorded name.
             try folder.write("mine", to: placement.name)
             #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: placement) == .partial)
             #expect(try part.finish().name == "a (2).bin")
-            #expect(try PartFile.recover(folder: folder.path, goal: goal, placement: placement) == .gone)
+            #expect(try PartFile.recover(folder: folder.path, specification: specification, placement: placement) == .gone)
             // Both names exist, as after a rename on a file system that emulates it with links.
             let second = PartFile.Placement(name: "a (2).bin", device: placement.device, inode: placement.inode)
             #expect(link("\(folder.path)/a (2).bin", "\(folder.path)/.a.bin.00ff.part") == 0)
@@ -326,7 +327,7 @@ import Testing
     func full() async throws {
         try await Self.withSmallDisk { disk in
             let bytes = Self.bytes(5 << 20)
-            let part = try PartFile(folder: disk, goal: Self.goal(bytes))
+            let part = try PartFile(folder: disk, specification: Self.specification(bytes))
             // Another program uses the space.
             let other = open("\(disk)/other", O_WRONLY | O_CREAT, 0o600)
             #expect(bytes.withUnsafeBytes { write(other, $0.baseAddress, 3 << 20) } == 3 << 20)

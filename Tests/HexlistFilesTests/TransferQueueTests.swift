@@ -155,8 +155,8 @@ import Testing
     }
 
     @Test(
-        "a slow transfer yields while another peer waits, and continues when none does",
-        arguments: [(Int64(120), true), (TransferQueue.slowest - 1, true), (TransferQueue.slowest, false), (1 << 20, false)])
+        "a slow transfer gives way while another peer waits, and goes on when nobody does",
+        arguments: [(Int64(120), true), (TransferQueue.minimumRate - 1, true), (TransferQueue.minimumRate, false), (1 << 20, false)])
     func slow(rate: Int64, yields: Bool) {
         var stage = Stage()
         for peer in 1...3 as ClosedRange<UInt64> { stage.come(peer) }
@@ -424,7 +424,7 @@ import Testing
                 stage.end(id, outcomes.randomElement(using: &random) ?? .done)
             }
             // A free slot means that no transfer could use it.
-            if stage.running.count < TransferQueue.places {
+            if stage.running.count < TransferQueue.slotCount {
                 #expect(!added.contains { stage.state($0) == .waiting(.turn) })
             }
             for id in added {

@@ -151,8 +151,9 @@ import Testing
         #expect(scheduler.count == 0)
     }
 
-    @Test("a result after cancellation is dropped; the next request gets the slot") func lateAnswer() async throws {
-        let desk = RequestScheduler { _ in }
+    @Test("an answer that comes after its request was cancelled is dropped; who waited for its place has it") func lateAnswer() async throws
+    {
+        let scheduler = RequestScheduler { _ in }
         let gate = Gate()
         var entered = gate.entered.makeAsyncIterator()
         await withThrowingTaskGroup(of: Int.self) { group in
@@ -167,7 +168,7 @@ import Testing
             for _ in 1...4 { await entered.next() }
             group.cancelAll()
             // The four hold no slots any more, though their attempts still run.
-            let fifth = try? await Task { try await desk.perform(Self.key(5), force: false) { 5 } }.value
+            let fifth = try? await Task { try await scheduler.perform(Self.key(5), force: false) { 5 } }.value
             #expect(fifth == 5)
             #expect(scheduler.count == 0)
             gate.open()
@@ -179,7 +180,7 @@ import Testing
     }
 
     @Test("a request waiting for a slot is cancelled at once") func cancelledInTheLine() async throws {
-        let desk = RequestScheduler { _ in }
+        let scheduler = RequestScheduler { _ in }
         let gate = Gate()
         var entered = gate.entered.makeAsyncIterator()
         try await withThrowingTaskGroup(of: Void.self) { group in

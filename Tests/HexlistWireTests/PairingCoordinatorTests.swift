@@ -179,7 +179,7 @@ struct PairingCoordinatorTests {
         stage.tick(1)
         #expect(stage.coordinator.openUntil == nil)
         let digits = try #require(stage.digits)
-        #expect(stage.coordinator.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now).0 == .given)
+        #expect(stage.coordinator.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now).0 == .accepted)
         stage.receive(Pairing(step: "confirm"), on: session)
         #expect(stage.took().trusts == 1)
         stage.receive(commit, from: Stage.key(8), on: stage.session())

@@ -182,7 +182,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
                 FetchEnd(outcome: .interrupted(progressed: true), reason: "link", message: "It has grown, and is fetched by itself."))
         }
         small = nil
-        if let part, part.length == offset, part.goal.size == size { return pump() }
+        if let part, part.length == offset, part.specification.size == size { return pump() }
         // The peer sends the whole file, so the partial file is of another version.
         let (old, row, minimumFree) = (part, row, dependencies.minimumFree)
         part = nil
@@ -352,7 +352,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     /// Ends the attempt in favour of another peer's file, unless all bytes have arrived. The partial file stays.
-    func giveWay() {
+    func preempt() {
         switch phase {
         case .preparing, .asked, .receiving: end(FetchEnd(outcome: .preempted))
         case .finishing, .whole, .ended: break

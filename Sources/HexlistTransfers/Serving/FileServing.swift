@@ -40,8 +40,8 @@ final class FileServing {
                     guard let host else { return connection.abort() }
                     host.assumeIsolated { $0.serving.serves(connection, $0) }
                 },
-                wantsFiles: { [weak host] key in host?.assumeIsolated { $0.connections.expectsConnection(of: key) } ?? false },
-                takesFiles: { [weak host] connection in
+                expectsFiles: { [weak host] key in host?.assumeIsolated { $0.connections.expectsConnection(of: key) } ?? false },
+                onClientConnection: { [weak host] connection in
                     guard let host else { return connection.abort() }
                     host.assumeIsolated { _ = $0.connections.dialled(connection) }
                 }))
