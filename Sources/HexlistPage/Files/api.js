@@ -21,7 +21,7 @@ export function faultOf(error) {
   throw error;
 }
 
-/** Exchanges the secret in the address, or after a reload the stored one, for a token. Returns the section named in the address. */
+/** Exchanges the secret in the address, or after a reload the stored one, for a token. Returns the rest of the address: a section and an item. */
 async function begin() {
   const [first, ...rest] = location.hash.slice(1).split('/'), given = /^[0-9a-f]{64}$/.test(first);
   const secret = given ? first : sessionStorage.getItem('reload');
@@ -31,7 +31,7 @@ async function begin() {
   const keys = await call('POST', '/session', { secret });
   ({ token, proof } = keys);
   sessionStorage.setItem('reload', keys.reload);
-  return given ? rest.join('/') : first;
+  return (given ? rest : [first, ...rest]).join('/');
 }
 
 /** Sends one request, with JSON or a file as its body. Throws a Fault. */
