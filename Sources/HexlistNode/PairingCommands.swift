@@ -79,7 +79,7 @@ public struct PairingCommands: Sendable {
             let (answer, actions) = node.pairingDriver.coordinator.confirm(peer, digits: digits, number: number, now: node.clocks.now)
             node.pairingDriver.execute(actions, node)
             switch answer {
-            case .given: break
+            case .accepted: break
             case .outdated:
                 throw HexlistError(
                     .gone, "These digits are out of date.", hint: "For the current ones: `hexlist pair --list`.")

@@ -82,7 +82,7 @@ final class PairingDriver {
                     .pairingRequested, peer: peer,
                     data: ["digits": digits, "name": PeerName.cut(node.registry[peer]?.alias ?? name, bytes: 256)], node)
             case .trust(let peer, let key, let number, let name): trust(peer, key, number, name, node)
-            case .over(let outcome): over(outcome, node)
+            case .finished(let outcome): over(outcome, node)
             case .changed: node.watchers.notify()
             }
         }

@@ -12,6 +12,16 @@ public struct Identity: Sendable {
     /// DER of the private key (PKCS #8).
     let privateKey: [UInt8]
 
+    /// The DER of the key's SubjectPublicKeyInfo, 91 bytes.
+    public var keyInfo: [UInt8] {
+        (try? P256.Signing.PrivateKey(derRepresentation: privateKey)).map { Array($0.publicKey.derRepresentation) } ?? []
+    }
+
+    /// The key's ECDSA signature (P-256, SHA-256) of a message as r ‖ s, 64 bytes. The message begins with a label that no other use has.
+    @Sendable public func signature(of message: [UInt8]) throws -> [UInt8] {
+        Array(try P256.Signing.PrivateKey(derRepresentation: privateKey).signature(for: message).rawRepresentation)
+    }
+
     /// Derives 32 secret bytes for one purpose from the key. They are constant for an identity and do not reveal the key.
     /// - Parameter purpose: a unique constant for each purpose.
     public func secret(for purpose: String) -> [UInt8] {

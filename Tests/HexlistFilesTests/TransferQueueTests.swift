@@ -141,8 +141,8 @@ import Testing
         stage.come(2)
         stage.add(11, peer: 2)
         // The newest transfer, which has received the least.
-        #expect(stage.giveWay() == [4] && stage.runningIDs == [1, 2, 3, 11])
-        #expect(stage.state(4) == .waiting(.turn))
+        #expect(stage.preempt() == [4] && stage.runningIDs == [1, 2, 3, 11])
+        #expect(stage.state(4) == .waiting(.slot))
         // Two slots remain, so the peer is next in turn although the other peer waits for a second one.
         stage.add(12, peer: 2)
         stage.end(1, .done)
@@ -226,7 +226,7 @@ import Testing
             stage.end(id, .done)
             ended += 1
         }
-        #expect(stage.state(1_000) == .running && ended >= TransferQueue.sharing)
+        #expect(stage.state(1_000) == .running && ended >= TransferQueue.maximumPerSlot)
         // An interrupted transfer no longer shares a slot.
         var other = Stage()
         other.come(1)
@@ -425,7 +425,7 @@ import Testing
             }
             // A free slot means that no transfer could use it.
             if stage.running.count < TransferQueue.slotCount {
-                #expect(!added.contains { stage.state($0) == .waiting(.turn) })
+                #expect(!added.contains { stage.state($0) == .waiting(.slot) })
             }
             for id in added {
                 switch stage.state(id) {
@@ -470,8 +470,8 @@ import Testing
             stage.running[run] = nil
             stage.take(stage.queue.received(run, now: stage.now))
         }
-        #expect(received.count == TransferQueue.settling + TransferQueue.places - 1)
-        #expect(stage.state(1) == .running && stage.state(1_000) == .waiting(.turn))
+        #expect(received.count == TransferQueue.maximumReceived + TransferQueue.slotCount - 1)
+        #expect(stage.state(1) == .running && stage.state(1_000) == .waiting(.slot))
         // Each end starts one more run. Repeated events, and those of abandoned runs, are ignored.
         stage.take(stage.queue.ended(received[0], .done, now: stage.now))
         #expect(stage.states[TransferID(1)] == .done && stage.runningIDs.isEmpty)

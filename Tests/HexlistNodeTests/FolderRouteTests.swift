@@ -29,8 +29,8 @@ import Testing
         let (one, two) = (try await node("one", folder, on: link), try await node("two", folder, on: link))
         try await one.untilListed(two)
         try await two.untilListed(one)
-        _ = try await two.node.setTrust(one.id, .trusted)
-        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await two.node.peers.setTrust(one.id, .trusted)
+        _ = try await one.node.peers.setTrust(two.id, .trusted)
         try await eventually { Self.files(of: one.id, folder).contains("card.hxc") && Self.files(of: two.id, folder).contains("card.hxc") }
         try await one.stop(removing: false)
         try await two.stop(removing: false)

@@ -108,10 +108,10 @@ import Testing
         ]) func meanings(_ status: Int, _ message: String, _ cause: RcloneFault.Cause?)
     {
         let fault = RcloneFault.refused(status: status, message: message)
-        #expect(fault.meaning == meaning)
+        #expect(fault.cause == cause)
         // Repeated a moment later, but not by a person: only transient errors are reported as such.
-        #expect(fault.mayPass == (meaning == .mayPass || meaning == nil && status == 500))
-        #expect((fault.error("r", "p").hint?.hasPrefix("Try again later") == true) == (meaning == .mayPass))
+        #expect(fault.isTemporary == (cause == .temporary || cause == nil && status == 500))
+        #expect((fault.error("r", "p").hint?.hasPrefix("Try again later") == true) == (cause == .temporary))
     }
 
     @Test("a sign-in hint fits the kind of remote and names the configuration in use") func signIns() throws {

@@ -87,7 +87,7 @@ import Testing
         #expect(stage.end(ids[0], .done) == .dropped && stage.end(ids[4], .temporaryFailure) == .dropped)
         #expect(stage.queue.cancel(ids[0]).isEmpty && stage.queue.ready(ids[0]).isEmpty)
         // Also between two attempts.
-        #expect(stage.end(ids[1], .mayPass) == .again(after: .seconds(1)))
+        #expect(stage.end(ids[1], .temporaryFailure) == .retry(after: .seconds(1)))
         #expect(stage.queue.cancel(ids[1]).isEmpty)
         #expect(stage.queue.ready(ids[1]).isEmpty && stage.queue.count == 3)
     }
