@@ -137,12 +137,12 @@ import Testing
     @Test(
         "tags in CSV are separated as the file separates them",
         arguments: [
-            ("url,tags\naa:1,db news\naa:2,x", ["[\"db\",\"news\"]", "[\"x\"]"]),
-            ("url,tags\naa:1,to read\naa:2,\"x,y\"", ["[\"to read\"]", "[\"x\",\"y\"]"]),
-            ("url,tags\naa:1,to read|x\naa:2,a b", ["[\"to read\",\"x\"]", "[\"a b\"]"]),
-            ("url,tags,time_added\naa:1,to read,1", ["[\"to read\"]"]),
-            ("url,tags\naa:1,\"[\"\"to read\"\"]\"", ["[\"to read\"]"]),
-            ("folder,color,title,url,service,tags,created,note\nf,,t,aa:1,,to read,,", ["[\"to read\"]"]),
+            ("url,tags\naa:b,db news\naa:c,x", ["[\"db\",\"news\"]", "[\"x\"]"]),
+            ("url,tags\naa:b,to read\naa:c,\"x,y\"", ["[\"to read\"]", "[\"x\",\"y\"]"]),
+            ("url,tags\naa:b,to read|x\naa:c,a b", ["[\"to read\",\"x\"]", "[\"a b\"]"]),
+            ("url,tags,time_added\naa:b,to read,1", ["[\"to read\"]"]),
+            ("url,tags\naa:b,\"[\"\"to read\"\"]\"", ["[\"to read\"]"]),
+            ("folder,color,title,url,service,tags,created,note\nf,,t,aa:b,,to read,,", ["[\"to read\"]"]),
         ])
     func csvTags(text: String, tags: [String]) {
         let links = Self.read(.csv, text)?.forest.hexes.flatMap(\.links) ?? []
