@@ -191,7 +191,8 @@ struct ImportCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     @Option(
-        help: ArgumentHelp("json, ndjson, csv, markdown, html, opml, xbel or list; by default detected from the file.", valueName: "format"))
+        help: ArgumentHelp("json, ndjson, csv, markdown, html, opml, xbel or list; by default detected from the file.", valueName: "format")
+    )
     var format: ReadFormat?
 
     @Option(
@@ -447,7 +448,9 @@ enum ImportText {
         case .unknown:
             return HexlistError(
                 .badRequest, "\(name) is JSON, but not of Hexlist or a known browser or service.",
-                hint: "Nothing was imported. Export it as HTML (bookmarks) or CSV. A hex looks like {\"hexDescription\":\"…\",\"links\":[…]}.")
+                hint:
+                    "Nothing was imported. Export it as HTML (bookmarks) or CSV. A hex looks like {\"hexDescription\":\"…\",\"links\":[…]}."
+            )
         }
     }
 }
