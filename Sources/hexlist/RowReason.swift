@@ -64,7 +64,7 @@ struct RowReason {
         case .peer: "the peer is offline"
         case .conflict: "stopped: two machines have the same identity (see `hexlist peers --all --why`)"
         case .session: "connecting"
-        case .turn: "waiting for other deliveries"
+        case .slot: "waiting for other deliveries"
         case .window: "the peer is busy"
         case .retry: "will be retried"
         case .trust: "too large for a peer that does not trust this machine"
@@ -107,7 +107,7 @@ struct RowReason {
         case .retry where isRefused("notAccepting"):
             "\(peer) accepts nothing from this machine for now. \(isTrusted ? "It will be retried." : pairing)"
         case .retry where isRefused("storageFull"): "The disk of \(peer) is full. It will be retried."
-        case .session, .turn, .window, .retry, nil: "It continues in the background; `hexlist outbox show \(row)` shows its state."
+        case .session, .slot, .window, .retry, nil: "It continues in the background; `hexlist outbox show \(row)` shows its state."
         }
     }
 

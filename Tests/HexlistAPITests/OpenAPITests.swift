@@ -68,7 +68,7 @@ import Yams
         let (own, needed) = FieldProbe.fields(of: value.type)
         #expect(names.sorted() == own.sorted())
         // Members of a group are present all or none.
-        let mark = (value.type as? any MemberGroup.Type)?.mark
+        let mark = (value.type as? any MemberGroup.Type)?.marker
         #expect(needed.subtracting(required).filter { $0 != mark } == [])
     }
 

@@ -40,7 +40,7 @@ struct DomainBrowserTests {
             #expect(browser.next.at == Self.start + .seconds(wait))
         }
         let events = browser.browsed(.none, asked: Self.start, now: Self.start)
-        #expect(browser.next.at == Self.start + DomainBrowser.emptyRefresh)
+        #expect(browser.next.at == Self.start + DomainBrowser.emptyRefreshInterval)
         // The domain is perhaps misspelt.
         guard case .domain("corp.example", .degraded(let text))? = events.first else {
             Issue.record("\(events)")

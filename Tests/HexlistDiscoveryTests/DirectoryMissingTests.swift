@@ -121,7 +121,7 @@ import Testing
         stage.directory.queue.enqueue(target, as: .routine)
         stage.directory.now = stage.now
         stage.directory.probeMissing()
-        #expect(stage.directory.schedules[target]?.turnAt == nil)
+        #expect(stage.directory.schedules[target]?.regularAt == nil)
         // Trusted peers get every second slot.
         var queue = stage.directory.queue
         let next = [queue.next(now: stage.now + .seconds(60)), queue.next(now: stage.now + .seconds(60))]
