@@ -74,6 +74,7 @@ bench: release  ## Run all programs in Benchmarks/ on a release build; missing t
 lint: setup  ## Check the style of the sources and the syntax of the scripts
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
 	@Scripts/lint-scripts
+	@Scripts/prose
 	@$(SWIFT) package --package-path Examples/embedded-peer dump-package >/dev/null
 
 format:  ## Format the sources

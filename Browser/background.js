@@ -58,7 +58,7 @@ async function begin() {
 
 // --- Sends
 //
-// `sends` in storage has a record of each: {id, at, what, links, to, of, done, rows, error}. Its hexes are stored under `hexes:ID` until the
+// `sends` in storage has a record of each: `{id, at, what, links, to, of, done, rows, error}`. Its hexes are stored under `hexes:ID` until the
 // daemon has them.
 
 let lastChange = Promise.resolve();

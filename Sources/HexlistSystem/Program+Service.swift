@@ -35,8 +35,11 @@ extension Program {
         var words = Self.pointers([path] + arguments)
         var variables = Self.pointers(environment + ["NOTIFY_SOCKET=\(notifySocket)"])
         defer { for text in words + variables { free(text) } }
+        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+        guard null >= 0 else { return .notStarted(SystemError.last.description) }
+        defer { close(null) }
         var pid: pid_t = 0
-        let error = hexlist_spawn(&pid, path, &words, &variables, nil, -1, -1, -1)
+        let error = hexlist_spawn(&pid, path, &words, &variables, nil, null, null, null)
         guard error == 0 else { return .notStarted(SystemError(code: error).description) }
         let ended = hexlist_pidfd_open(pid)
         defer { if ended >= 0 { close(ended) } }

@@ -95,7 +95,7 @@ struct Hexlist: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hexlist",
         abstract: "Send links and files to machines on your network, and read what they sent.",
-        discussion: "Without a command: what is new, and what to try next.",
+        discussion: "Without a command: the news, and a next step to try.",
         version: ProtocolLimits.appVersion,
         groupedSubcommands: [
             CommandGroup(

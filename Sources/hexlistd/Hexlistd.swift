@@ -18,7 +18,7 @@ struct Hexlistd: ParsableCommand {
             """,
         version: ProtocolLimits.appVersion)
 
-    @Option(help: ArgumentHelp("Where the store and the identity are.", valueName: "path"))
+    @Option(help: ArgumentHelp("The folder of the store and the identity.", valueName: "path"))
     var stateDir: String?
 
     @Option(help: ArgumentHelp("The configuration file.", valueName: "path"))
@@ -42,7 +42,7 @@ struct Hexlistd: ParsableCommand {
     @Flag(help: "Check the configuration and start nothing; exit code 2 for a mistake.")
     var check = false
 
-    @Option(help: ArgumentHelp("Put a backup into the state folder and start nothing; what is there is moved aside.", valueName: "file"))
+    @Option(help: ArgumentHelp("Put a backup into the state folder and exit; existing files are moved aside.", valueName: "file"))
     var restore: String?
 
     @Flag(help: "Make the store or the identity that is missing, empty and new, and start nothing; files of a lost store are moved aside.")

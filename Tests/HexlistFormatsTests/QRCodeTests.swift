@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistFormats
 
-@Suite("QR codes") struct QRCodeTests {
+@Suite("QR codes", .timeLimit(.minutes(5))) struct QRCodeTests {
     /// The longest text of each version with level M, and of versions 9 and 10 with level L (ISO/IEC 18004, table 7).
     @Test(arguments: [
         (1, 21), (14, 21), (15, 25), (26, 25), (27, 29), (42, 29), (43, 33), (62, 33), (63, 37), (84, 37), (85, 41), (106, 41), (107, 45),

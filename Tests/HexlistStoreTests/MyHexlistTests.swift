@@ -174,7 +174,9 @@ import Testing
             try await test.store.moveMine(chain[4], into: chain[0], before: other)
         }
         await refused("Hex \(other) cannot be moved before itself.") { try await test.store.moveMine(other, into: chain[0], before: other) }
-        await refused("The top level of My Hexlist is always newest first.") { try await test.store.moveMine(other, into: nil, before: chain[0]) }
+        await refused("The top level of My Hexlist is always newest first.") {
+            try await test.store.moveMine(other, into: nil, before: chain[0])
+        }
         _ = try await test.store.addMine(folder("links", links: 5_000), into: chain[6], at: start)
         await refused("Hex \(chain[0]) would have 5001 links in all; the maximum is 5000.") {
             _ = try await test.store.addMine(folder("one", links: 1), into: chain[1], at: start)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistSystem
 
-@Suite("The autostart entry") struct AutostartEntryTests {
+@Suite("The autostart entry", .timeLimit(.minutes(5))) struct AutostartEntryTests {
     @Test func `it lies in the configuration folder`() {
         #expect(AutostartEntry(environment: ["HOME": "/home/a"])?.path == "/home/a/.config/autostart/hexlist.desktop")
         #expect(AutostartEntry(environment: ["HOME": "/home/a", "XDG_CONFIG_HOME": "/c"])?.path == "/c/autostart/hexlist.desktop")

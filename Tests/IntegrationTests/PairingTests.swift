@@ -74,7 +74,7 @@ struct PairingWithPrograms {
             let digits = try #require(asked.out.firstMatch(of: /\n    ([0-9]{6})\n/)?.1)
             #expect(took.out.contains("\n    \(digits)\n"), "\(asked)\(took)")
             #expect(asked.out.contains("Paired with attic \(two.uuidOfOther.prefix(8)) (trusted)"), "\(asked)")
-            #expect(took.out.contains("local \(two.uuidOfOne.prefix(8)) (stranger) asks to pair."), "\(took)")
+            #expect(took.out.contains("local \(two.uuidOfOne.prefix(8)) (stranger) wants to pair."), "\(took)")
             #expect(took.out.contains("Paired with local"), "\(took)")
             #expect(try await two.trusts() == ["trusted", "trusted"])
         }

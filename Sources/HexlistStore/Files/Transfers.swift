@@ -254,7 +254,8 @@ extension StoreWriter {
             let waiting = try waitingTransferCount()
             guard waiting <= TransferRow.limit || waiting == before else {
                 throw HexlistError(
-                    .badRequest, "\(before) downloads are pending; \(waiting - before) more would exceed the maximum of \(TransferRow.limit).",
+                    .badRequest,
+                    "\(before) downloads are pending; \(waiting - before) more would exceed the maximum of \(TransferRow.limit).",
                     hint: "`hexlist transfers cancel` cancels some.")
             }
             guard let first else { throw StoreFault.lost }

@@ -18,7 +18,7 @@ public struct Sender: Sendable {
     }
 }
 
-/// The quotas for strangers, and for the inbox as a whole (Docs/Operations.md, "Configuration").
+/// The quotas for strangers, and for the inbox as a whole (Docs/Reference.md, "Configuration").
 public struct HeldQuotas: Sendable, Equatable {
     /// Maximum number of held hexes of one peer; with `receiveFrom: everyone`, of hexes of one stranger per day.
     public var hexesPerPeer: Int

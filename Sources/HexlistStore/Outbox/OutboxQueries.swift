@@ -36,7 +36,8 @@ extension StoreReader {
     ) throws -> Page<OutboxRow> {
         let limit = pageLimit(limit)
         let end = after > 0 ? after : Int64.max
-        let found = try newestFirst ? newestRangeIDs(filter, limit: limit + 1, before: end) : rowRangeIDs(filter, limit: limit + 1, after: after)
+        let found =
+            try newestFirst ? newestRangeIDs(filter, limit: limit + 1, before: end) : rowRangeIDs(filter, limit: limit + 1, after: after)
         let statement = try SQLStatement(
             """
             SELECT \(OutboxRow.columns) FROM outbox \(OutboxRow.joins)

@@ -61,7 +61,7 @@ struct BackupCommand: AsyncParsableCommand {
             try output.object(ResultJSON(file: file, bytes: bytes))
         } else {
             try output.wrapped("\(file), \(ByteCountText.of(bytes)), is a backup of this machine and its identity.")
-            try output.wrapped("It contains the private key: keep it where nobody else can read it.")
+            try output.wrapped("It contains the private key: keep it in a place that only you can read.")
         }
         try output.flush()
     }

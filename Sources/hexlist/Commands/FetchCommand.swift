@@ -22,7 +22,7 @@ struct FetchCommand: AsyncParsableCommand {
 
             Files in the cache are not downloaded again.
 
-            If the peer of PEER:PATH is offline, the command waits up to --timeout. What the path contains is only known when the peer \
+            If the peer of PEER:PATH is offline, the command waits up to --timeout. The contents of the path are only known when the peer \
             is back, so nothing is queued: run the command again then.
 
             Interrupted downloads resume, also after a restart and when a peer comes back. Ctrl-C only stops waiting.
@@ -43,7 +43,7 @@ struct FetchCommand: AsyncParsableCommand {
     @Flag(help: "Keep the files inside Hexlist until the hex is deleted.")
     var keep = false
 
-    @Flag(help: "Retry at once what failed repeatedly.")
+    @Flag(help: "Retry at once, even files that failed repeatedly.")
     var force = false
 
     @Option(help: ArgumentHelp("Maximum wait for a peer that is offline, or for disk space.", valueName: "duration"))

@@ -127,7 +127,7 @@ struct LinkCommand: AsyncParsableCommand {
 
             hexlist link --revoke dropbox:Photos/a.jpg
 
-            A link to a cloud (an rclone remote) is public: whoever has it can read the file until it expires or is revoked, if the \
+            A link to a cloud (an rclone remote) is public: anyone with the link can read the file until it expires or is revoked, if the \
             cloud supports that. A link into your shares (`shares:`) works for the peers you share with; one into the share of a peer \
             only for those that the peer shares with.
 

@@ -13,7 +13,7 @@ struct FrameCommand: ParsableCommand {
 
 struct FrameDecodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decode", abstract: "Print one line of JSON per frame: its meaning, what was kept and what was repaired.",
+        commandName: "decode", abstract: "Print one line of JSON per frame: its meaning, the data that was kept, and the repairs.",
         discussion: "A refused frame prints {\"ok\":false,…}; the command still succeeds.")
 
     @Flag(help: "Read binary frames, each after its length, instead of one wrapper per line.")

@@ -68,7 +68,7 @@ struct OutboxListCommand: AsyncParsableCommand {
 
 struct OutboxShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show why a hex is not delivered yet, and what to do.")
+        commandName: "show", abstract: "Show why a hex is not delivered yet, with advice.")
 
     @OptionGroup var common: CommonOptions
 

@@ -140,7 +140,7 @@ struct PeerAddCommand: AsyncParsableCommand {
         commandName: "add", abstract: "Trust a peer by the URI that `hexlist id --qr` prints there.",
         discussion: """
             The URI contains the fingerprint and addresses of the peer, so you need not have met it. Take it from the screen of that \
-            machine or from a friend: whoever can change it on the way decides whom you trust. Quote it in a shell. An existing alias \
+            machine or from a friend: anyone who can change it on the way decides whom you trust. Quote it in a shell. An existing alias \
             stays unless --alias gives another; a blocked peer must be unblocked first.
             """)
 

@@ -39,7 +39,7 @@ struct SearchCommand: AsyncParsableCommand {
 
     @OptionGroup var page: PageOptions
 
-    @Argument(help: "What to search for.")
+    @Argument(help: "The words to search for.")
     var text: [String]
 
     func validate() throws {

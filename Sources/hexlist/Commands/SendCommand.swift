@@ -16,8 +16,8 @@ struct SendCommand: AsyncParsableCommand {
 
             hexlist send --to ada ./talk.pdf ./photos/
 
-            Links are found in a text; the rest of it is the description. A text needs no link. In a line that begins with a link, what \
-            follows describes that link. A bare host name is no link: give https:// with it, or --guess.
+            Links are found in a text; the rest of it is the description. A text needs no link. In a line that begins with a link, the \
+            words after it describe that link. A bare host name is no link: give https:// with it, or --guess.
 
             hexlist send --to ada --bulk hexes.ndjson
 

@@ -16,7 +16,7 @@ struct ShareCommand: AsyncParsableCommand {
 }
 
 struct ShareListCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the shares and who may read them.")
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the shares, and the peers that may read them.")
 
     @OptionGroup var common: CommonOptions
 
