@@ -104,7 +104,7 @@ extension TwoMachines {
                 }
                 try await lab.hexlist("h1", "share", "add", from.path, "--to", "nobody", expecting: 6)
                 let added = try await lab.hexlist("h1", "share", "add", from.path, "--to", uuid.other)
-                #expect(added.out.contains("is shared as photos, for"), "\(added)")
+                #expect(added.out.contains("is shared as photos with"), "\(added)")
                 #expect(try await lab.hexlist("h1", "share").out.contains(from.path))
                 #expect(try await lab.hexlist("h2", "services").out.contains("h1:"))
                 #expect(try await lab.rows("h2", "files", "h1:", as: EntryLine.self).map(\.name) == ["photos"])
