@@ -31,9 +31,10 @@ struct MemberHints {
 
     private mutating func linkHints(of content: HexContent) -> [String] {
         content.links.compactMap { link in
+            // The common case needs no string: every line of a bulk passes here.
+            guard link.url.count > 0, !content.withBytes(of: link.url, { $0.starts(with: "http".utf8) }) else { return nil }
             let url = content.string(link.url)
-            // The common case needs no parsing.
-            guard !url.utf8.starts(with: "http".utf8), !url.isEmpty, LinkForm(url) != .link else { return nil }
+            guard LinkForm(url) != .link else { return nil }
             let shown = TerminalText.clean(url, columns: 60)
             guard told.count < Self.maximumHints, told.insert("link \(shown)").inserted else { return nil }
             return "`\(shown)` is not a link (no https://); it is sent unchanged."
