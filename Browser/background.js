@@ -1,17 +1,17 @@
-// The service worker of the extension. The browser may stop it at any time, so its state is in storage.
+// The service worker of the extension. The browser may stop it at any time, therefore its state is kept in extension storage.
 
 import { Host, HostError } from "./host.js";
 import { canBeSent, countLinks, hexOf, hexOfBookmarks, hexOfTabs, link, linksInText, parts } from "./hexes.js";
 
 const api = globalThis.browser ?? globalThis.chrome;
 
-/** Limits: remembered sends, tabs opened at once, and tabs of one window that are sent. */
+/** Maximum numbers: sends in the list, tabs opened at once, and tabs of a window in one send. */
 const limits = { sends: 20, opened: 200, tabs: 20_000 };
-/** Back-off before the host is started again, in milliseconds: doubled each time, and reset once it ran for `longest`. */
+/** Delays in milliseconds before restarting the host. Each is twice the last; reset to `first` after the host ran for `longest`. */
 const backoff = { first: 2_000, longest: 60_000 };
 
 let pause = backoff.first;
-/** When `begin` last started the host. */
+/** The time at which `begin` last started the host, in milliseconds since 1970. */
 let startedAt = 0;
 const host = new Host(onEvent, onEnd);
 
@@ -30,7 +30,7 @@ function onEvent(name, value) {
 function onEnd(error) {
   showUnread(0);
   void api.storage.session.set({ fault: error.json });
-  if (error.code === "hostMissing") return; // it has to be installed first
+  if (error.code === "hostMissing") return; // a retry cannot help until the user installs the host
   if (Date.now() - startedAt > backoff.longest) pause = backoff.first;
   setTimeout(() => void begin(), pause);
   pause = Math.min(pause * 2, backoff.longest);
@@ -42,7 +42,7 @@ function showUnread(count) {
   void api.storage.session.set({ unread: count });
 }
 
-/** Connects to the host, and resumes sends that were interrupted when the worker was stopped. */
+/** Connects to the host, and resumes sends that were interrupted because the browser stopped this worker. */
 async function begin() {
   if (!host.isConnected) startedAt = Date.now();
   try {
@@ -58,12 +58,12 @@ async function begin() {
 
 // --- Sends
 //
-// `sends` in storage has a record of each: `{id, at, what, links, to, of, done, rows, error}`. Its hexes are stored under `hexes:ID` until the
-// daemon has them.
+// `sends` in local storage is a list with one record per send: `{id, at, what, links, to, of, done, rows, error}`. The hexes of a send are
+// stored separately, under `hexes:ID`, until the daemon has accepted all of them.
 
 let lastChange = Promise.resolve();
 
-/** Changes the records. Changes run one after the other. */
+/** Runs `body` on the list of sends and stores the list. Changes run one after the other, so that none overwrites another. */
 function change(body) {
   const done = lastChange.then(async () => {
     const { sends = [] } = await api.storage.local.get("sends");
@@ -89,7 +89,7 @@ const leftOutText = (count) => (count > 0 ? "Browser pages and local files canno
 
 const delivering = new Set();
 
-/** Passes a send to the daemon. Each hex has an idempotency key, so it can be repeated if the worker was stopped meanwhile. */
+/** Passes the hexes of a send to the daemon. Safe to repeat after an interruption: each hex has an idempotency key. */
 async function deliver(id) {
   if (delivering.has(id)) return null;
   delivering.add(id);
@@ -124,7 +124,7 @@ async function deliver(id) {
   }
 }
 
-/** Clears the list of sends, except those still being passed to the daemon. The daemon goes on delivering. */
+/** Removes all sends from the list, except those still being passed to the daemon. The daemon continues its deliveries. */
 async function clear() {
   const gone = await change((sends) => {
     const kept = sends.filter((record) => delivering.has(record.id));
@@ -142,11 +142,11 @@ function rowsChanged(rows) {
 
 const isPending = (row) => row.state === "queued" || row.state === "sending";
 
-/** Updates the state of pending rows, and resumes interrupted sends. */
+/** Updates the states of rows that were not final, and resumes interrupted sends. */
 async function refreshSends() {
   const { sends = [] } = await api.storage.local.get("sends");
   const ids = sends.flatMap((record) => record.rows.filter(isPending).map((row) => row.row)).slice(0, 1000);
-  // 100 rows fit in one reply even with the longest messages.
+  // A reply has room for 100 rows even if each has the longest possible message.
   for (let from = 0; from < ids.length; from += 100) {
     await rowsChanged((await host.request("rows", { ids: ids.slice(from, from + 100) })).rows);
   }
@@ -166,7 +166,7 @@ async function wholeHex(id) {
   return { hex, items };
 }
 
-/** Opens the links that `hexlist open` would open, with a tab group for the hex and for each folder in it. */
+/** Opens the links of a hex that are safe to open, with one tab group for the hex itself and one for each hex inside it. */
 async function open({ hex: id, windowId }) {
   const { hex, items } = await wholeHex(id);
   const groups = [{ title: hex.subject, urls: [] }];
@@ -204,11 +204,11 @@ async function makeGroup(tabIds, title, windowId) {
     const groupId = await api.tabs.group({ tabIds, createProperties: windowId === undefined ? undefined : { windowId } });
     await api.tabGroups?.update(groupId, { title: title.slice(0, 60) });
   } catch {
-    // The tabs stay open without a group.
+    // The tabs stay open, but ungrouped.
   }
 }
 
-/** Saves the links that may be opened as a bookmark folder, with the folders of the hex in it. */
+/** Saves the links that are safe to open as a bookmark folder, with a subfolder for each hex inside. */
 async function bookmark({ hex: id }) {
   const { hex, items } = await wholeHex(id);
   const folders = [await api.bookmarks.create({ title: hex.subject || "Hexlist" })];
@@ -234,12 +234,12 @@ async function hexOfWindow({ windowId, highlighted, keepsStructure }) {
   try {
     for (const group of (await api.tabGroups?.query({ windowId })) ?? []) groups.set(group.id, group.title);
   } catch {
-    // The groups are kept without names.
+    // The tab groups are sent without their names.
   }
   return hexOfTabs(tabs, groups, keepsStructure);
 }
 
-/** Makes the hex that was chosen in the popup. */
+/** Creates the hex for the choice that the user made in the popup. */
 async function hexOfChoice(choice) {
   switch (choice.from) {
     case "draft":
@@ -263,8 +263,8 @@ const menus = {
   selection: { title: "Send the selected links…", contexts: ["selection"] },
   link: { title: "Send this link…", contexts: ["link"] },
   image: { title: "Send this image…", contexts: ["image"] },
-  tab: { title: "Send these tabs…", contexts: ["tab"] }, // Firefox
-  bookmark: { title: "Send these bookmarks…", contexts: ["bookmark"] }, // Firefox
+  tab: { title: "Send these tabs…", contexts: ["tab"] }, // supported only by Firefox
+  bookmark: { title: "Send these bookmarks…", contexts: ["bookmark"] }, // supported only by Firefox
 };
 
 async function makeMenus() {
@@ -278,7 +278,7 @@ async function makeMenus() {
   }
 }
 
-/** The links in the selection. Runs in the page. */
+/** Returns the links in the selected part of a page. This function is injected into the page and runs there. */
 function selectedLinks() {
   const selection = getSelection();
   const found = [];
@@ -296,7 +296,7 @@ async function linksOfSelection(info, tab) {
     const [{ result }] = await api.scripting.executeScript({ target: { tabId: tab.id, frameIds: [info.frameId ?? 0] }, func: selectedLinks });
     found = result ?? [];
   } catch {
-    // Scripts cannot run in browser pages and the extension store: use the links written in the text.
+    // The browser allows no scripts in its own pages and in the extension store. Only URLs in the selected text are found there.
   }
   const seen = new Set();
   const links = [];
@@ -332,7 +332,7 @@ async function draftOf(info, tab) {
 }
 
 api.contextMenus.onClicked.addListener((info, tab) => {
-  // Both need the user activation of the click, which is gone after the first await.
+  // Opening the popup and reading the page both require the user activation of the click, which ends at the first await.
   const shown = api.action.openPopup ? api.action.openPopup() : Promise.reject(new Error("no popup"));
   const draft = draftOf(info, tab)
     .catch((error) => {
@@ -347,7 +347,7 @@ api.contextMenus.onClicked.addListener((info, tab) => {
 
 // --- The popup
 
-/** Operations of the host that the popup may call directly. */
+/** Operations of the host that the popup may request. The worker forwards them unchanged. */
 const allowedOperations = new Set(["recipients", "inbox", "hex", "mark", "unread"]);
 
 async function handle(message) {

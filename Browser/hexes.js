@@ -1,30 +1,31 @@
-// Makes hexes of tabs, bookmarks and text. Pure functions: no calls to the browser.
+// Creates hexes from tabs, bookmarks and text. Pure functions that do not call the browser.
 //
-// A hex is {description, links: [{url, title}], hexes: [its folders, which are hexes too]}, as `hexlist browser` takes it.
+// A hex has the form that `hexlist browser` accepts: `{description, links: [{url, title}], hexes: [the hexes inside it, in the same
+// form]}`.
 
-/** Limits of one hex (Docs/Protocol.md). */
+/** Maximum links, hexes and levels of one hex (Docs/Protocol.md). */
 export const limits = { links: 5000, hexes: 5000, levels: 8 };
-/** Maximum bytes of one hex as JSON. Messages to the host and frames to peers are limited to 1 MiB. */
+/** Maximum bytes of one hex as JSON. Below the limit of 1 MiB for messages to the host and for frames to peers. */
 const maximumBytes = 700_000;
-/** Maximum bytes of a URL, and characters of a title. Longer URLs are left out, longer titles cut. */
+/** Maximum bytes of a URL, and characters of a title. A longer URL is left out; a longer title is cut. */
 const urlBytes = 32 << 10;
 const titleLength = 500;
 
-/** Schemes of URLs that only work in this browser or on this machine, or that run scripts. */
+/** URL schemes that are never sent: they only work in this browser or on this machine, or they run scripts. */
 const localSchemes = new Set([
   "about", "blob", "brave", "chrome", "chrome-extension", "chrome-search", "chrome-untrusted", "data", "devtools", "edge", "file",
   "filesystem", "jar", "javascript", "moz-extension", "opera", "resource", "vbscript", "view-source", "vivaldi", "wyciwyg",
 ]);
 const encoder = new TextEncoder();
 
-/** URLs of reader views, page sources and sleeping tabs. They contain the URL of the page: percent-encoded in `address`, plain in `plain`. */
+/** Patterns of URLs that embed the URL of a page. Group `address` holds it percent-encoded, group `plain` unencoded. */
 const wrappers = [
   /^(?:about:reader|chrome-distiller:[^?#]*|read:[^?#]*)\?(?:[^#]*&)?url=(?<address>[^&#]+)/i, // reader views of Firefox, Chromium and Edge
   /^view-source:(?<plain>.+)/is,
-  /^(?:chrome|moz)-extension:[^#]*suspended\.html[?#](?:.*&)?ur[il]=(?<plain>.+)/is, // tabs put to sleep by an extension
+  /^(?:chrome|moz)-extension:[^#]*suspended\.html[?#](?:.*&)?ur[il]=(?<plain>.+)/is, // tabs suspended by an extension
 ];
 
-/** The URL of the page that is shown, without a reader view, source view or sleeping tab around it. */
+/** Returns the URL of the page that a tab shows, without the URL of a reader view, source view or suspended tab around it. */
 function shownAddress(url) {
   for (const wrapper of wrappers) {
     const { address, plain } = wrapper.exec(url ?? "")?.groups ?? {};
@@ -32,7 +33,7 @@ function shownAddress(url) {
       const shown = plain ?? (address && decodeURIComponent(address));
       if (/^(?:https?|ftp):\/\//i.test(shown ?? "")) return shown;
     } catch {
-      // It cannot be decoded: keep the URL as it is.
+      // The embedded URL is not valid percent-encoding, so the outer URL is kept.
     }
   }
   return url;
@@ -54,14 +55,14 @@ export function hexOf(description, links = [], hexes = []) {
   return { description: (description ?? "").trim().slice(0, titleLength), links, hexes };
 }
 
-/** The number of links in a hex and its folders. */
+/** Returns the number of links in a hex and in all hexes inside it. */
 export function countLinks(hex) {
   return hex.hexes.reduce((sum, inside) => sum + countLinks(inside), hex.links.length);
 }
 
 // --- Tabs
 
-/** Whether tabs are grouped, or were opened from each other. */
+/** Returns whether any tab is in a tab group or was opened from another of the tabs. */
 export function haveStructure(tabs) {
   const ids = new Set(tabs.map((tab) => tab.id));
   return tabs.some((tab) => isGrouped(tab) || ids.has(tab.openerTabId));
@@ -70,9 +71,10 @@ export function haveStructure(tabs) {
 const isGrouped = (tab) => (tab.groupId ?? -1) !== -1;
 
 /**
- * Makes a hex of tabs. With `keepsStructure`, each tab group and each tree (a tab with those opened from it) becomes a folder.
- * @param groups titles of tab groups by id
- * @returns the hex, and the number of tabs left out because they cannot be sent
+ * Creates a hex from tabs. With `keepsStructure`, each tab group becomes a hex inside it, and so does each tree: a tab with the tabs opened
+ * from it.
+ * @param groups the titles of tab groups, by id
+ * @returns the hex, and the number of tabs left out because their URLs cannot be sent
  */
 export function hexOfTabs(tabs, groups = new Map(), keepsStructure = true) {
   const sent = tabs.filter((tab) => canBeSent(tab.url));
@@ -85,13 +87,13 @@ export function hexOfTabs(tabs, groups = new Map(), keepsStructure = true) {
     addForest(group, sent.filter((tab) => tab.groupId === id), 2);
     hex.hexes.push(group);
   }
-  // If all tabs are in one group or tree, that is the hex.
+  // If all tabs belong to one group or tree, its hex is returned without an enclosing one.
   return { hex: hex.links.length === 0 && hex.hexes.length === 1 ? hex.hexes[0] : hex, leftOut };
 }
 
 const linkOf = (tab) => link(tab.url, tab.title);
 
-/** Adds tabs to a hex at this level. A tab from which others were opened becomes a folder. */
+/** Adds tabs to a hex at this level. A tab from which others were opened becomes a hex with all of them. */
 function addForest(hex, tabs, level) {
   const ids = new Set(tabs.map((tab) => tab.id));
   const opened = new Map();
@@ -104,11 +106,11 @@ function addForest(hex, tabs, level) {
   }
   const added = new Set();
   for (const tab of roots) addTree(hex, tab, opened, level, added);
-  // Tabs that opened each other in a cycle have no root.
+  // A cycle of tabs that opened each other has no root, so its tabs are added here.
   for (const tab of tabs) if (!added.has(tab.id)) addTree(hex, tab, opened, level, added);
 }
 
-/** Adds a tab and those opened from it. `added` breaks cycles; levels below `limits.levels` are flattened into the last one. */
+/** Adds a tab and the tabs opened from it. `added` prevents endless loops. Levels below `limits.levels` are merged into the last. */
 function addTree(hex, tab, opened, level, added) {
   if (added.has(tab.id)) return;
   added.add(tab.id);
@@ -136,7 +138,7 @@ function addTree(hex, tab, opened, level, added) {
 
 // --- Bookmarks
 
-/** Makes a hex of a bookmark folder. Folders below `limits.levels` are flattened. */
+/** Creates a hex from a bookmark folder. Folders below `limits.levels` are merged into the last level. */
 export function hexOfBookmarks(folder) {
   let leftOut = 0;
   const hex = (node, level) => {
@@ -160,7 +162,7 @@ export function hexOfBookmarks(folder) {
   return { hex: hex(folder, 1), leftOut };
 }
 
-/** The bookmark folders with links, depth first: {id, title, level, links}. */
+/** Returns the bookmark folders that contain links, depth first, as {id, title, level, links}. */
 export function foldersOf(roots) {
   const folders = [];
   const add = (node, level) => {
@@ -180,13 +182,13 @@ export function foldersOf(roots) {
 
 // --- Text
 
-// The same rules as `LinkText` of `hexlist send`; Tests/HexlistFormatsTests/Fixtures/messages.txt has examples.
+// Follows the rules of `LinkText` in `hexlist send`. Tests/HexlistFormatsTests/Fixtures/messages.txt has examples.
 
-/** Marks that are never part of an address, among them invisible ones of direction. */
+/** Characters that end an address, as part of a character class. Includes the invisible characters of text direction. */
 const ending = '\\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff<>"`“”„«»。、，；：！？（）「」『』【】《》،؛؟।…';
 const start = new RegExp(`(?:[a-z][a-z0-9+.-]{1,31}://|(?<![a-z0-9@/.\\-_=%])www\\.)(?=[^${ending}])`, "giu");
 const ends = new RegExp(`[${ending}]`, "u");
-/** A comma or a bracket, and behind it the next address. */
+/** A comma, semicolon, bar or bracket directly before the next address: it separates two addresses. */
 const separator = /[,;|)\]]https?:\/\//iy;
 const punctuation = ".,;:!?…。、，．；：！？،؛؟।";
 const emphasis = "*_~";
@@ -194,13 +196,13 @@ const closing = { "(": ")", "[": "]", "{": "}", "'": "'", "‘": "’" };
 const opening = Object.fromEntries(Object.entries(closing).map(([open, close]) => [close, open]));
 const host = /^www\.[^\s./?#:]+(?:\.[^\s./?#:]+)+/iu;
 
-/** The links of a text: absolute addresses, and hosts that begin with `www.`. */
+/** Returns the links in a text: absolute URLs, and host names that begin with `www.`. */
 export function linksInText(text) {
   const found = [];
   text ??= "";
   start.lastIndex = 0;
   for (let match; (match = start.exec(text)); ) {
-    // A word may end right before an address of the web, as in `Title-https://a.example`. `git+https` is a scheme.
+    // In `Title-https://a.example` the match includes the word `Title-`, so skip to `https`. In `git+https` the whole is the scheme.
     const begin = match.index + Math.max(0, match[0].search(/(?<!\+)https?:\/\/$/i));
     const before = text[begin - 1];
     const end = endOfAddress(text, start.lastIndex, before);
@@ -216,7 +218,7 @@ export function linksInText(text) {
   return [...new Set(found)].filter(canBeSent).map((url) => link(url));
 }
 
-/** The end of an address: a mark that is never part of one, an unopened bracket, a separator, or the mark that closes the one before it. */
+/** Returns the end of an address: at an ending character, a separator, or a bracket or quote that was opened before the address. */
 function endOfAddress(text, from, open) {
   const close = closing[open], brackets = { "(": 0, "[": 0, "{": 0 };
   let depth = 0;
@@ -225,7 +227,7 @@ function endOfAddress(text, from, open) {
     if (ends.test(text[at]) || separator.test(text) || (open === "<" && text[at] === "|")) return at;
     if (text[at] in brackets) brackets[text[at]] += 1;
     else if (opening[text[at]] in brackets && --brackets[opening[text[at]]] < 0) return at;
-    // An apostrophe stands between letters.
+    // An apostrophe before a letter is part of a word.
     if (text[at] === "'" && /[a-z]/i.test(text[at + 1] ?? "")) continue;
     if (close && text[at] === close && depth === 0) return at;
     depth += text[at] === close ? -1 : text[at] === open ? 1 : 0;
@@ -233,7 +235,7 @@ function endOfAddress(text, from, open) {
   return text.length;
 }
 
-/** An address without trailing punctuation and unopened closing marks. */
+/** Returns an address without trailing punctuation and without closing marks that have no opening mark in it. */
 function withoutPunctuation(url, before, from) {
   const count = {};
   for (const character of url) count[character] = (count[character] ?? 0) + 1;
@@ -249,7 +251,7 @@ function withoutPunctuation(url, before, from) {
 
 // --- Splitting
 
-/** Splits a hex that exceeds a limit into several, named `Reading (1 of 3)`. */
+/** Splits a hex that exceeds a limit into several hexes, named like `Reading (1 of 3)`. */
 export function parts(hex) {
   const pieces = divide(hex);
   if (pieces.length === 1) return pieces;

@@ -2,7 +2,7 @@
 
 const api = globalThis.browser ?? globalThis.chrome;
 
-/** An error for people: a message and a hint. */
+/** An error for the user: an error code, a message, and a hint. */
 export class HostError extends Error {
   constructor(code, message, hint) {
     super(message);

@@ -1,15 +1,15 @@
-// The popup: sending, and the inbox. Text of peers only ever becomes text nodes.
+// The popup: sends tabs and bookmarks, and shows the inbox. Text of peers is inserted as text nodes only, never as HTML.
 
 import { canBeSent, foldersOf, haveStructure, hexOf, link } from "./hexes.js";
 
 const api = globalThis.browser ?? globalThis.chrome;
 const $ = (id) => document.getElementById(id);
-/** Limits: links of a hex that are listed, tabs opened without asking, and tabs opened at once. */
+/** Maximum numbers: links listed for a hex, tabs opened without a question, and tabs opened at once. */
 const limits = { listed: 500, unasked: 20, opened: 200 };
-/** Number of recipients from which the search field is shown. */
+/** Number of recipients from which a search field is shown. */
 const manyRecipients = 7;
 
-/** Sends a message to the service worker. @returns its reply; throws {code, message, hint}. */
+/** Sends a message to the service worker. @returns the worker's reply; throws {code, message, hint}. */
 async function ask(message) {
   const answer = await api.runtime.sendMessage(message);
   if (!answer) throw { code: "internal", message: "The extension is not answering.", hint: "Close this window and try again." };
@@ -31,7 +31,7 @@ function element(name, { text, children = [], ...attributes } = {}) {
   return node;
 }
 
-/** Text of a peer or a page, isolated so that its direction does not affect the text around it. */
+/** Wraps text of a peer or a page in `bdi`, so that its writing direction does not affect the text around it. */
 const isolated = (text, attributes = {}) => element("span", { ...attributes, children: [element("bdi", { text })] });
 
 const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
@@ -52,12 +52,12 @@ function showFault(fault) {
   $("fault-hint").textContent = fault.hint ?? "";
 }
 
-/** Runs an action, and shows its error in `output` or at the top. */
+/** Runs an action. If it fails, shows the error in `output`, or without `output` at the top of the popup. */
 async function attempt(body, output) {
   try {
     await body();
   } catch (error) {
-    if (error instanceof Error) console.error(error); // a bug, not an error of the worker
+    if (error instanceof Error) console.error(error); // an unexpected exception; errors of the worker are plain objects
     if (output) output.textContent = [error.message, error.hint].filter(Boolean).join(" ");
     else showFault(error);
   }
@@ -90,7 +90,7 @@ for (const name of tabNames) {
 
 // --- What to send
 
-/** What can be sent: {id, title, detail, isOff}. */
+/** The things that the user can choose to send: {id, title, detail, isOff}. */
 let choices = [];
 let draft = null;
 let page = null;
@@ -222,7 +222,7 @@ function showSubmit() {
 
 // --- Sending
 
-/** Stores the form, for the next time and for when a permission question closes this window. */
+/** Stores the state of the form, for the next popup and because a permission prompt of the browser may close this one. */
 function remember() {
   return Promise.all([
     api.storage.local.set({ to: [...to].slice(0, 100) }),
@@ -276,7 +276,7 @@ function choiceOf(what) {
   }
 }
 
-/** The result of a send, in one line. */
+/** Returns the result of a send on one line. */
 function outcome(record) {
   if (record.error) return `Not sent: ${record.error.message} ${record.error.hint ?? ""}`.trim();
   const states = Map.groupBy(record.rows, (row) => row.state);
@@ -524,7 +524,7 @@ async function load() {
   showSends(sends);
   showUnread(session.unread);
   $("name").textContent = session.name ?? "";
-  // Drafts and forms are restored for two minutes.
+  // A draft or a form is only restored within two minutes.
   const isRecent = (stored) => stored && Date.now() - stored.at < 120_000;
   draft = isRecent(session.draft) ? session.draft : null;
   if (isRecent(session.form)) $("note").value = session.form.note;

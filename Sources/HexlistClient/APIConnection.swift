@@ -9,18 +9,18 @@ import HexlistModel
 import NIOCore
 import NIOHTTP1
 
-/// HTTP over the socket of the daemon. Errors are `HexlistError`s for users.
+/// Sends requests of the local API as HTTP over the daemon's Unix socket. Its errors are `HexlistError`s, written for users.
 struct APIConnection: Sendable {
-    /// Maximum bytes of a single reply: one hex of the longest frame with every byte escaped.
+    /// Maximum bytes of a single reply. Fits one hex of the largest frame with every byte escaped in JSON.
     private static let replyBytes = 256 << 20
     /// Maximum bytes of a socket path (`sockaddr_un`, without the final zero).
     private static let pathBytes = 107
 
     let socketPath: String
     let startCommand: String
-    /// The error if nothing listens on the socket.
+    /// The error to throw if nothing listens on the socket.
     let absent: HexlistError
-    /// Seconds for replies that depend only on the daemon.
+    /// Timeout in seconds of requests whose reply depends only on the daemon, not on a peer or a large amount of data.
     let replySeconds: Double
 
     func call<Reply: JSONDecodable>(
@@ -34,15 +34,16 @@ struct APIConnection: Sendable {
         return try Self.decode(bytes)
     }
 
-    /// Calls `body` with each item of a page as it arrives.
+    /// Requests a page of a list and calls `body` with each item as it arrives.
     /// - Returns: the cursor of the next page; `nil` at the end of the list.
     func page<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> String? {
         let end = try await items(path, query: query, body)
         return try readable { () throws(JSONFault) in try end.optional("next") }
     }
 
-    /// Calls `body` with each item of a page as it arrives.
-    /// - Returns: the cursor of the next page, and the number of hexes not yet indexed.
+    /// Requests a page of search results and calls `body` with each item as it arrives.
+    /// - Returns: the cursor of the next page, `nil` at the end of the list; and `behind`, the number of hexes that the search index lacks
+    ///   so far.
     func searchedPage<Item: JSONDecodable>(
         _ path: String, query: URLQuery, _ body: (Item) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
@@ -69,12 +70,13 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// The bytes of a reply.
+    /// Requests a resource and returns the body of the reply.
     func bytes(_ path: String, type: String) async throws -> [UInt8] {
         try await execute(.GET, path, accept: type, seconds: replySeconds) { try await Self.collect($1) }
     }
 
-    /// Calls `body` with each message until it returns `false`. Throws if the daemon closes the stream.
+    /// Subscribes to an event stream and calls `body` with each message until it returns `false`.
+    /// - Throws: `daemonUnreachable` if the daemon closes the stream.
     func stream(
         _ path: String, query: URLQuery, _ body: (StreamMessage) async throws -> Bool
     ) async throws {
@@ -118,7 +120,7 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Posts a request, calls `onProgress` with the progress of the work, and returns its result.
+    /// Posts a request, calls `onProgress` with each progress report in the reply, and returns the result, which is its last line.
     func progress<Result: ProgressResult>(
         _ path: String, query: URLQuery = URLQuery(), body request: [UInt8], type: String = LocalAPI.jsonType, seconds: Double,
         _ onProgress: (Result.Progress) -> Void
@@ -136,7 +138,7 @@ struct APIConnection: Sendable {
         return result
     }
 
-    /// Calls `body` with each chunk of a reply and the total size in bytes.
+    /// Downloads a reply and calls `body` with each chunk and the total size of the reply in bytes.
     /// - Throws: `daemonUnreachable` if the reply is incomplete.
     func download(
         _ method: HTTPMethod, _ path: String, type: String, seconds: Double, _ body: (ByteBuffer, _ total: Int64) throws -> Void
@@ -152,9 +154,10 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Posts a stream and calls `body` with each line of the reply, also while the stream is being sent, until it returns `false`. Throws
-    /// if the daemon closes the reply before.
+    /// Posts a stream and calls `body` with each line of the reply until it returns `false`. Reads the reply while the stream is still
+    /// being sent.
     /// - Parameter lineBytes: maximum bytes of a line.
+    /// - Throws: `daemonUnreachable` if the daemon closes the reply too early.
     func exchange<Input: AsyncSequence & Sendable>(
         _ path: String, query: URLQuery, type: String, input: Input, lineBytes: Int, _ body: ([UInt8]) async throws -> Bool
     ) async throws where Input.Element == ByteBuffer {
@@ -185,8 +188,8 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Calls `body` with a successful reply.
-    /// - Throws: the errors of `body` and of a content stream unchanged; `HexlistError` for all others.
+    /// Sends a request and calls `body` with the reply if its status is a success.
+    /// - Throws: errors of `body` and of a content stream unchanged; `HexlistError` for all other failures.
     private func execute<Result: Sendable>(
         _ method: HTTPMethod, _ target: String, accept: String, content: HTTPExchange.Content? = nil, type: String = LocalAPI.jsonType,
         seconds: Double, _ body: (HTTPResponseHead, HTTPReplyBody) async throws -> Result
@@ -209,7 +212,7 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// Refuses a socket of another user: that user could read the requests and forge replies.
+    /// Throws if the socket belongs to another user. That user could read the requests and forge replies.
     private func checkOwner() throws(HexlistError) {
         let path = TerminalText.clean(socketPath)
         guard socketPath.utf8.count <= Self.pathBytes else { throw Self.tooLong(path) }
@@ -226,7 +229,7 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// The error in a reply, with the message of the daemon if there is one.
+    /// Converts an error reply to a `HexlistError`, with the message of the daemon if the reply contains one.
     private static func failure(_ head: HTTPResponseHead, _ pieces: HTTPReplyBody) async throws -> HexlistError {
         guard let shape = try? ErrorJSON(jsonBytes: try await collect(pieces)) else {
             return HexlistError(.internal, "hexlistd answered \(head.status.code) without a reason.")
@@ -255,7 +258,7 @@ struct APIConnection: Sendable {
             hint: "Install hexlist and hexlistd from the same release.")
     }
 
-    /// The fault as an error for users; errors of a content stream are unchanged.
+    /// Converts a fault of the connection to an error for users. Errors of a content stream stay unchanged.
     private func explain(_ fault: HTTPExchange.Fault) -> any Error {
         let path = TerminalText.clean(socketPath)
         return switch fault {

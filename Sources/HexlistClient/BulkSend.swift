@@ -5,9 +5,9 @@ public import NIOCore
 extension HexlistClient {
     /// The parameters of a bulk send.
     public struct BulkSend: Sendable {
-        /// The peers; empty with `toAll`.
+        /// PEER arguments that name the recipients; empty if `toAll` is set.
         public var peers: [String]
-        /// Whether all trusted peers are meant.
+        /// Whether to send to all trusted peers.
         public var toAll: Bool
         public var wait: SendWait
         /// Seconds without progress after which the send stops waiting.
@@ -47,12 +47,13 @@ extension HexlistClient {
         }
     }
 
-    /// Sends hexes, one HexJM per line, and reports the lines of the reply meanwhile. Memory is bounded: one chunk of the input and one
-    /// line of the reply.
+    /// Sends hexes, one HexJM per line, and calls `onLine` with the lines of the reply while it sends. Keeps only one chunk of the input
+    /// and one line of the reply in memory.
     /// - Parameters:
-    ///   - input: chunks of NDJSON, split anywhere. Read with back-pressure; should end when its task is cancelled.
-    ///   - onLine: called with each line, in order, the summary last; returns `false` to stop, which leaves accepted hexes in the outbox.
-    /// - Throws: `HexlistError`. An `error` line of the reply is passed to `onLine`.
+    ///   - input: chunks of NDJSON; a chunk may end anywhere in a line. Read with back-pressure. It should end when its task is cancelled.
+    ///   - onLine: called with each line of the reply in order, the summary last. If it returns `false`, the send stops; hexes that the
+    ///     daemon has already accepted stay in the outbox.
+    /// - Throws: `HexlistError`. An `error` line of the reply is not thrown but passed to `onLine`.
     public func sendBulk<Input: AsyncSequence & Sendable>(
         _ send: BulkSend, input: Input, onLine: (BulkLine) async throws -> Bool
     ) async throws where Input.Element == ByteBuffer {

@@ -3,14 +3,14 @@ public import HexlistModel
 
 // Offers, transfers, shares and services.
 extension HexlistClient {
-    /// Offers files and folders to peers. Reads all of them.
-    /// - Parameter onProgress: called with the progress.
-    /// - Returns: the hex to send.
+    /// Offers files and folders to peers. The daemon reads all of the files to compute their hashes.
+    /// - Parameter onProgress: called with each progress report.
+    /// - Returns: a hex with links to the files, ready to send.
     public func offer(_ request: OfferRequest, _ onProgress: (OfferProgress) -> Void) async throws -> OfferResult {
         try await connection.progress("/v1/offers", body: request.jsonBytes, seconds: Self.readingSeconds, onProgress)
     }
 
-    /// Seconds for reading files: enough for some terabytes.
+    /// Timeout in seconds of requests that read files: enough for some terabytes.
     private static let readingSeconds = 86_400.0
 
     /// Starts downloading the linked files of a hex, or a file or folder of a service.
@@ -28,6 +28,7 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/shares", body: request.jsonBytes)
     }
 
+    /// Ends a share.
     /// - Returns: the removed share.
     public func endShare(_ name: String) async throws -> ShareView {
         try await connection.call(.DELETE, "/v1/shares/\(try Self.segment(name, "share"))")
@@ -38,7 +39,7 @@ extension HexlistClient {
         return page.items
     }
 
-    /// A page of a folder of a service.
+    /// Requests a page of the entries in a folder of a service.
     public func files(
         of service: String, at path: String, by order: FileOrder = .name, limit: Int, after cursor: String? = nil, force: Bool = false
     ) async throws -> FilePage {
@@ -52,7 +53,7 @@ extension HexlistClient {
     }
 
     /// Makes links to files of a service.
-    /// - Parameter each: called with the reply for each path, in any order.
+    /// - Parameter each: called with the reply for each path. Replies arrive in any order.
     public func links(of service: String, _ request: LinkRequest, _ each: (LinkReply) throws -> Void) async throws -> LinkSummary {
         var summary: LinkSummary?
         let path = "/v1/services/\(try Self.segment(service, "service"))/links"
@@ -94,7 +95,7 @@ extension HexlistClient {
     /// Removes a finished transfer from the list.
     public func forgetTransfer(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
 
-    /// Calls `body` with the summary of transfers now and after each change, until it returns `false`.
+    /// Calls `body` with the summary of the given transfers immediately and after each change, until it returns `false`.
     public func watchTransfers(_ ids: ClosedRange<Int64>, _ body: (TransferSummary) async throws -> Bool) async throws {
         var query = URLQuery()
         query.add("first", String(ids.lowerBound))
@@ -118,15 +119,15 @@ extension HexlistClient {
     public func cacheSummary() async throws -> CacheSummary { try await connection.call(.GET, "/v1/cache/summary") }
 
     /// Deletes cached files that no program has open.
-    /// - Parameter seconds: deletes only files unused for this long.
+    /// - Parameter seconds: minimum time since a file was last used; `nil` deletes files of any age.
     public func clearCache(olderThan seconds: Int64?) async throws -> CacheCleared {
         var query = URLQuery()
         query.add("olderThanSeconds", seconds.map(String.init))
         return try await connection.call(.POST, "/v1/cache/clear", query: query)
     }
 
-    /// Keeps files until their hexes are deleted.
-    /// - Parameter files: names or paths.
+    /// Marks cached files as kept: they are not deleted before their hexes are.
+    /// - Parameter files: names or paths of cached files.
     public func keepCached(_ files: [String]) async throws -> [CachedFile] {
         let kept: CachedFiles = try await connection.call(.POST, "/v1/cache/keep", body: CacheKeepRequest(files: files).jsonBytes)
         return kept.items

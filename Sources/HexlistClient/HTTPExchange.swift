@@ -4,19 +4,19 @@ import NIOPosix
 
 /// One HTTP/1.1 request and its reply, on its own connection to a Unix socket.
 struct HTTPExchange: Sendable {
-    /// The reason for an incomplete reply.
+    /// Reasons why no complete reply was received.
     enum Fault: Error {
         case timedOut
-        /// The connection ended before the reply did.
+        /// The connection was closed before the reply was complete.
         case cutShort
-        /// The data is not an HTTP/1.1 reply.
+        /// The received data is not an HTTP/1.1 reply.
         case foreign
         /// The socket failed with this `errno`.
         case socket(CInt)
-        /// The content stream threw this error.
+        /// The stream that produces the request body threw this error.
         case content(any Error)
 
-        /// The fault for an error of NIO; other errors are unchanged.
+        /// Converts an error of NIO to a `Fault`. Returns other errors unchanged.
         fileprivate static func of(_ error: any Error) -> any Error {
             switch error {
             case let error as IOError: Fault.socket(error.errnoCode)
@@ -29,7 +29,7 @@ struct HTTPExchange: Sendable {
 
     enum Content: Sendable {
         case bytes([UInt8])
-        /// Passes its chunks to `write`, which applies back-pressure.
+        /// A body produced while it is sent. The closure passes each chunk to `write`, which suspends it for back-pressure.
         case stream(@Sendable (_ write: @Sendable (ByteBuffer) async throws -> Void) async throws -> Void)
     }
 
@@ -38,7 +38,7 @@ struct HTTPExchange: Sendable {
     let socketPath: String
     var head: HTTPRequestHead
     let content: Content?
-    /// Seconds for the whole exchange.
+    /// Timeout in seconds for the whole exchange.
     let seconds: Double
 
     init(socketPath: String, method: HTTPMethod, target: String, headers: HTTPHeaders, content: Content?, seconds: Double) {
@@ -54,8 +54,8 @@ struct HTTPExchange: Sendable {
         }
     }
 
-    /// Calls `read` with the reply as soon as it begins, even while the request is still being sent. The rest of the request is dropped
-    /// when `read` returns.
+    /// Sends the request and calls `read` as soon as the head of the reply has arrived, even while the request is still being sent. When
+    /// `read` returns, the connection is closed and any unsent rest of the request is dropped.
     /// - Throws: the errors of `read`, `Fault`, and `CancellationError`.
     func run<Result: Sendable>(_ read: (HTTPResponseHead, HTTPReplyBody) async throws -> Result) async throws -> Result {
         let connection = try await connected()
@@ -77,7 +77,7 @@ struct HTTPExchange: Sendable {
 
     private func connected() async throws -> Connection {
         do {
-            let loop = MultiThreadedEventLoopGroup.currentEventLoop  // the loop of `MainLoop`
+            let loop = MultiThreadedEventLoopGroup.currentEventLoop  // set if `MainLoop` runs this task
             return try await ClientBootstrap(group: loop ?? MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: socketPath) { channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -90,7 +90,8 @@ struct HTTPExchange: Sendable {
         }
     }
 
-    /// Sends the request. Ignores write errors: the reader reports them, unless the reply is already complete.
+    /// Sends the request. Ignores write errors, because the task that reads the reply reports the failure. If the reply is already
+    /// complete, a write error does not matter.
     private func write(to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>, _ channel: any Channel) async {
         switch content {
         case nil: try? await outbound.write(contentsOf: [.head(head), .end(nil)])
@@ -111,14 +112,14 @@ struct HTTPExchange: Sendable {
         }
     }
 
-    /// Makes the reader fail with an error.
+    /// Closes the channel and makes the task that reads the reply fail with `error`.
     private static func end(_ channel: any Channel, _ error: any Error) {
         channel.pipeline.fireErrorCaught(error)
         channel.close(promise: nil)
     }
 }
 
-/// The parts of a reply, read from the socket on demand.
+/// Reads the parts of a reply from the socket on demand.
 private struct HTTPReplyParts {
     var inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
 
@@ -134,7 +135,7 @@ private struct HTTPReplyParts {
     }
 }
 
-/// The chunks of the body of a reply. Can be iterated once.
+/// The body of a reply as a sequence of chunks. Can be iterated once.
 struct HTTPReplyBody: AsyncSequence {
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var parts: HTTPReplyParts
@@ -142,7 +143,8 @@ struct HTTPReplyBody: AsyncSequence {
 
         fileprivate init(parts: HTTPReplyParts) { self.parts = parts }
 
-        /// - Throws: `HTTPExchange.Fault`, `cutShort` if the connection ends before the body; `CancellationError`.
+        /// - Throws: `HTTPExchange.Fault.cutShort` if the connection is closed before the end of the body; other `HTTPExchange.Fault`s;
+        ///   `CancellationError`.
         mutating func next() async throws -> ByteBuffer? {
             guard !hasEnded else { return nil }
             switch try await parts.next() {

@@ -6,11 +6,11 @@ public import NIOCore
 public struct HexlistClient: Sendable {
     let connection: APIConnection
 
-    /// Creates a client that connects for each call and refuses sockets of other users.
+    /// Creates a client. It opens a connection for each call, and refuses sockets that belong to another user.
     /// - Parameters:
-    ///   - startCommand: the command line that errors suggest to start the daemon.
-    ///   - absent: the error if nothing listens on the socket; `nil` for one that suggests `startCommand`.
-    ///   - replySeconds: seconds for replies that depend only on the daemon.
+    ///   - startCommand: the command line that errors recommend for starting the daemon.
+    ///   - absent: the error to throw if nothing listens on the socket; `nil` for an error that recommends `startCommand`.
+    ///   - replySeconds: timeout in seconds of requests whose reply depends only on the daemon.
     public init(socketPath: String, startCommand: String = "hexlistd", absent: HexlistError? = nil, replySeconds: Double = 60) {
         let absent =
             absent
@@ -22,29 +22,29 @@ public struct HexlistClient: Sendable {
 
     public func status() async throws -> StatusJSON { try await connection.call(.GET, "/v1/status") }
 
-    /// The metrics of the daemon in the Prometheus text format.
+    /// Returns the metrics of the daemon in the Prometheus text format.
     public func metrics() async throws -> [UInt8] { try await connection.bytes("/metrics", type: "text/plain") }
 
-    /// The configuration in force.
+    /// Returns the configuration that the daemon uses.
     public func configuration() async throws -> ConfigurationJSON { try await connection.call(.GET, "/v1/config") }
 
-    /// Creates a new identity for this machine. Returns once the daemon uses it.
+    /// Replaces the identity of this machine by a new one. Returns once the daemon uses it.
     public func rotateIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/rotate") }
 
-    /// Confirms that the identity moved to this machine together with its state folder.
+    /// Confirms that this machine may keep its identity although its state folder came from another machine.
     public func keepIdentity() async throws -> StatusJSON { try await connection.call(.POST, "/v1/identity/keep") }
 
-    /// An address of the page, valid once and for 30 seconds.
+    /// Creates an address of the web page with a one-time secret. The address works once and expires after 30 seconds.
     public func openPage() async throws -> PageInvitation { try await connection.call(.POST, "/v1/web") }
 
-    /// Hands files to the page, which asks for their recipients.
-    /// - Parameter paths: absolute.
+    /// Creates a draft on the web page with these files attached. The user chooses the recipients there.
+    /// - Parameter paths: absolute paths.
     public func addDraft(_ paths: [String]) async throws -> Draft {
         try await connection.call(.POST, "/v1/drafts", body: DraftRequest(paths: paths).jsonBytes)
     }
 
-    /// Checks this machine and its network; takes up to some seconds per step.
-    /// - Parameter peer: a peer to check too.
+    /// Runs the diagnostic checks of this machine and its network. Each check can take several seconds.
+    /// - Parameter peer: a peer that is checked too; `nil` for none.
     public func doctor(peer: String?) async throws -> DoctorReport {
         var query = URLQuery()
         query.add("peer", peer)
@@ -54,7 +54,8 @@ public struct HexlistClient: Sendable {
 
 // Backup.
 extension HexlistClient {
-    /// Calls `body` with the chunks of a backup, in order, and its total bytes. The backup is complete once this returns.
+    /// Downloads a backup. Calls `body` with each chunk in order, and the total size in bytes. The backup is complete only if this returns
+    /// without an error.
     public func backup(_ body: (ByteBuffer, _ total: Int64) throws -> Void) async throws {
         try await connection.download(.POST, "/v1/backup", type: LocalAPI.backupType, seconds: Self.changeSeconds, body)
     }
@@ -62,7 +63,7 @@ extension HexlistClient {
 
 // Lists.
 extension HexlistClient {
-    /// Collects the items of a page.
+    /// Runs `list`, which requests one page, and collects the items it passes on.
     private static func collected<Item>(_ list: ((Item) throws -> Void) async throws -> String?) async throws -> Page<Item> {
         var items: [Item] = []
         let next = try await list { items.append($0) }
@@ -72,13 +73,14 @@ extension HexlistClient {
 
 // Peers.
 extension HexlistClient {
+    /// Lists peers.
     /// - Parameter all: whether to include offline peers and ghosts.
     public func peers(all: Bool) async throws -> [PeerView] {
         let page: Page<PeerView> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
         return page.items
     }
 
-    /// Calls `body` with the list now and after each change, until it returns `false`.
+    /// Calls `body` with the list of peers immediately and after each change, until it returns `false`.
     public func watchPeers(all: Bool, _ body: ([PeerView]) async throws -> Bool) async throws {
         try await connection.stream("/v1/peers", query: Self.all(all)) { message in
             let page: Page<PeerView> = try APIConnection.decode(Array(message.data.utf8))
@@ -88,7 +90,8 @@ extension HexlistClient {
 
     public func peer(_ peer: String) async throws -> PeerView { try await connection.call(.GET, Self.path(peer)) }
 
-    /// - Parameter fingerprint: the fingerprint confirmed by the user. If the peer now has another one, the request fails.
+    /// Trusts a peer.
+    /// - Parameter fingerprint: the fingerprint that the user confirmed. If the peer has another fingerprint by now, the request fails.
     public func trust(_ peer: String, fingerprint: String?, name: String? = nil) async throws -> PeerView {
         try await connection.call(.POST, Self.path(peer) + "/trust", body: TrustRequest(fingerprint: fingerprint, name: name).jsonBytes)
     }
@@ -105,9 +108,10 @@ extension HexlistClient {
         try await connection.call(.PATCH, Self.path(peer), body: PeerChange(alias: .set(alias)).jsonBytes)
     }
 
+    /// Changes the settings of a peer.
     /// - Parameters:
-    ///   - receive: the handling of its hexes; `nil` for no change.
-    ///   - notify: whether to show desktop notifications; `nil` for no change.
+    ///   - receive: where hexes from this peer go; `nil` for no change.
+    ///   - notify: whether hexes from this peer cause desktop notifications; `nil` for no change.
     ///   - fetchLimit: maximum bytes of automatic downloads per hex and per day, 0 for none; `nil` for no change.
     public func setPeer(_ peer: String, receive: PeerReceive?, notify: Bool?, fetchLimit: Int64? = nil) async throws -> PeerView {
         let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit)
@@ -119,7 +123,8 @@ extension HexlistClient {
         return page.items
     }
 
-    /// - Parameter name: with or without `@`.
+    /// Adds peers to a group, and creates the group if it does not exist.
+    /// - Parameter name: the name of the group, with or without `@`.
     public func addToGroup(_ name: String, _ peers: [String]) async throws -> GroupView {
         try await connection.call(.POST, Self.group(name) + "/add", body: GroupPeers(peers: peers).jsonBytes)
     }
@@ -128,21 +133,23 @@ extension HexlistClient {
         try await connection.call(.POST, Self.group(name) + "/remove", body: GroupPeers(peers: peers).jsonBytes)
     }
 
+    /// Deletes a group.
     /// - Returns: the deleted group.
     public func deleteGroup(_ name: String) async throws -> GroupView { try await connection.call(.DELETE, Self.group(name)) }
 
     private static func group(_ name: String) throws -> String { "/v1/groups/\(try segment(name, "group"))" }
 
-    /// A path component. An empty one would select another operation.
+    /// Encodes a name as a path component. Throws if it is empty, because the shorter path would select another operation.
     static func segment(_ name: String, _ what: String) throws -> String {
         guard !name.isEmpty else { throw HexlistError(.badRequest, "The name of the \(what) is empty.") }
         return PercentEncoding.encode(name)
     }
 
-    /// The peers that are trusted, blocked or have an alias, one `RosterPeer` per line.
+    /// Exports the peers that are trusted, blocked or have an alias: NDJSON with one `RosterPeer` per line.
     public func exportRoster() async throws -> [UInt8] { try await connection.bytes("/v1/roster", type: LocalAPI.bulkType) }
 
-    /// - Parameter roster: the lines of `exportRoster`.
+    /// Imports peers.
+    /// - Parameter roster: the output of `exportRoster`.
     public func importRoster(_ roster: [UInt8]) async throws -> RosterImport {
         try await connection.call(.POST, "/v1/roster", body: roster, type: LocalAPI.bulkType)
     }
@@ -160,28 +167,29 @@ extension HexlistClient {
 extension HexlistClient {
     public func pairings() async throws -> PairingOverview { try await connection.call(.GET, Self.pairingsPath) }
 
-    /// Calls `body` with the pairings now and after each change, until it returns `false`.
+    /// Calls `body` with the list of pairings immediately and after each change, until it returns `false`.
     public func watchPairings(_ body: (PairingOverview) async throws -> Bool) async throws {
         try await connection.stream(Self.pairingsPath, query: URLQuery()) { message in
             try await body(APIConnection.decode(Array(message.data.utf8)))
         }
     }
 
-    /// Accepts pairing requests for two minutes.
+    /// Makes the daemon accept pairing requests for two minutes.
     public func openPairing() async throws -> PairingOverview {
         try await connection.call(.POST, Self.pairingsPath, body: PairingRequest().jsonBytes)
     }
 
     public func closePairing() async throws -> PairingOverview { try await connection.call(.DELETE, Self.pairingsPath) }
 
-    /// Asks a peer to pair, for two minutes.
+    /// Sends a pairing request to a peer. The request is repeated for two minutes.
     public func pair(with peer: String) async throws -> PairingView {
         try await connection.call(.POST, Self.pairingsPath, body: PairingRequest(peer: peer).jsonBytes)
     }
 
+    /// Confirms that both screens show the same digits.
     /// - Parameters:
-    ///   - digits: the digits on the other screen; wrong ones mean no.
-    ///   - id: the pairing shown to the user.
+    ///   - digits: the digits on the other screen. Digits that differ from those of the pairing reject it.
+    ///   - id: the pairing that the user saw; `nil` for the current one.
     public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingView {
         try await connection.call(
             .POST, "\(Self.pairingsPath)/\(Self.segment(peer, "peer"))/confirm",
@@ -197,12 +205,12 @@ extension HexlistClient {
 
 // Hexes.
 extension HexlistClient {
-    /// Selects hexes for `hexes`.
+    /// The conditions that select hexes in `hexes`.
     public struct HexFilter: Sendable {
         /// `inbox`, `held` or `mine`.
         public var location: String
         public var unread: Bool
-        /// The sender, as a PEER argument; `nil` for all.
+        /// The sender, as a PEER argument; `nil` for hexes from anybody.
         public var from: String?
 
         public init(location: String = "inbox", unread: Bool = false, from: String? = nil) {
@@ -212,13 +220,13 @@ extension HexlistClient {
         }
     }
 
-    /// A page of hexes, newest first.
+    /// Requests a page of hexes, newest first.
     public func hexes(_ filter: HexFilter, limit: Int, after cursor: String? = nil) async throws -> Page<HexJSON> {
         try await Self.collected { try await hexes(filter, limit: limit, after: cursor, $0) }
     }
 
-    /// Calls `body` with each hex of a page as it arrives.
-    /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer than `limit`.
+    /// Requests a page of hexes, newest first, and calls `body` with each as it arrives.
+    /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer items than `limit`.
     public func hexes(
         _ filter: HexFilter, limit: Int, after cursor: String?, _ body: (HexJSON) throws -> Void
     ) async throws -> String? {
@@ -234,10 +242,10 @@ extension HexlistClient {
     /// The conditions of a search.
     public struct SearchFilter: Sendable {
         public var text: String
-        /// `inbox`, `held` or `mine`; `nil` for inbox and My Hexlist.
+        /// `inbox`, `held` or `mine`; `nil` for the inbox and My Hexlist.
         public var location: String?
         public var unread: Bool
-        /// The sender, as a PEER argument; `nil` for all.
+        /// The sender, as a PEER argument; `nil` for hexes from anybody.
         public var from: String?
         public var since: Timestamp?
         public var until: Timestamp?
@@ -257,9 +265,9 @@ extension HexlistClient {
         }
     }
 
-    /// Calls `body` with each hex of a page of matches as it arrives.
-    /// - Returns: the cursor of the next page, `nil` at the end; and the number of hexes not yet indexed. A page may have fewer than
-    ///   `limit`.
+    /// Requests a page of search results and calls `body` with each hex as it arrives.
+    /// - Returns: the cursor of the next page, `nil` at the end of the list; and `behind`, the number of hexes that the search index lacks
+    ///   so far. A page may have fewer items than `limit`.
     public func search(
         _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (HexJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
@@ -276,9 +284,9 @@ extension HexlistClient {
         return try await connection.searchedPage("/v1/search", query: query, body)
     }
 
-    /// Calls `body` with each link of a page of links, newest hex first, as it arrives.
-    /// - Parameter unique: whether each link is listed once.
-    /// - Returns: the same as `search`.
+    /// Requests a page of links, those of the newest hex first, and calls `body` with each as it arrives.
+    /// - Parameter unique: whether to list a link only once if several hexes contain it.
+    /// - Returns: the same values as `search`.
     public func links(
         _ filter: HexFilter, unique: Bool, limit: Int, after cursor: String? = nil, _ body: (ListedLinkJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
@@ -292,36 +300,38 @@ extension HexlistClient {
         return try await connection.searchedPage("/v1/links", query: query, body)
     }
 
-    /// One hex with its links and unknown members.
+    /// Returns one hex with its links, and with the members that this version does not know.
     public func hex(_ id: Int64) async throws -> HexJSON { try await connection.call(.GET, "/v1/hexes/\(id)") }
 
+    /// Marks hexes as unread or read.
     /// - Returns: the number of hexes that changed.
     public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(
             .PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Deletes hexes. If one of the given hexes is missing, none is deleted.
+    /// Deletes hexes. Deletes nothing if one of the given ids does not exist.
     public func delete(_ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(.POST, "/v1/hexes/delete", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Moves held hexes to the inbox. If one of the given hexes is missing, none is moved.
+    /// Moves held hexes to the inbox. Moves nothing if one of the given ids does not exist.
     public func accept(_ selection: HexSelection) async throws -> ChangedJSON {
         try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
     /// Creates a hex in My Hexlist.
     /// - Parameters:
-    ///   - hex: a HexJM in JSON.
-    ///   - parent: the enclosing hex of My Hexlist; `nil` for the top level.
+    ///   - hex: a HexJM as JSON.
+    ///   - parent: the hex of My Hexlist that will contain the new one; `nil` for the top level.
     public func addMine(_ hex: [UInt8], into parent: Int64?) async throws -> HexJSON {
         var query = URLQuery()
         query.add("in", parent.map(String.init))
         return try await connection.call(.POST, "/v1/mine", query: query, body: hex)
     }
 
-    /// Copies hexes with their content to My Hexlist.
+    /// Copies hexes with their links and the hexes inside them to My Hexlist.
+    /// - Parameter parent: the hex of My Hexlist that will contain the copies; `nil` for the top level.
     public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedJSON {
         try await connection.call(.POST, "/v1/mine/save", body: MineSave(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
     }
@@ -334,7 +344,7 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
 
-    /// Counts the hexes and links that a deletion would remove, without deleting.
+    /// Returns the number of hexes and links that deleting the selection would remove, without deleting anything.
     public func deletion(_ selection: HexSelection) async throws -> ChangedJSON {
         var query = URLQuery()
         query.add("dryRun", "true")
@@ -342,28 +352,28 @@ extension HexlistClient {
             .POST, "/v1/hexes/delete", query: query, body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Calls `body` with the HexJM of each hex, in the order of its list.
+    /// Exports hexes. Calls `body` with the HexJM of each, in the order of the list that contains it.
     public func export(_ selection: HexSelection, _ body: ([UInt8]) throws -> Void) async throws {
         try await export(.hexes(selection), body)
     }
 
-    /// Calls `body` with the HexJM of each hex, in the order of its list; matches of a search newest first.
+    /// Exports hexes. Calls `body` with the HexJM of each: search results newest first, others in the order of the list that contains them.
     public func export(_ selection: ExportSelection, _ body: ([UInt8]) throws -> Void) async throws {
         try await connection.lines("/v1/export", body: selection.jsonBytes, seconds: Self.changeSeconds, body)
     }
 
-    /// Imports hexes into My Hexlist in one transaction. Existing hexes are not added again.
+    /// Imports hexes into My Hexlist in one transaction. Skips hexes that already exist.
     /// - Parameters:
     ///   - lines: one HexJM per line.
-    ///   - parent: the enclosing hex of My Hexlist; `nil` for the top level.
-    ///   - merging: whether hexes are folders: an existing folder of the same description gets the new entries.
+    ///   - parent: the hex of My Hexlist that will contain the imported ones; `nil` for the top level.
+    ///   - merging: whether the hexes are bookmark folders. If a folder with the same description exists, its new entries are added to it.
     public func importHexes(_ lines: [UInt8], into parent: Int64? = nil, merging: Bool = false) async throws -> ImportResult {
         try await connection.call(
             .POST, "/v1/import", query: Self.importQuery(parent, merging), body: lines, type: LocalAPI.bulkType,
             seconds: Self.changeSeconds)
     }
 
-    /// Imports hexes and calls `progress` meanwhile.
+    /// Imports hexes, and calls `progress` with each progress report.
     public func importHexes(
         _ lines: [UInt8], into parent: Int64? = nil, merging: Bool = false, progress: (ImportProgress) -> Void
     ) async throws -> ImportResult {
@@ -380,28 +390,28 @@ extension HexlistClient {
         return query
     }
 
-    /// Seconds for a change: a million hexes take a minute or two.
+    /// Timeout in seconds of requests that may change many hexes. A million hexes take a minute or two.
     private static let changeSeconds = 3_600.0
 }
 
 // Sending.
 extension HexlistClient {
-    /// The parameters of a send of one hex.
+    /// The parameters for sending one hex.
     public struct Send: Sendable {
         public enum Content: Sendable {
-            /// A HexJM in JSON.
+            /// A HexJM as JSON.
             case hex([UInt8])
-            /// A stored hex, by its local id.
+            /// A stored hex to forward, by its local id.
             case forward(Int64)
         }
 
         public var content: Content
-        /// The peers; empty with `toAll`.
+        /// PEER arguments that name the recipients; empty if `toAll` is set.
         public var peers: [String]
-        /// Whether all trusted peers are meant.
+        /// Whether to send to all trusted peers.
         public var toAll: Bool
         public var wait: SendWait
-        /// Seconds to wait.
+        /// Maximum time in seconds to wait for `wait`.
         public var timeout: Double
         public var key: String?
         public var force: Bool
@@ -420,7 +430,8 @@ extension HexlistClient {
         }
     }
 
-    /// Sends a hex. Returns one outcome per peer, in the same order.
+    /// Sends a hex.
+    /// - Returns: one outcome per recipient, in the order of `peers`.
     public func send(_ send: Send) async throws -> [SendOutcome] {
         var query = URLQuery()
         for peer in send.peers { query.add("to", peer) }
@@ -439,7 +450,7 @@ extension HexlistClient {
         return page.items
     }
 
-    /// A page of the outbox, in the order of delivery or newest first.
+    /// Requests a page of the outbox, in the order of delivery or newest first.
     public func outbox(
         to peer: String? = nil, states: [OutboxState] = [], newestFirst: Bool = false, limit: Int, after cursor: String? = nil
     ) async throws -> Page<OutboxView> {
@@ -448,8 +459,8 @@ extension HexlistClient {
         }
     }
 
-    /// Calls `body` with each row of a page as it arrives.
-    /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer than `limit`.
+    /// Requests a page of the outbox and calls `body` with each row as it arrives.
+    /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer items than `limit`.
     public func outbox(
         to peer: String?, states: [OutboxState], newestFirst: Bool = false, limit: Int, after cursor: String?,
         _ body: (OutboxView) throws -> Void
@@ -469,7 +480,7 @@ extension HexlistClient {
 
     public func cancel(_ id: Int64) async throws -> OutboxView { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
 
-    /// Retries many rows now.
+    /// Retries the selected outbox rows immediately.
     public func retry(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/retry") }
 
     public func cancel(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/cancel") }
@@ -481,12 +492,12 @@ extension HexlistClient {
 
 // Events.
 extension HexlistClient {
-    /// The start of a list of events.
+    /// The position at which a list of events begins.
     public enum EventStart: Sendable {
         case oldest
-        /// After the event with this number.
+        /// Begin after the event with this number.
         case after(Int64)
-        /// This many of the newest events.
+        /// Begin with the newest events, this many of them.
         case last(Int)
 
         fileprivate func query(_ types: [String]) -> URLQuery {
@@ -501,9 +512,9 @@ extension HexlistClient {
         }
     }
 
-    /// Calls `body` with each event of a page as it arrives.
-    /// - Parameter types: the types to list; empty for all.
-    /// - Returns: the number to continue after; `nil` at the end. A page may have fewer than `limit`.
+    /// Requests a page of events and calls `body` with each as it arrives.
+    /// - Parameter types: the event types to list; empty for all.
+    /// - Returns: the number after which the next page begins; `nil` at the end of the list. A page may have fewer items than `limit`.
     public func events(
         _ start: EventStart, types: [String] = [], limit: Int, _ body: (EventJSON) throws -> Void
     ) async throws -> String? {
@@ -512,7 +523,7 @@ extension HexlistClient {
         return try await connection.page("/v1/events", query: query, body)
     }
 
-    /// Calls `body` with each event kept and each later one, until it returns `false`.
+    /// Calls `body` with each stored event from `start` on and with each new event, until it returns `false`.
     public func followEvents(
         _ start: EventStart = .oldest, types: [String] = [], _ body: (EventJSON) async throws -> Bool
     ) async throws {

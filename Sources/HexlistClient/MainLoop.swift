@@ -1,16 +1,17 @@
 internal import NIOCore
 internal import NIOPosix
 
-/// Runs connections and tasks on the calling thread alone. For one or two requests, starting and waking other threads would take longer
-/// than the work.
+/// Runs all connections and tasks on the calling thread. For one or two requests, starting and waking other threads would take longer than
+/// the requests themselves.
 public enum MainLoop {
-    /// Runs `body`. While it blocks the thread, for instance reading from a terminal, connections and tasks do not progress.
+    /// Runs `body` on the calling thread. While `body` blocks the thread, for instance by reading from a terminal, no connection or task
+    /// makes progress.
     public static func run(_ body: @escaping @Sendable () async -> Never) -> Never {
         MultiThreadedEventLoopGroup.withCurrentThreadAsEventLoop { loop in
-            // Nothing awaits this task: `body` ends the program.
+            // Nothing awaits this task, because `body` ends the program.
             Task(executorPreference: Executor(loop: loop)) { await body() }
         }
-        // Not reached: the call above only returns after a shutdown of the loop.
+        // Unreachable: the call above returns only after a shutdown of the event loop, which never happens.
         fatalError("The loop of the main thread ended before the program.")
     }
 

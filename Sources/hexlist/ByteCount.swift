@@ -1,7 +1,8 @@
 import ArgumentParser
 import HexlistModel
 
-/// A number of bytes such as `100M`, `1.5G`, `200KiB` or a plain number. Units are powers of 1024, as in output.
+/// A number of bytes as a command-line argument: `100M`, `1.5G`, `200KiB` or a plain number. Units are powers of 1024, as in the output of
+/// hexlist.
 struct ByteCount: ExpressibleByArgument {
     var value: Int64
 

@@ -5,19 +5,19 @@ import HexlistSystem
 
 /// Reads and writes the clipboard of the desktop, with wl-clipboard on Wayland, and xclip or xsel on X11.
 enum Clipboard {
-    /// A command that reads or writes the clipboard.
+    /// A clipboard program with its command lines for reading and writing.
     struct Tool: Equatable {
         var name: String
         var read: [String]
         var write: [String]
     }
 
-    /// Maximum bytes of the clipboard.
+    /// Maximum bytes read from the clipboard.
     private static let byteLimit = LocalAPI.bodyBytes
-    /// Milliseconds to wait for the application that owns the clipboard.
+    /// Timeout in milliseconds for the application that owns the clipboard to deliver its content.
     private static let timeout: Int64 = 5_000
 
-    /// The tools to try, in order.
+    /// Returns the tools to try, in order of preference.
     static func tools(hasWayland: Bool, hasX11: Bool) -> [Tool] {
         let wayland = Tool(name: "wl-copy", read: ["wl-paste", "--no-newline", "--type", "text"], write: ["wl-copy"])
         let x11 = [
@@ -28,7 +28,7 @@ enum Clipboard {
         return (hasWayland ? [wayland] : []) + (hasX11 ? x11 : [])
     }
 
-    /// The text on the clipboard.
+    /// Returns the text on the clipboard.
     /// - Throws: `HexlistError` if there is no desktop, no tool, or no text.
     static func read() async throws -> String {
         let tool = try tool()
@@ -40,12 +40,12 @@ enum Clipboard {
         return text
     }
 
-    /// Puts a text on the clipboard.
-    /// - Throws: `HexlistError` if there is no desktop or no tool, or it fails.
+    /// Copies a text to the clipboard.
+    /// - Throws: `HexlistError` if there is no desktop or no tool, or if the tool fails.
     static func write(_ text: String) throws {
         let tool = try tool(writes: true)
-        // The tool keeps running in the background to serve the text, so it must not inherit standard output. The text is not passed as an
-        // argument, which all users of the machine could read.
+        // The tool keeps running in the background to serve the text, therefore it must not inherit standard output. The text is passed in
+        // a file, because all users of the machine can read the arguments of a process.
         var path = Array("\(Environment.temporaryFolder)/hexlist-XXXXXX".utf8CString)
         let descriptor = mkstemp(&path)
         guard descriptor >= 0 else { throw failed(tool.tool, SystemError.last.description) }

@@ -5,7 +5,7 @@ import HexlistClient
 import HexlistModel
 import HexlistSystem
 
-/// The options of every command that talks to the daemon.
+/// The options that every command with access to the daemon accepts.
 struct CommonOptions: ParsableArguments {
     @Flag(name: .long, help: "Print JSON: one object, or for lists one object per line.")
     var json = false
@@ -19,7 +19,7 @@ struct CommonOptions: ParsableArguments {
 
     var output: Output { Output(json: json) }
 
-    /// Runs `body` with a client.
+    /// Runs `body` with a client for the daemon of the current user. Under `sudo`, an error recommends to run without it.
     func withClient<Result>(_ body: (HexlistClient) async throws -> Result) async throws -> Result {
         do {
             return try await withClient(Environment.variables, body)
@@ -31,11 +31,11 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// The paths of the running daemon, or those a daemon started in this environment would use.
+    /// The paths that the running daemon uses. If none runs, the paths that a daemon started in this environment would use.
     var paths: HexlistPaths { located(Environment.variables).paths }
 
-    /// The paths, and the process that holds the lock of the state folder. Without an explicit socket, the socket is the one that this
-    /// process recorded: it may run in another environment than this command, for instance under cron.
+    /// Returns the paths, and the process that holds the lock of the state folder. Unless a socket is given explicitly, the socket path is
+    /// read from the lock file, because the daemon may run with another environment than this command, for instance under cron.
     private func located(_ variables: [String: String]) -> (paths: HexlistPaths, holder: LockFile.Holder?) {
         var paths = HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
         let holder = LockFile.holder(of: HexlistPaths.lockName, in: paths.stateFolder)
@@ -43,6 +43,7 @@ struct CommonOptions: ParsableArguments {
         return (paths, holder)
     }
 
+    /// Runs `body` with a client.
     /// - Parameter variables: the environment of the user whose daemon is contacted.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
         let (paths, holder) = located(variables)
@@ -53,7 +54,7 @@ struct CommonOptions: ParsableArguments {
     }
 }
 
-/// The environment variables of the process.
+/// Access to the environment variables of this process.
 enum Environment {
     static var variables: [String: String] {
         ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
@@ -62,11 +63,11 @@ enum Environment {
 
     static func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    /// The folder for files that do not outlive this process.
+    /// The folder for temporary files.
     static var temporaryFolder: String { value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp" }
 }
 
-/// A span of time, such as `10s`, `1.5m`, `250ms`, or a number of seconds.
+/// A duration as a command-line argument, such as `10s`, `1.5m`, `250ms`, or a number of seconds.
 struct Seconds: ExpressibleByArgument {
     var value: Double
 
@@ -80,7 +81,7 @@ struct Seconds: ExpressibleByArgument {
     var defaultValueDescription: String { "\(Int(value))s" }
 }
 
-/// The local id of a hex, as lists print it.
+/// The local id of a hex as a command-line argument.
 struct HexID: ExpressibleByArgument {
     var value: Int64
 

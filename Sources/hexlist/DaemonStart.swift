@@ -2,12 +2,12 @@ import HexlistAPI
 import HexlistModel
 import HexlistSystem
 
-/// The command line that starts the daemon, and the error if it does not run.
+/// Texts for errors if the daemon does not run: the reason, and the command line that starts it.
 enum DaemonStart {
     static let unit = "hexlistd.service"
 
-    /// The error if nothing listens on the socket.
-    /// - Parameter holder: the process that holds the lock of the state folder.
+    /// Returns the error to throw if nothing listens on the socket.
+    /// - Parameter holder: the process that holds the lock of the state folder; `nil` if no daemon runs.
     static func absent(_ paths: HexlistPaths, holder: LockFile.Holder?, startCommand: String) -> HexlistError {
         let socket = TerminalText.clean(paths.socket)
         guard let pid = holder?.pid else {
@@ -25,13 +25,13 @@ enum DaemonStart {
             hint: "If it was just started, try again. If its socket was deleted: `kill \(pid)`, then `\(startCommand)`.")
     }
 
-    /// The systemctl command if the systemd user manager runs and has the unit; otherwise `hexlistd`. An explicit socket or state folder
-    /// also gives `hexlistd`, because the unit does not know them.
+    /// Returns the command line that starts the daemon: `systemctl` if a systemd user manager runs and has the unit, otherwise `hexlistd`.
+    /// If the socket or state folder is given explicitly, the result is `hexlistd`, because the unit would use the default paths.
     /// - Parameter exists: returns whether a path exists.
     static func command(_ paths: HexlistPaths, exists: (String) -> Bool) -> String {
         guard !paths.socketIsNamed, !paths.stateFolderIsNamed, let runtime = paths.runtimeFolder, exists("\(runtime)/systemd/private")
         else { return "hexlistd" }
-        // The order and the folders of systemd.unit(5) for user units.
+        // The order and the folders are those of systemd.unit(5) for user units.
         let folders =
             [paths.configurationHome, paths.dataHome]
             + ["/etc", "/run", runtime, "/usr/local/lib", "/usr/local/share", "/usr/lib", "/usr/share"]

@@ -3,13 +3,15 @@ import HexlistAPI
 import HexlistModel
 import HexlistSystem
 
-/// Starts hexlistd for `hexlist web --start`, now and at every login.
+/// Starts hexlistd for `hexlist web --start`, and configures it to start at every login.
 enum DaemonStarter {
-    /// Milliseconds until hexlistd has to be ready.
+    /// Maximum time in milliseconds until hexlistd is ready.
     private static let longestStart: CInt = 5_000
 
-    /// Enables and starts the systemd user unit. Without systemd or the unit, starts the installed hexlistd and writes an autostart entry.
-    /// - Parameter notifySocket: a path for a socket, in a folder of this user.
+    /// Enables and starts the systemd user unit. Without systemd or without the unit, starts the installed hexlistd directly and writes an
+    /// autostart entry.
+    /// - Parameter notifySocket: the path for a temporary socket on which hexlistd reports that it is ready. Its folder must belong to this
+    ///   user.
     static func start(notifySocket: String) async throws(HexlistError) {
         if await startUnit() { return }
         guard let program = InstalledDaemon.path() else {
@@ -35,7 +37,8 @@ enum DaemonStarter {
         }
     }
 
-    /// - Returns: whether systemd has started the unit, which is then ready.
+    /// Enables and starts the systemd user unit.
+    /// - Returns: whether systemd reports that the unit is ready.
     private static func startUnit() async -> Bool {
         guard let systemctl = Program.path(ofSystem: "systemctl") else { return false }
         let outcome = await Program(systemctl, ["--user", "enable", "--now", "hexlistd.service"]).run(
@@ -43,7 +46,7 @@ enum DaemonStarter {
         return outcome.end == .exited(0)
     }
 
-    /// The variables of this session that hexlistd, its hooks and systemctl use.
+    /// The environment variables of this session that hexlistd, its hooks and systemctl need.
     private static var environment: [String] {
         [
             "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LC_ALL", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",

@@ -2,12 +2,12 @@ import Glibc
 import HexlistModel
 import HexlistSystem
 
-/// Edits a text with the user's editor, in a temporary file that nobody else can read.
+/// Lets the user edit a text in an editor. The text is in a temporary file that only this user can read.
 enum Editor {
-    /// Maximum bytes of an edited text.
+    /// Maximum bytes of the text after editing.
     static let limit = 8 << 20
 
-    /// The editor command, possibly with arguments: `VISUAL`, `EDITOR`, or on a terminal the `editor` of the system.
+    /// Returns the editor command, which may contain arguments: `VISUAL`, else `EDITOR`, else the system's `editor` if there is a terminal.
     static func command(visual: String?, editor: String?, hasSystemEditor: Bool) throws(HexlistError) -> String {
         for command in [visual, editor] {
             if let command, !HexSubject.isBlank(command) { return command }
@@ -20,15 +20,16 @@ enum Editor {
 
     private static let systemEditor = "/usr/bin/editor"
 
-    /// Opens the editor and waits for its end.
-    /// - Parameter use: handles the edited text and its path. If it throws, the file is kept, so that no edit is lost.
+    /// Opens the editor, waits until it exits, and passes the result to `use`.
+    /// - Parameter use: receives the edited text and the path of the file. If it throws, the file is kept, so that the edited text is not
+    ///   lost.
     static func edit(_ text: String, name: String, _ use: (String, String) async throws -> Void) async throws {
         let command = try command(
             visual: Environment.value("VISUAL"), editor: Environment.value("EDITOR"),
             hasSystemEditor: isatty(STDIN_FILENO) == 1 && access(systemEditor, X_OK) == 0)
         let path = try write(text, name: name)
         do {
-            // The shell splits the command into words, as git does, and gets the path as an argument.
+            // The shell splits the command into words, as git does. The path is passed as an argument, so the shell does not interpret it.
             let end = try Program("/bin/sh", ["-c", "\(command) \"$1\"", "sh", path]).runHere()
             guard end == .exited(0) else { throw HexlistError(.badRequest, "The editor failed, so nothing was changed.") }
             try await use(read(path), path)
@@ -36,7 +37,7 @@ enum Editor {
             remove(path)
             throw HexlistError(.internal, "The editor `\(TerminalText.clean(command, columns: 60))` cannot be started (\(error)).")
         } catch let error as HexlistError {
-            // An unchanged file holds nothing to lose.
+            // An unchanged file contains nothing that could get lost.
             if let left = try? read(path), PeerText.areEqual(left, text) {
                 remove(path)
             } else {

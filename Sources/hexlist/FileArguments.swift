@@ -4,19 +4,19 @@ import HexlistClient
 import HexlistJSON
 import HexlistModel
 
-/// Files and folders in the arguments of `send`.
+/// Functions for files and folders in the arguments of `send`.
 enum FileArgument {
-    /// Whether an argument begins like a path. Required for files, so that a typo cannot send one.
+    /// Whether an argument begins like a path. Files are only sent if they are named by a path, so that a typo cannot send a file.
     static func isPath(_ text: String) -> Bool { ["/", "./", "../"].contains(where: text.hasPrefix) }
 
-    /// The `SERVICE:PATH` of a `--file` argument; `nil` for a path, and for the name of an existing file.
+    /// Parses a `--file` argument of the form `SERVICE:PATH`. Returns `nil` for a path, and for the name of an existing file.
     static func service(_ text: String) -> ServiceArgument? {
         guard !isPath(text), let argument = ServiceArgument(argument: text) else { return nil }
         var status = stat()
         return lstat(text, &status) == 0 ? nil : argument
     }
 
-    /// Whether a URL is a link to a file of a peer: `hexlist://UUID/`.
+    /// Whether a URL is a link to a file that a peer offers: `hexlist://UUID/…`.
     static func isLink(_ url: String) -> Bool {
         let scheme = Array("hexlist://".utf8)
         let bytes = Array(url.utf8.prefix(scheme.count + 37))
@@ -24,7 +24,8 @@ enum FileArgument {
         return PeerID(String(decoding: bytes.dropFirst(scheme.count).dropLast(), as: UTF8.self)) != nil
     }
 
-    /// - Throws: `HexlistError` for an argument that is the bare name of an existing file.
+    /// Refuses an argument that is the bare name of an existing file.
+    /// - Throws: `HexlistError` with the hint to write a path.
     static func refuseBareName(_ text: String) throws(HexlistError) {
         guard !text.isEmpty, text != "-", LinkForm(text) != .link, text.utf8.count < 4_096 else { return }
         var status = stat()
@@ -34,10 +35,10 @@ enum FileArgument {
             .badRequest, "`\(shown)` is a file, not a link.", hint: "To send the file: \(ShellText.quoted("./" + shown))")
     }
 
-    /// The absolute path with symlinks resolved.
+    /// Returns the absolute path of a file, with symlinks resolved.
     static func absolute(_ path: String) throws(HexlistError) -> String {
         guard let resolved = realpath(path, nil) else {
-            // Swift replaces bytes that are not UTF-8 with this scalar.
+            // Swift replaces bytes that are not valid UTF-8 with U+FFFD.
             guard errno == ENOENT, path.unicodeScalars.contains("\u{FFFD}") else {
                 throw InputFile.unreadable(TerminalText.clean(path, columns: 200))
             }
@@ -51,10 +52,10 @@ enum FileArgument {
         return text
     }
 
-    /// Offers files to peers and shows the progress.
+    /// Offers files to peers and shows the progress of reading them.
     /// - Parameters:
-    ///   - copying: whether the daemon keeps copies.
-    ///   - hex: instead of paths, a hex with links to files that exist here.
+    ///   - copying: whether the daemon keeps copies of the files.
+    ///   - hex: the id of a hex with links to files on this machine, which are offered instead of `paths`.
     static func offer(
         _ paths: [String], to peers: [String], all: Bool, copying: Bool = false, hex: Int64? = nil, _ client: HexlistClient
     ) async throws -> OfferResult {
@@ -78,10 +79,10 @@ enum FileArgument {
     }
 }
 
-/// A typed hex with links to the offered files.
+/// A hex typed by the user, together with links to the offered files.
 struct OfferingInput: JSONEncodable {
     var hex: HexInput
-    /// The HexJM with the links to the files, from the daemon.
+    /// The HexJM with the links to the files, created by the daemon.
     var offered: JSONValue
 
     func write(to json: inout JSONWriter) {

@@ -1,20 +1,20 @@
 import HexlistAPI
 import HexlistJSON
 
-/// Reads the members about linked files in `HexJSON.extra`.
+/// Reads the members of `HexJSON.extra` that describe linked files.
 enum FileExtra {
-    /// The members of a link to a file that `hexlist fetch` uses (Docs/Protocol.md, "Files").
+    /// The members of a file link that this program understands (Docs/Protocol.md, "Files").
     private static let understood = ["size", "sha256", "mediaType", "modified"]
 
-    /// The size of a linked file in bytes; `nil` if unknown.
+    /// Returns the size of a linked file in bytes; `nil` if unknown.
     static func size(_ extra: JSONValue?, link index: Int) -> Int64? {
         extra?.member("links")?.member(String(index))?.member("size")?.integer.flatMap { $0 < 0 ? nil : $0 }
     }
 
-    /// The members of a hex inside.
+    /// Returns the part of `extra` that belongs to the child hex at this index.
     static func child(_ extra: JSONValue?, _ index: Int) -> JSONValue? { extra?.member("children")?.member(String(index)) }
 
-    /// The unknown members without those about files; `nil` if none are left.
+    /// Returns `extra` without the members that describe files; `nil` if nothing is left.
     static func rest(_ extra: JSONValue?, _ links: [LinkJSON], _ children: [ChildJSON]) -> JSONValue? {
         extra?.filtered { name, value in
             switch name {
@@ -39,7 +39,8 @@ enum FileExtra {
 extension JSONValue {
     fileprivate func member(_ name: String) -> JSONValue? { members?.first { $0.nameBytes.elementsEqual(name.utf8) }?.value }
 
-    /// The object with the values that `body` returns for its members; members with `nil` are dropped. `nil` for an empty object.
+    /// Returns an object with each member's value replaced by the result of `body`. Omits members for which it returns `nil`. Returns `nil`
+    /// instead of an empty object, and any other value unchanged.
     fileprivate func filtered(_ body: (_ name: String, JSONValue) -> JSONValue?) -> JSONValue? {
         guard let members else { return self }
         let kept = members.compactMap { member in body(member.name, member.value).map { (member.name, $0) } }

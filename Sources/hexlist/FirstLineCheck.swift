@@ -1,15 +1,15 @@
 import HexlistFormats
 import HexlistModel
 
-/// Recognises from its first line an input that is meant for another command.
+/// Detects input that was meant for another command, from its first bytes.
 enum FirstLineCheck: Equatable, Sendable {
-    /// HTML or XML: it begins with `<`, but not with a URL in angle brackets.
+    /// The input is HTML or XML: it begins with `<`, but not with a URL in angle brackets.
     case markup
-    /// It contains a URL and is neither JSON nor CSV.
+    /// The first line contains a URL and is neither JSON nor CSV.
     case link
     case other
 
-    /// Maximum bytes examined.
+    /// Maximum number of bytes examined.
     private static let bytes = 4_096
 
     init(_ input: some Sequence<UInt8>) {
@@ -24,14 +24,14 @@ enum FirstLineCheck: Equatable, Sendable {
         }
     }
 
-    /// The error for markup instead of a list of links.
+    /// Returns the error for HTML or XML given instead of a list of links.
     static func markupError(_ path: String) -> HexlistError {
         HexlistError(
             .badRequest, "\(InputFile.name(path)) is HTML or XML, not a list of links.",
             hint: "To import bookmarks: `hexlist import`.")
     }
 
-    /// The hint for a bulk send with a refused line; `nil` if there is none.
+    /// The hint that a bulk send prints if lines were refused; `nil` for `other`.
     var bulkHint: String? {
         switch self {
         case .markup: "The input is HTML or XML. To import bookmarks: `hexlist import`."

@@ -1,14 +1,14 @@
 import Glibc
 import HexlistAPI
 
-/// The user who ran this program with `sudo`. The daemon answers only its own user, not even root.
+/// The user who ran this program with `sudo`. A daemon accepts requests from its own user only, not even from root.
 struct Invoker {
     let name: String
     private let user: uid_t
     private let group: gid_t
     private let home: String
 
-    /// - Returns: `nil` if this process is not root, or root without `sudo`.
+    /// Returns the user who ran `sudo`; `nil` if this process does not run as root, or if root was not obtained with `sudo`.
     static func ofSudo() -> Invoker? {
         guard geteuid() == 0, let user = Environment.value("SUDO_UID").flatMap(uid_t.init), user != 0, let entry = getpwuid(user)?.pointee,
             let name = entry.pw_name, let home = entry.pw_dir
@@ -16,7 +16,7 @@ struct Invoker {
         return Invoker(name: String(cString: name), user: user, group: entry.pw_gid, home: String(cString: home))
     }
 
-    /// The environment of the user as far as it is known; `sudo` removes most variables.
+    /// The environment of that user, as far as it is known. `sudo` removes most variables.
     var variables: [String: String] {
         var variables = Environment.variables
         variables["HOME"] = home
@@ -30,7 +30,7 @@ struct Invoker {
         return stat(folder, &status) == 0 && status.st_uid == user
     }
 
-    /// Runs `body` with the effective ids of that user, then restores those of root.
+    /// Runs `body` with the effective user and group ids of that user, then switches back to root.
     func with<Result>(_ body: () async throws -> Result) async throws -> Result {
         defer {
             _ = seteuid(0)

@@ -1,19 +1,21 @@
 import HexlistModel
 
-/// Validates typed links before sending: receivers accept any text as a link, so a typo would arrive as one.
+/// Validates typed links before they are sent. Receivers accept any text as a link, so a typo would otherwise be delivered.
 enum LinkCheck {
-    /// A link needs a scheme.
+    /// Accept only links with a scheme.
     case scheme
-    /// `https://` is added to a bare host name.
+    /// Accept also bare host names, and add `https://` to them.
     case guess
-    /// No check.
+    /// Accept any text.
     case raw
 
+    /// Checks a link.
     /// - Parameters:
-    ///   - place: the file and line of the link, for the message.
-    ///   - previous: the argument before it; this one may be a word of its description if quotes are missing.
-    ///   - following: the arguments after it, which may be further words.
-    /// - Throws: `HexlistError` for a text without a scheme, with a suggestion.
+    ///   - place: the file and line of the link, for the error message; `nil` for an argument.
+    ///   - previous: the argument before `link`. If quotes are missing, `link` may be a word of the description of `previous`.
+    ///   - following: the arguments after `link`, which may be more words of that description.
+    /// - Returns: the link, completed as this check allows.
+    /// - Throws: `HexlistError` with a suggestion if the text has no scheme.
     func checked(
         _ link: LinkInput, from place: String? = nil, after previous: LinkInput? = nil, before following: ArraySlice<String> = []
     ) throws(HexlistError) -> LinkInput {

@@ -8,12 +8,12 @@ import HexlistModel
 struct LinkInput: JSONEncodable {
     var url: String
     var description: String
-    /// The service that made the link; `nil` for one that was typed.
+    /// The service that created the link; `nil` if none is known.
     var service: String?
 
     init(url: String, description: String, service: String?) { (self.url, self.description, self.service) = (url, description, service) }
 
-    /// Splits a text at the first white space; `nil` for white space only.
+    /// Splits a text at the first white space into URL and description. Returns `nil` if the text is blank.
     init?(_ text: String) {
         let trimmed = text.drop(while: \.isWhitespace)
         guard !trimmed.isEmpty else { return nil }
@@ -23,7 +23,7 @@ struct LinkInput: JSONEncodable {
         description = String(rest)
     }
 
-    /// The links in each line of a text (`LinkLine`). With `raw` the whole text is one link.
+    /// Returns the links in each line of a text (`LinkLine`). With `raw` the whole text is one link.
     static func all(_ text: some StringProtocol, _ check: LinkCheck) -> [LinkInput] {
         guard check != .raw else { return LinkInput(String(text)).map { [$0] } ?? [] }
         return text.split(whereSeparator: \.isNewline).flatMap { LinkLine.parts($0) }
@@ -38,22 +38,22 @@ struct LinkInput: JSONEncodable {
         }
     }
 
-    /// Reads the links of each line (`LinkLine`). Skips blank lines and lines that begin with `#`.
+    /// Reads a file and returns the links in each line (`LinkLine`). Skips blank lines and lines that begin with `#`.
     /// - Parameter path: a file, or `-` for standard input.
     static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
         try read(lines: text(of: path, check), check, name: InputFile.name(path))
     }
 
-    /// The text of a file or of standard input.
-    /// - Throws: `HexlistError` for HTML and XML, unless `check` is `raw`
+    /// Returns the text of a file or of standard input.
+    /// - Throws: `HexlistError` for HTML and XML, unless `check` is `raw`.
     static func text(of path: String, _ check: LinkCheck) throws -> String {
         let text = String(decoding: try ImportedFile.text(InputFile.read(path, limit: LocalAPI.bodyBytes), path).bytes, as: UTF8.self)
         if check != .raw, FirstLineCheck(text.utf8) == .markup { throw FirstLineCheck.markupError(path) }
         return text
     }
 
-    /// Reads the links of each line of a text.
-    /// - Parameter name: the source of the text, for messages.
+    /// Returns the checked links in each line of a text.
+    /// - Parameter name: the source of the text, for error messages.
     static func read(lines text: String, _ check: LinkCheck, name: String) throws -> [LinkInput] {
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         return try lines.enumerated().flatMap { number, line in
@@ -63,13 +63,13 @@ struct LinkInput: JSONEncodable {
         }
     }
 
-    /// Reads links from arguments that are nothing else.
+    /// Reads the links from arguments that may only contain links.
     static func read(_ arguments: [String], _ check: LinkCheck) throws -> [LinkInput] {
         try arguments.flatMap { try all($0, check).map { try check.checked($0) } }
     }
 }
 
-/// A typed hex, encoded as HexJM.
+/// A hex typed by the user. Encoded as a HexJM.
 struct HexInput: JSONEncodable {
     var description: String
     var color: String
@@ -86,6 +86,7 @@ struct HexInput: JSONEncodable {
 
 /// Reads input files and standard input.
 enum InputFile {
+    /// Reads a whole file.
     /// - Parameters:
     ///   - path: a file, or `-` for standard input.
     ///   - limit: maximum bytes; a larger file is an error.
@@ -100,7 +101,7 @@ enum InputFile {
         return bytes
     }
 
-    /// Calls `body` with each chunk of a file.
+    /// Reads a file and calls `body` with each chunk.
     static func stream(_ path: String, _ body: (ArraySlice<UInt8>) throws -> Void) throws {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw unreadable(path) }
@@ -112,7 +113,7 @@ enum InputFile {
         }
     }
 
-    /// Reads the available bytes, waiting for at least one; empty at the end of the file.
+    /// Reads the available bytes. Blocks until there is at least one; returns an empty array at the end of the file.
     static func piece(_ descriptor: CInt, bytes: Int, path: String) throws -> [UInt8] {
         var fault: CInt = 0
         let piece = [UInt8](unsafeUninitializedCapacity: bytes) { buffer, count in
@@ -128,10 +129,10 @@ enum InputFile {
         return piece
     }
 
-    /// The name of the file in messages.
+    /// The name of the file as shown in messages.
     static func name(_ path: String) -> String { path == "-" ? "Standard input" : path }
 
-    /// The error for a file that cannot be read, with the reason from `errno`.
+    /// Returns the error for a file that cannot be read, with the reason from `errno`.
     static func unreadable(_ path: String) -> HexlistError {
         HexlistError(.badRequest, "\(name(path)) cannot be read (\(String(cString: strerror(errno)))).")
     }

@@ -2,12 +2,12 @@ import HexlistAPI
 import HexlistClient
 import HexlistModel
 
-/// The output of `hexlist inbox --links`.
+/// Prints the output of `hexlist inbox --links`.
 struct LinkList {
     var filter: HexlistClient.HexFilter
-    /// Whether each link is listed only once.
+    /// Whether a link that several hexes contain is listed only once.
     var isUnique: Bool
-    /// Lists only links received since then.
+    /// The time from which received links are listed; `nil` for all.
     var since: Timestamp?
     var page: PageOptions
 
@@ -51,7 +51,7 @@ struct LinkList {
         ]
     }
 
-    /// The note of `show` about an earlier hex with the same link.
+    /// Returns the note of `show` that an earlier hex contains the same link.
     static func earlier(_ earlier: EarlierLinkJSON) -> String {
         let sender = earlier.label.map { " from \($0.listed(columns: 44))" } ?? ""
         return "also in hex \(earlier.hex)\(sender), \(HumanText.moment(earlier.receivedAt))"

@@ -1,7 +1,7 @@
 import ArgumentParser
 import HexlistAPI
 
-/// The limit of a list: short on a terminal, complete in a pipe.
+/// The limit of a list without pages: by default 50 rows on a terminal and all rows in a pipe.
 struct RowLimit: ParsableArguments {
     @Option(
         name: [.customShort("n"), .long],
@@ -19,7 +19,7 @@ struct RowLimit: ParsableArguments {
     }
 }
 
-/// The options of a list with pages.
+/// The options of a list that is printed in pages.
 struct PageOptions: ParsableArguments {
     @Option(
         name: [.customShort("n"), .long],
@@ -34,7 +34,7 @@ struct PageOptions: ParsableArguments {
         if let limit, limit < 0 { throw ValidationError("--limit needs a number of at least 0.") }
     }
 
-    /// Maximum number of rows: a script that reads JSON gets all of them.
+    /// Returns the maximum number of rows. By default a script that reads JSON gets all rows.
     func maximum(for output: Output) -> Int {
         let rows = limit ?? (output.json && !output.terminal.isInteractive ? 0 : LocalAPI.defaultPageLimit)
         return rows == 0 ? .max : rows

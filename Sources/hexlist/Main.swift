@@ -9,11 +9,11 @@ import NIOCore
 
 @main
 enum Main {
-    /// Parses the command line before any other thread starts, so that errors, `--help` and `--version` work without /proc.
+    /// Parses the command line before any other thread starts, so that usage errors, `--help` and `--version` work without /proc.
     static func main() {
         StandardDescriptors.fill()
-        signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
-        NIOSingletons.groupLoopCountSuggestion = 1  // one or two connections need only one thread
+        signal(SIGPIPE, SIG_IGN)  // writing to a closed pipe returns an error instead of ending the process
+        NIOSingletons.groupLoopCountSuggestion = 1  // there are only one or two connections, so one thread is enough
         let arguments = Array(ProcessArguments.all.dropFirst())
         do {
             if let send = SendCommand(usual: arguments) {
@@ -37,9 +37,9 @@ enum Main {
         }
     }
 
-    /// Runs a command on the default executor, and ends the program.
+    /// Runs a command on the default executor and exits.
     private static func run(_ command: sending any AsyncParsableCommand) -> Never {
-        // Nothing awaits this task: it ends the program.
+        // Nothing awaits this task, because it exits the process.
         Task {
             await end {
                 var command = command
@@ -49,7 +49,7 @@ enum Main {
         dispatchMain()
     }
 
-    /// Runs a command, and ends the program with its status.
+    /// Runs a command and exits with its status.
     private static func end(_ command: () async throws -> Void) async -> Never {
         do {
             try await command()
@@ -59,18 +59,19 @@ enum Main {
         }
     }
 
-    /// Parses the command line. Tries `send` alone first, because building the tree of all commands takes longer than a send. If that
-    /// fails, the whole tree reports the error, with the full command line.
+    /// Parses the command line. First tries to parse it as `send` alone, because building all commands takes longer than a send. If that
+    /// fails, parses with all commands, so that the error refers to the full command line.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
         if arguments.first == SendCommand.configuration.commandName,
-            let command = (try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))) as? SendCommand  // help is a command of its own
+            let command = (try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))) as? SendCommand  // the cast fails for `--help`
         {
             return command
         }
         return try Hexlist.parseAsRoot(arguments)
     }
 
-    /// Reports an error on one or two lines of standard error.
+    /// Prints an error as one or two lines on standard error.
+    /// - Returns: the exit status.
     private static func report(_ error: any Error) -> ExitStatus {
         if let ending = error as? SilentExit { return ending.status }
         if let error = error as? HexlistError {
@@ -86,7 +87,7 @@ enum Main {
     }
 }
 
-/// Ends a command that has already reported everything.
+/// Ends a command whose error, if any, was already printed.
 struct SilentExit: Error {
     var status: ExitStatus
 }

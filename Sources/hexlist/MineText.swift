@@ -1,19 +1,19 @@
 import HexlistAPI
 import HexlistModel
 
-/// Converts the links of a hex to lines for an editor (`URL description`), and edited lines to changes.
+/// Converts the links of a hex to lines for an editor (`URL description`), and edited lines back to changes of the hex.
 enum MineText {
-    /// One line per link, cleaned for display.
+    /// Returns one line per link, cleaned for display.
     static func lines(_ links: [LinkJSON]) -> [String] {
         links.map { link in
             let url = TerminalText.clean(link.url)
             let line = link.linkDescription.isEmpty ? url : "\(url) \(TerminalText.clean(link.linkDescription))"
-            // An empty line would be ignored.
+            // An empty line would be ignored when the text is read back.
             return HexSubject.isBlank(line) ? "(empty)" : line
         }
     }
 
-    /// The text for the editor.
+    /// Returns the text that is opened in the editor: comments and one line per link.
     static func editorText(_ hex: HexJSON) -> String {
         let title = TerminalText.clean(HexText.subject(hex), columns: 60)
         let head = [
@@ -24,17 +24,17 @@ enum MineText {
         return (head + lines(hex.links ?? [])).joined(separator: "\n") + "\n"
     }
 
-    /// The changes that edited lines stand for. An unchanged line keeps its link with all data; a line with the URL of an existing link
-    /// changes its description; other lines are new links.
-    /// - Throws: `HexlistError` for a new line that is not a link.
+    /// Compares edited lines with the links of a hex. An unchanged line keeps its link with all data; a line with the URL of an existing
+    /// link changes the description of that link; any other line adds a link.
+    /// - Throws: `HexlistError` for an added line that is not a link.
     static func edits(_ text: String, of links: [LinkJSON], from name: String) throws -> [LinkEdit] {
         let written = lines(links)
         var isUsed = Array(repeating: false, count: links.count)
-        /// The indices of each text, in descending order.
+        /// Groups the indices by text, each group in descending order, so that `popLast` returns the first.
         func places(_ texts: [String]) -> [[UInt8]: [Int]] {
             Dictionary(grouping: texts.indices.reversed()) { Array(texts[$0].utf8) }
         }
-        /// The first unused link with this text.
+        /// Removes and returns the index of the first unused link with this text.
         func take(_ text: String, from places: inout [[UInt8]: [Int]]) -> Int? {
             while let index = places[Array(text.utf8)]?.popLast() {
                 guard isUsed[index] else {
@@ -45,7 +45,7 @@ enum MineText {
             return nil
         }
         let edited = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
-        // Whole lines match first, so that links with the same URL keep their own data.
+        // Whole lines are matched before URLs, so that each of several links with the same URL keeps its own data.
         var byLine = places(written)
         let same = edited.map { take($0, from: &byLine) }
         var byURL = places(links.map { TerminalText.clean($0.url) })
@@ -63,7 +63,7 @@ enum MineText {
         }
     }
 
-    /// Replaces hints about options that the command does not have.
+    /// Runs `body`. Replaces hints of its errors that recommend an option which the command does not have.
     static func withoutFlags<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -73,9 +73,9 @@ enum MineText {
         }
     }
 
-    /// The links after removing some, moving one, and adding some.
+    /// Returns the changes that remove links, move one, and append new ones.
     /// - Parameters:
-    ///   - removed: numbers as in `hexlist show`.
+    ///   - removed: numbers of links as in `hexlist show`.
     ///   - move: the number of a link, and its new position.
     static func edits(
         of count: Int, removing removed: [Int], moving move: (Int, Int)?, adding added: [LinkInput]
@@ -99,12 +99,12 @@ enum MineText {
         return numbers.map { LinkEdit(from: $0) } + added.map { LinkEdit(url: $0.url, linkDescription: $0.description) }
     }
 
-    /// The lines of a tree: id, title and number of links of each hex.
+    /// Returns the lines that show a hex and the hexes inside it as a tree: id, title and number of links of each.
     static func tree(_ hex: HexJSON) -> [String] {
         [line(hex.id, HexText.subject(hex), links: hex.linkCount, depth: 0)] + tree(hex.children ?? [], depth: 1)
     }
 
-    /// Recursive: one call per level.
+    /// Recursive, with one call per level.
     private static func tree(_ children: [ChildJSON], depth: Int) -> [String] {
         children.flatMap {
             [line($0.id, HexText.title($0) ?? "", links: $0.links.count, depth: depth)] + tree($0.children ?? [], depth: depth + 1)
@@ -117,32 +117,33 @@ enum MineText {
         return "\(String(repeating: "  ", count: depth))\(id)\(title)\(count)"
     }
 
-    /// The content of the hexes to delete, such as `3 hexes with 40 links`; `nil` if they contain no hexes.
+    /// Describes the hexes inside those to delete, such as `3 hexes with 40 links`; `nil` if there are none.
     static func inside(_ deletion: ChangedJSON) -> String? {
         guard deletion.hexesInside > 0 else { return nil }
         return "\(HumanText.count(deletion.hexesInside, "hex", "hexes")) with \(HumanText.count(deletion.linksInside, "link", "links"))"
     }
 
-    /// The hexes and links to delete: `2 hexes with 40 links, and 6 hexes with 9 links inside`.
+    /// Describes everything that will be deleted: `2 hexes with 40 links, and 6 hexes with 9 links inside`.
     static func deletion(_ deletion: ChangedJSON) -> String {
         let links = deletion.links > 0 ? " with \(HumanText.count(deletion.links, "link", "links"))" : ""
         return HumanText.count(deletion.changed, "hex", "hexes") + links + (inside(deletion).map { ", and \($0) inside" } ?? "")
     }
 
-    /// The sentence after an edit.
+    /// Returns the sentence printed after an edit.
     static func edited(_ hex: HexJSON, hasNewTitle: Bool, hasNewLinks: Bool) -> String {
         guard !hasNewLinks else { return "Hex \(hex.id) now has \(HumanText.count(hex.linkCount, "link", "links"))." }
         return "Hex \(hex.id) \(hasNewTitle ? "renamed" : "changed")."
     }
 
-    /// - Parameter inside: the text of `inside(_:)`.
+    /// Returns the sentence printed after a deletion.
+    /// - Parameter inside: the result of `inside(_:)`.
     static func deleted(_ count: Int, inside: String?) -> String {
         "\(HumanText.count(count, "hex", "hexes")) deleted\(inside.map { ", and \($0) inside" } ?? "")."
     }
 }
 
 extension ChildJSON {
-    /// The number of hexes inside at all levels, and of their links. Recursive: one call per level.
+    /// The number of hexes inside this one at all levels, and of the links in them. Recursive, with one call per level.
     var inside: (hexes: Int, links: Int) {
         (children ?? []).reduce(into: (0, 0)) { sum, child in
             let inner = child.inside

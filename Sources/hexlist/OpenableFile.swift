@@ -1,14 +1,14 @@
 import Glibc
 import HexlistModel
 
-/// Decides which files of peers may be opened by a desktop program: only media, PDF and plain text. The kind by name, which selects the
-/// program, must match the kind by content.
+/// Decides which files of peers may be opened by a desktop program: only images, audio, video, PDF and plain text. The desktop chooses the
+/// program by the file name, therefore the type by name must match the type by content.
 enum OpenableFile {
     enum Kind: Equatable {
         case image, audio, video, pdf, text
     }
 
-    /// Bytes examined: more than programs examine to detect a file type.
+    /// Number of bytes examined. Programs examine fewer to detect a file type.
     private static let examinedBytes = 64 << 10
 
     private static let bySuffix: [String: Kind] = [
@@ -18,6 +18,7 @@ enum OpenableFile {
         "pdf": .pdf, "txt": .text, "md": .text, "log": .text,
     ]
 
+    /// Whether a file is of an allowed type, by name and by content.
     /// - Throws: `HexlistError` if the file cannot be read.
     static func isOpenable(_ path: String) throws(HexlistError) -> Bool {
         guard let kind = kind(ofName: path) else { return false }
@@ -43,8 +44,9 @@ enum OpenableFile {
         return bySuffix[String(decoding: suffix.map(ASCII.lowercased), as: UTF8.self)]
     }
 
-    /// The possible kinds of a file by its first bytes. Containers can be audio or video; only the name tells them apart.
-    /// - Parameter isAll: whether this is the whole file.
+    /// Returns the types that a file can have according to its first bytes. A container format can be audio or video; only the name
+    /// distinguishes them.
+    /// - Parameter isAll: whether `bytes` is the whole file.
     static func kinds(of bytes: [UInt8], isAll: Bool = true) -> [Kind] {
         let has = { (text: String, offset: Int) in bytes.dropFirst(offset).starts(with: text.utf8) }
         let starts = { (prefix: [UInt8]) in bytes.starts(with: prefix) }
@@ -66,11 +68,11 @@ enum OpenableFile {
         return isPlainText(bytes, isAll: isAll) ? [.text] : []
     }
 
-    /// Markers of content that some programs execute or render despite a text suffix.
+    /// Beginnings of content that some programs execute or render although the file name says plain text.
     private static let activeContent = ["<html", "<!doctype", "<head", "<body", "<script", "<svg", "<?xml", "<?php", "[desktop entry]"]
 
     private static func isPlainText(_ bytes: [UInt8], isAll: Bool) -> Bool {
-        // The last character may be incomplete.
+        // If the file continues after these bytes, the last character may be incomplete.
         let whole = isAll ? bytes[...] : bytes.dropLast(3)
         guard let text = String(validating: whole, as: UTF8.self) ?? (isAll ? nil : cut(bytes)) else { return false }
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0C, 0x0D].contains($0) }) else { return false }

@@ -1,11 +1,12 @@
 import HexlistModel
 import HexlistSystem
 
-/// Opens a link with a program of the user: no shell, and the link as the only argument.
+/// Opens a link with a program of the user. Uses no shell, and passes the link as the only argument.
 enum Opener {
+    /// Returns the program that opens links.
     /// - Parameters:
-    ///   - named: the program given by the user.
-    ///   - browser: the value of `BROWSER`. Used only if it is the name of one program; xdg-open handles its other forms.
+    ///   - named: the program that the user gave; `nil` for none.
+    ///   - browser: the value of `BROWSER`. Used only if it names a single program; lists and templates are left to xdg-open.
     static func program(_ named: String?, browser: String?) -> String {
         if let named { return named }
         let separators: [Character] = [" ", "\t", ":", "%"]
@@ -13,10 +14,10 @@ enum Opener {
         return "xdg-open"
     }
 
-    /// Runs the program and waits until it has ended.
+    /// Runs the program and waits until it exits.
     /// - Throws: `HexlistError` if it cannot be started or fails.
     static func run(_ program: String, link: String) throws(HexlistError) {
-        // A leading dash would be an option of the program.
+        // A leading dash would make the program treat the link as an option.
         guard let first = link.utf8.first, first != UInt8(ascii: "-") else {
             throw HexlistError(.badRequest, "This link cannot be opened.")
         }

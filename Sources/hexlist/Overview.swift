@@ -2,7 +2,7 @@ import ArgumentParser
 import HexlistAPI
 import HexlistModel
 
-/// The output of `hexlist` without a command: news and suggestions, each with a command.
+/// The output of `hexlist` without a command: news, and commands to try next.
 struct Overview: Equatable {
     struct Line: Equatable {
         var text: String
@@ -84,7 +84,7 @@ struct Overview: Equatable {
 }
 
 extension Hexlist {
-    /// Prints the overview, or how to start the daemon. The exit code is always 0.
+    /// Prints the overview, or if no daemon runs, how to start it. The exit status is always 0.
     func run() async throws {
         do {
             let overview = try await CommonOptions.parse([]).withClient { client in

@@ -1,12 +1,12 @@
 import HexlistModel
 import HexlistSystem
 
-/// The addresses under which others may reach this machine.
+/// Finds the addresses by which other machines may reach this one.
 enum OwnAddresses {
-    /// More make the QR code larger than most terminals.
+    /// Maximum number of addresses. With more, the QR code would be larger than most terminals.
     private static let most = 2
 
-    /// `host:port`, IPv4 first; without those of this machine alone, of one link, and of containers.
+    /// Returns addresses as `host:port`, IPv4 first. Excludes loopback, link-local and container addresses.
     static func list(port: Int, _ interfaces: [MachineInterface] = MachineInterface.all()) -> [String] {
         let addresses: [IPAddress] = interfaces.filter { $0.isUp && $0.isRunning && !$0.isLoopback && !$0.isVirtual }.flatMap(\.addresses)
             .map(\.address)

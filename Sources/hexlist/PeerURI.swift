@@ -1,18 +1,18 @@
 import HexlistAPI
 import HexlistModel
 
-/// A URI that `hexlist id --qr` prints and `hexlist peer add` reads on another machine:
+/// A URI that identifies a peer. `hexlist id --qr` prints it, and `hexlist peer add` reads it on another machine:
 /// `hexlist://peer/FINGERPRINT?name=Ada&address=192.168.1.5:24391`.
 struct PeerURI: Equatable {
-    /// Determines the UUID.
+    /// The fingerprint of the peer's key. The UUID is derived from it.
     var fingerprint: Fingerprint
-    /// The name the peer gives itself. Untrusted text.
+    /// The name that the peer chose for itself. Untrusted text.
     var name = ""
-    /// `host:port`, the best first.
+    /// Addresses as `host:port`, the best one first.
     var addresses: [String] = []
 
     private static let start = "hexlist://peer/"
-    /// Maximum bytes; more than the parts can have.
+    /// Maximum bytes of a URI. A valid one is shorter.
     private static let byteLimit = 4_096
     private static let addressLimit = 8
 
@@ -20,8 +20,8 @@ struct PeerURI: Equatable {
         (self.fingerprint, self.name, self.addresses) = (fingerprint, name, addresses)
     }
 
-    /// Ignores unknown members, for newer versions.
-    /// - Throws: `HexlistError` with the reason.
+    /// Parses a URI. Ignores unknown parameters, which newer versions may add.
+    /// - Throws: `HexlistError` with the reason if the URI is invalid.
     init(_ text: String) throws(HexlistError) {
         guard text.utf8.count <= Self.byteLimit, text.lowercased().hasPrefix(Self.start) else {
             throw Self.refused("It does not begin with `\(Self.start)`.")
@@ -49,7 +49,7 @@ struct PeerURI: Equatable {
     var text: String {
         var members = name.isEmpty ? [] : ["name=\(PercentEncoding.encode(name))"]
         members += addresses.map { address in
-            // Brackets and colons stay readable; only % needs escaping.
+            // Brackets and colons stay unescaped for readability; only % must be escaped.
             "address=" + address.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
         }
         return Self.start + fingerprint.description + (members.isEmpty ? "" : "?" + members.joined(separator: "&"))

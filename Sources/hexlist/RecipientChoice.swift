@@ -2,7 +2,8 @@ import HexlistAPI
 import HexlistClient
 import HexlistModel
 
-/// Finds the recipient of a `send` without --to: `send bob LINK`, `send LINK bob`, or the only trusted peer.
+/// Finds the recipient of a `send` without --to: an argument that names a peer (`send bob LINK`, `send LINK bob`), or else the only trusted
+/// peer.
 struct RecipientChoice {
     enum Choice {
         /// The positional argument at this index names the peer.
@@ -15,10 +16,11 @@ struct RecipientChoice {
     let words: [String]
     /// Whether something besides these arguments is sent: --from, --file, --hex or --bulk.
     let hasOtherContent: Bool
-    /// Whether paths are sent as links.
+    /// Whether `--raw` is given, which makes paths be sent as links.
     let isRaw: Bool
 
-    /// The indices of words that may name the peer, the last word first. Links and paths do not, nor does the only thing to send.
+    /// The indices of arguments that may name the peer, the last argument first. Excludes links and paths, and an argument that is the only
+    /// thing to send.
     var candidates: [Int] {
         guard words.count > 1 || hasOtherContent, let last = words.indices.last else { return [] }
         return (last > 0 ? [last, 0] : [last]).filter { index in
@@ -27,7 +29,7 @@ struct RecipientChoice {
         }
     }
 
-    /// Whether something can remain to be sent once the recipient is known.
+    /// Whether something is left to send after one argument is taken as the recipient.
     var hasContent: Bool {
         guard !hasOtherContent, words.count == 1 else { return hasOtherContent || !words.isEmpty }
         return words[0] == "-" || isRaw || FileArgument.isPath(words[0]) || LinkForm(words[0]) != .other
@@ -42,9 +44,9 @@ struct RecipientChoice {
     }
 }
 
-/// Errors of a `send` without --to.
+/// The errors of a `send` for which no recipient was found or confirmed.
 enum MissingRecipient {
-    /// Maximum number of trusted peers named.
+    /// Maximum number of trusted peers listed in an error.
     private static let nameLimit = 8
 
     static func unknown(_ trusted: [PeerView]) -> HexlistError {
@@ -54,14 +56,14 @@ enum MissingRecipient {
             hint: names.isEmpty ? "More: `hexlist send --help`." : "Trusted: \(names.joined(separator: ", ")).")
     }
 
-    /// The error for a peer among the arguments, if there is no terminal to confirm it.
+    /// Returns the error for an argument that names a peer, if there is no terminal on which to confirm the recipient.
     static func unconfirmed(_ word: String, arguments: [String]) -> HexlistError {
         HexlistError(
             .badRequest, "`\(TerminalText.clean(word, columns: 60))` is a peer: name it with --to.",
             hint: "Run: \(TerminalText.clean(line(to: word, removing: word, arguments), columns: 1_000))")
     }
 
-    /// The error for the only trusted peer, if there is no terminal to confirm it.
+    /// Returns the error if the only trusted peer would be the recipient, but there is no terminal on which to confirm it.
     static func unconfirmed(_ peer: PeerView, arguments: [String]) -> HexlistError {
         let name = peer.alias ?? peer.uuid?.shortID ?? peer.name
         return HexlistError(
@@ -69,7 +71,7 @@ enum MissingRecipient {
             hint: "Run: \(TerminalText.clean(line(to: name, removing: nil, arguments), columns: 1_000))")
     }
 
-    /// The command line with --to.
+    /// Returns the command line with --to added.
     /// - Parameter word: the positional argument that --to replaces.
     static func line(to peer: String, removing word: String?, _ arguments: [String]) -> String {
         var words = Array(arguments.dropFirst())

@@ -54,8 +54,8 @@ struct Hexlistd: ParsableCommand {
         }
     }
 
-    /// Does what needs no daemon to run.
-    /// - Returns: the daemon to run; `nil` if everything is done.
+    /// Carries out the options that do not start the daemon: `--check`, `--restore` and the like.
+    /// - Returns: the daemon to run; `nil` if nothing is left to do.
     private func daemon() throws -> Daemon? {
         if !check { try ProcFileSystem.check(for: "hexlistd") }
         let environment = Self.environment()
@@ -80,12 +80,13 @@ struct Hexlistd: ParsableCommand {
         return nil
     }
 
-    /// Reads the command line before anything runs on another thread, so that mistakes, `--help` and `--version` need nothing of the system.
+    /// Parses the command line before any other thread starts. Therefore usage errors, `--help` and `--version` work even on a system where
+    /// the daemon could not run.
     static func main() {
         do {
             StandardDescriptors.fill()
             guard let daemon = try parse(Array(ProcessArguments.all.dropFirst())).daemon() else { Glibc.exit(ExitStatus.done.rawValue) }
-            // Nobody can await it, nor has to: its end is that of the program.
+            // Nothing awaits this task, because it ends the program.
             Task {
                 do {
                     try await daemon.run()
@@ -100,7 +101,8 @@ struct Hexlistd: ParsableCommand {
         }
     }
 
-    /// One or two lines on standard error, and the exit code.
+    /// Prints an error as one or two lines on standard error.
+    /// - Returns: the exit code.
     private static func report(_ error: any Error) -> Int32 {
         if let error = error as? HexlistError {
             complain(error)
