@@ -2,20 +2,20 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// Explains the state of an outbox row and gives advice, for `send` and `outbox`.
+/// Explains the state of an outbox row in the output of `send` and `outbox`, and recommends a next step.
 struct RowReason {
     let row: Int64
     let state: OutboxState
-    /// The peer's name in sentences.
+    /// The peer's name for use in a sentence.
     let peer: String
     /// The peer as a command argument: its alias, or the beginning of its UUID.
     let argument: String
     /// Whether the peer is trusted here.
     let isTrusted: Bool
-    /// The condition the row waits for; `nil` if unknown.
+    /// The condition that the row waits for; `nil` if unknown.
     let waitingFor: ForwardCompatibleEnum<OutboxWait>?
     let next: Timestamp?
-    /// The last message of the peer or of this machine: `code: message`.
+    /// The last message of the peer or of this machine about the row, in the form `code: message`.
     let lastMessage: String
 
     init(_ send: SendOutcome) {
@@ -42,7 +42,7 @@ struct RowReason {
         self.lastMessage = lastMessage.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
-    /// The reason on one line; may be empty. Contains peer text.
+    /// The reason for the state on one line, empty if there is nothing to explain. Contains text of the peer.
     var why: String {
         switch state {
         case .queued, .sending:
@@ -51,13 +51,13 @@ struct RowReason {
                 .joined(separator: "; ")
         case .held: return "delivered; waiting for approval there"
         case .expired: return "not delivered in time"
-        // The last message belongs to an earlier attempt.
+        // A stored row was delivered; its last message belongs to an earlier attempt that failed.
         case .stored: return ""
         case .rejected, .failed, .cancelled: return lastMessage
         }
     }
 
-    /// The reason for waiting.
+    /// The reason why the row waits.
     private var waiting: String? {
         guard let waitingFor else { return "sent, not confirmed yet" }
         return switch waitingFor.known {
@@ -72,11 +72,11 @@ struct RowReason {
         }
     }
 
-    /// The expected next step and a command; `nil` if there is none.
+    /// A sentence about the next step, with a command; `nil` if none is needed.
     var advice: String? {
         switch state {
         case .queued, .sending: "\(future) To cancel: `hexlist outbox cancel \(row)`."
-        // The peer may trust this machine and still require approval.
+        // Trust here does not imply trust there: the peer may still require approval.
         case .held where isTrusted:
             "It arrived and waits for approval on \(peer). If \(peer) does not trust this machine, pair: `hexlist pair` "
                 + "there, `hexlist pair \(argument)` here."
@@ -91,7 +91,7 @@ struct RowReason {
         }
     }
 
-    /// Advice about offered files; `nil` if the peer can fetch them.
+    /// Advice about the files that the hex offers; `nil` if the peer can fetch them.
     var fileAdvice: String? {
         guard !isTrusted, [.queued, .sending, .held, .stored].contains(state) else { return nil }
         return "\(peer) can only fetch the files once you trust it: `hexlist pair \(argument)`."
@@ -115,13 +115,13 @@ struct RowReason {
         "It will be retried, and at once when you pair: `hexlist pair` there, `hexlist pair \(argument)` here."
     }
 
-    /// Whether the last message begins with this refusal code, as in `quotaExceeded: The tray is full.`
+    /// Whether the last message begins with this refusal code, as `quotaExceeded` in `quotaExceeded: The tray is full.`
     private func isRefused(_ code: String) -> Bool { lastMessage.utf8.prefix { $0 != UInt8(ascii: ":") }.elementsEqual(code.utf8) }
 }
 
-/// Finds a peer that is online under the name of an offline one: perhaps the same machine, reinstalled.
+/// Finds an online peer that has the name of an offline one. It may be the same machine, reinstalled with a new key.
 enum SameNamePeer {
-    /// The only online peer with a name of `gone`; `nil` if there are none or several.
+    /// Returns the only online peer with a name of `gone`; `nil` if there are none or several.
     static func of(_ gone: PeerView, among peers: [PeerView]) -> PeerView? {
         let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)
         let here = peers.filter { peer in
@@ -131,7 +131,8 @@ enum SameNamePeer {
         return here.count == 1 ? here[0] : nil
     }
 
-    /// - Parameter row: the id of the waiting row.
+    /// Returns advice to pair with the new peer and send again.
+    /// - Parameter row: the id of the waiting outbox row.
     static func advice(_ gone: PeerView, _ here: PeerView, row: Int64) -> String {
         let short = here.uuid?.shortID ?? ""
         return

@@ -3,17 +3,17 @@ import HexlistAPI
 import HexlistClient
 import HexlistModel
 
-/// Notes on standard error about a slow send: while it waits, and at the end if not everything arrived.
+/// Prints notes on standard error about a slow send: the reason while it waits, and advice at the end if a hex was not delivered.
 struct SendNotes {
     /// Time after which a send counts as slow.
     private static let delay = Duration.seconds(1)
     /// Maximum number of notes.
     private static let noteLimit = 3
 
-    /// The PEER arguments; empty for all trusted peers.
+    /// The PEER arguments; empty if the send goes to all trusted peers.
     let peers: [String]
 
-    /// Runs a send. If it is slow and standard error is a terminal, prints why the first rows wait.
+    /// Runs a send. If it is slow and standard error is a terminal, prints why the oldest rows wait.
     func during(_ client: HexlistClient, isNoted: Bool, _ send: @escaping @Sendable () async throws -> [SendOutcome]) async throws
         -> [SendOutcome]
     {
@@ -22,7 +22,7 @@ struct SendNotes {
             group.addTask { try await send() }
             group.addTask {
                 try await Task.sleep(for: Self.delay)
-                // A failed note must not fail the send.
+                // A failure to get the note must not fail the send.
                 for row in (try? await waiting(client)) ?? [] { StandardError.note(Self.line(row)) }
                 return nil
             }
@@ -34,7 +34,7 @@ struct SendNotes {
         }
     }
 
-    /// The oldest waiting row of each peer; later ones wait for the same reason.
+    /// Returns the oldest waiting row of each recipient. Later rows of the same recipient wait for the same reason.
     private func waiting(_ client: HexlistClient) async throws -> [OutboxView] {
         guard !peers.isEmpty else { return try await client.outbox(states: [.queued, .sending], limit: Self.noteLimit).items }
         var rows: [OutboxView] = []
@@ -49,10 +49,10 @@ struct SendNotes {
         return "Waiting for \(reason.peer): \(reason.why). Ctrl-C stops waiting; it stays in the outbox."
     }
 
-    /// Prints why rows did not arrive, with advice.
+    /// Prints the reasons why rows were not delivered, with advice.
     func explain(_ outcomes: [SendOutcome], _ client: HexlistClient) async {
         let left = outcomes.filter { RowReason($0).advice != nil }
-        // Peers of the same name only matter for an offline peer.
+        // The list of peers is only needed to find another peer with the name of an offline one.
         let isAway = left.prefix(Self.noteLimit).contains { $0.waitingFor?.known == .peer }
         let known = isAway ? (try? await client.peers(all: true)) ?? [] : []
         for outcome in left.prefix(Self.noteLimit) {
@@ -61,7 +61,8 @@ struct SendNotes {
         if left.count > Self.noteLimit { StandardError.note("\(left.count - Self.noteLimit) more: see `hexlist outbox`.") }
     }
 
-    /// - Parameter known: all peers if the row waits for an offline one.
+    /// Returns the lines of advice for one row.
+    /// - Parameter known: all peers if the row waits for an offline peer; otherwise empty.
     static func advice(_ outcome: SendOutcome, _ known: [PeerView]) -> [String] {
         var lines = [RowReason(outcome).advice].compactMap(\.self)
         guard outcome.waitingFor?.known == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {

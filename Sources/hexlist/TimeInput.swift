@@ -2,15 +2,15 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// Parses a point in time: a span before now such as `7d`, a local day `2031-04-05`, or a local time `2031-04-05T06:07`.
+/// Parses a point in time given as a duration before now (`7d`), a local date (`2031-04-05`), or a local time (`2031-04-05T06:07`).
 enum TimeInput {
     /// - Parameters:
-    ///   - isEnd: whether a day means its end.
-    ///   - now: milliseconds since 1970.
-    /// - Throws: `HexlistError` for anything else.
+    ///   - isEnd: whether a date stands for the end of that day instead of its beginning.
+    ///   - now: the current time in milliseconds since 1970.
+    /// - Throws: `HexlistError` if the text has none of these forms.
     static func parse(_ text: String, isEnd: Bool, now: Int64 = Timestamp.now.milliseconds) throws(HexlistError) -> Timestamp {
         if let time = Timestamp(text) { return time }
-        // A plain number would mean seconds: probably a typo.
+        // A number without a unit would mean seconds, which is probably a typo.
         if let last = text.utf8.last, !ASCII.isDigit(last), let seconds = DurationText.seconds(text) {
             return Timestamp(milliseconds: now - Int64(seconds * 1_000))
         }

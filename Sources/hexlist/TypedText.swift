@@ -2,15 +2,16 @@ import HexlistAPI
 import HexlistFormats
 import HexlistModel
 
-/// The links and the text of the arguments of `send` and `mine add`.
+/// Separates the arguments of `send` and `mine add` into links and descriptive text.
 struct TypedText {
     var links: [LinkInput] = []
-    /// The words that are no links, which become the description of the hex.
+    /// The words that are not links. They become the description of the hex.
     var text = ""
 
-    /// Reads arguments: each is a link, `URL description`, or a text with links in it (`LinkText`). `-` stands for standard input: links as
-    /// of `--from`, or a text. With `raw` each argument is one link.
-    /// - Throws: `HexlistError` for a bare host, for a word behind a link that belongs into quotes with it, and for a text over 64 KiB
+    /// Parses the arguments. Each is a link, `URL description`, or a text that contains links (`LinkText`). The argument `-` stands for the
+    /// content of standard input: a list of links as for `--from`, or a text. With `raw` each argument is one link.
+    /// - Throws: `HexlistError` for a bare host, for a word after a link that looks like an unquoted description, and for a text over 64
+    ///   KiB.
     init(_ arguments: [String], _ check: LinkCheck) throws {
         for (number, argument) in arguments.enumerated() {
             if argument == "-" { try addInput(check) } else { try add(argument, check, before: arguments[(number + 1)...]) }
@@ -21,7 +22,7 @@ struct TypedText {
         }
     }
 
-    /// A description that was given by its option, and the text behind it.
+    /// Returns the description given by its option, followed by the text of the arguments.
     func description(_ given: String) -> String { [given, text].filter { !$0.isEmpty }.joined(separator: "\n") }
 
     private mutating func add(_ argument: String, _ check: LinkCheck, before following: ArraySlice<String>) throws {
@@ -40,7 +41,8 @@ struct TypedText {
         }
     }
 
-    /// Whether the first word of several is more likely a host than the beginning of a text, as `3.5 percent`, `12:30 lunch` and `[done] it` are.
+    /// Whether the first word of an argument with several words is probably a host. It is not in `3.5 percent`, `12:30 lunch` and `[done]
+    /// it`.
     private static func isHost(_ word: String) -> Bool {
         if word.hasPrefix("[") { return word.utf8.count { $0 == UInt8(ascii: ":") } > 1 }
         let host = word.prefix { !"/?#:".contains($0) }
@@ -63,7 +65,7 @@ struct TypedText {
         links += try found.links.map { try check.checked(LinkInput(url: $0.url, description: $0.title, service: nil)) }
         let rest = found.description
         guard !rest.isEmpty else { return }
-        // Words without quotes are arguments of their own.
+        // Each unquoted word is a separate argument, so words are joined with spaces; texts with several lines are joined with line breaks.
         let hasLines = text.contains("\n") || rest.contains("\n")
         text += text.isEmpty ? rest : (hasLines ? "\n" : " ") + rest
     }

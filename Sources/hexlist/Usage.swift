@@ -2,11 +2,11 @@ import ArgumentParser
 import HexlistAPI
 import HexlistModel
 
-/// Rewrites errors of swift-argument-parser, with suggestions.
+/// Rewrites error messages of swift-argument-parser, and adds suggestions.
 struct Usage {
-    /// The recognised commands, beginning with `hexlist`.
+    /// The commands recognised in the arguments, from `hexlist` to the innermost subcommand.
     private let commands: [any ParsableCommand.Type]
-    /// The first unknown word in place of a subcommand; `nil` if there is none.
+    /// The first word that is not a known subcommand although one is expected; `nil` if there is none.
     private let unknown: String?
 
     /// - Parameter arguments: the arguments without the program's name.
@@ -25,6 +25,7 @@ struct Usage {
         self.unknown = unknown
     }
 
+    /// Returns the error for the user.
     /// - Parameter message: the message of swift-argument-parser.
     func error(_ message: String) -> HexlistError {
         let help = "More: `\(line) --help`."
@@ -44,7 +45,7 @@ struct Usage {
         if let error = invalidValue(message, help: help) { return error }
         let parts = message.split(separator: "'", omittingEmptySubsequences: false)
         guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }
-        // swift-argument-parser suggests any option within three letters: `--to` for `--foo`.
+        // swift-argument-parser suggests any option within an edit distance of three, such as `--to` for `--foo`.
         let option = String(parts[1])
         let nearest = nearestOption(to: option)
         if nearest == option {
@@ -54,12 +55,12 @@ struct Usage {
         return HexlistError(.badRequest, "`\(line)` has no option `\(option)`.", hint: hint + help)
     }
 
-    /// The error for a value of the wrong form; `nil` for any other message.
+    /// Returns the error for a value that could not be parsed; `nil` for any other message.
     private func invalidValue(_ message: String, help: String) -> HexlistError? {
         guard let value = Self.quoted(message, after: "The value '", until: "' is invalid for '"),
             let name = Self.quoted(message, after: "' is invalid for '")
         else { return nil }
-        // The reason of a `ValidationError` is a whole sentence.
+        // The reason given by a `ValidationError` is already a whole sentence.
         if let start = message.firstRange(of: "' is invalid for '\(name)': ")?.upperBound {
             return HexlistError(.badRequest, String(message[start...]), hint: help)
         }
@@ -68,7 +69,7 @@ struct Usage {
             .badRequest, "`\(shown)` is not valid for \(name).", hint: [form(of: name), help].compactMap(\.self).joined(separator: " "))
     }
 
-    /// The text between two marks of a message of swift-argument-parser; `nil` if it does not have them.
+    /// Returns the text between two markers in a message of swift-argument-parser; `nil` if a marker is missing.
     private static func quoted(_ message: String, after start: String, until end: String = "'") -> String? {
         guard let begin = message.firstRange(of: start)?.upperBound, let end = message[begin...].firstRange(of: end)?.lowerBound else {
             return nil
@@ -76,8 +77,8 @@ struct Usage {
         return String(message[begin..<end])
     }
 
-    /// The form of the value that a placeholder stands for; `nil` for an unknown one.
-    /// - Parameter name: `<hex>`, `<hex> ...` or `--older <duration>`.
+    /// Returns a sentence about the form of an argument's value; `nil` for an unknown argument.
+    /// - Parameter name: the placeholder in the message: `<hex>`, `<hex> ...` or `--older <duration>`.
     private func form(of name: String) -> String? {
         let isFetch = commands.last == FetchCommand.self
         let forms = [
@@ -91,7 +92,7 @@ struct Usage {
         return forms.first { name.contains($0.0) }?.1
     }
 
-    /// Wraps the usage line to the terminal; swift-argument-parser wraps the rest.
+    /// Wraps the usage line to the width of the terminal. swift-argument-parser wraps all other lines.
     static func wrapped(_ help: String, _ width: Int?) -> String {
         guard let width else { return help }
         let indent = "USAGE: ".count
@@ -106,7 +107,8 @@ struct Usage {
 
     private static func name(_ command: any ParsableCommand.Type) -> String { command.configuration.commandName ?? "" }
 
-    /// A similar subcommand, else a command with that name elsewhere, else `show WORD` if the word may be a peer or a row.
+    /// Suggests a command for an unknown word: a similar subcommand, else a command of that name under another command, else `show WORD` if
+    /// the word may be a peer or an outbox row.
     private func nearestCommand(to word: String) -> String? {
         let last = commands[commands.count - 1]
         let names = last.configuration.subcommands.map(Self.name)
@@ -132,7 +134,7 @@ struct Usage {
         let words = words(ofHelpFor: command)
         let isShort = !option.hasPrefix("--")
         return words.indices.contains { index in
-            // A short option stands in front of its long form: `-t, --to <peer>`.
+            // The help shows a short option directly before its long form: `-t, --to <peer>`.
             let value = words.dropFirst(index + (isShort ? 2 : 1)).first
             return words[index] == option && value?.hasPrefix("<") ?? false
         }

@@ -80,8 +80,8 @@ struct Hexlistd: ParsableCommand {
         return nil
     }
 
-    /// Parses the command line before any other thread starts. Therefore usage errors, `--help` and `--version` work even on a system where
-    /// the daemon could not run.
+    /// Parses the command line before any other thread starts. Usage errors, `--help` and `--version` therefore also work on a system that
+    /// cannot run the daemon.
     static func main() {
         do {
             StandardDescriptors.fill()

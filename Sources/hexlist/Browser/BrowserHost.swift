@@ -4,24 +4,24 @@ import HexlistJSON
 import HexlistModel
 import Synchronization
 
-/// The native messaging host of the browser extension: answers its requests with the local API and sends it events, until standard input
-/// ends.
+/// The native messaging host of the browser extension. Answers its requests by calling the local API, and sends it events, until standard
+/// input ends.
 final class BrowserHost: Sendable {
-    /// Seconds a send waits for receipts before its rows are reported as queued.
+    /// Maximum time in seconds that a send waits for receipts. Afterwards its rows are reported as queued.
     private static let sendTimeout = 3.0
-    /// Maximum number of concurrent requests; further messages wait in the pipe.
+    /// Maximum number of concurrent requests. Further requests wait in the pipe.
     private static let requestLimit = 8
-    /// Maximum number of outbox rows followed to their end; the oldest are dropped.
+    /// Maximum number of outbox rows whose changes are reported. The oldest are dropped.
     private static let followedLimit = 1_000
-    /// Minimum time between two queries of the unread count; coalesces bursts.
+    /// Minimum time between two queries of the unread count, so that a burst of changes causes few queries.
     private static let unreadDelay = Duration.milliseconds(200)
-    /// Delay before reconnecting to the daemon; doubled each time, up to `longestRetryDelay`.
+    /// Delay before the first reconnection to the daemon. Doubled after each failure, up to `longestRetryDelay`.
     private static let retryDelay = Duration.seconds(1)
     private static let longestRetryDelay = Duration.seconds(30)
 
     private struct State {
         var unread: Int?
-        /// Rows reported as waiting, oldest first.
+        /// The ids of outbox rows that were reported as waiting, oldest first. The extension is told when they change.
         var rows: [Int64] = []
         var isAway = false
     }
@@ -39,7 +39,8 @@ final class BrowserHost: Sendable {
         (unreadChanges, unreadChanged) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// - Throws: `HexlistError` if the input is not a message stream; the extension also gets the error.
+    /// Runs until standard input ends.
+    /// - Throws: `HexlistError` if the input is not a stream of native messages. The extension receives the error too.
     func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.followPeers() }
@@ -50,7 +51,7 @@ final class BrowserHost: Sendable {
                     self.send(.error(id: nil, error))
                     throw error
                 }
-                throw CancellationError()  // the end of the input ends the rest
+                throw CancellationError()  // cancels the other tasks
             }
             defer { group.cancelAll() }
             do { while try await group.next() != nil {} } catch is CancellationError {}
@@ -90,7 +91,7 @@ final class BrowserHost: Sendable {
         } catch {
             send(.error(id: request.id, HexlistError(.internal, "The request was cancelled.")))
         }
-        // Rows that ended between the reply and now.
+        // Some rows may have reached a final state after the reply was created.
         if case .send = request.operation { await sendRows(onlyEnded: true) }
     }
 
@@ -133,7 +134,7 @@ final class BrowserHost: Sendable {
             do {
                 rows.append(BrowserRow(try await client.outboxRow(id)))
             } catch let error as HexlistError where error.code == .notFound {
-                continue  // it ended long ago
+                continue  // the row was removed long after its delivery
             }
         }
         return rows
@@ -141,7 +142,7 @@ final class BrowserHost: Sendable {
 
     // MARK: Events
 
-    /// Starts following the waiting rows, to report their end.
+    /// Remembers the rows that still wait, so that their changes are reported.
     private func followed(_ rows: [BrowserRow]) -> BrowserRows {
         state.withLock { state in
             for row in rows where row.waits && !state.rows.contains(row.row) { state.rows.append(row.row) }
@@ -150,7 +151,7 @@ final class BrowserHost: Sendable {
         return BrowserRows(rows: rows)
     }
 
-    /// Sends the state of the followed rows.
+    /// Sends the current state of the remembered rows.
     private func sendRows(onlyEnded: Bool = false) async {
         for row in (try? await rows(state.withLock(\.rows))) ?? [] where !onlyEnded || !row.waits { send(row) }
     }
@@ -172,7 +173,7 @@ final class BrowserHost: Sendable {
         }
     }
 
-    /// Follows the list of peers. It also changes with the unread counts of peers, for instance when a hex is read elsewhere.
+    /// Watches the list of peers. The list also contains unread counts, so it changes if a hex is read elsewhere.
     private func followPeers() async {
         await repeatedly {
             try await self.client.watchPeers(all: true) { _ in
@@ -195,7 +196,8 @@ final class BrowserHost: Sendable {
         }
     }
 
-    /// Runs `body` again whenever the daemon closes its stream, with back-off: nothing else signals the return of the daemon.
+    /// Runs `body` again each time the daemon closes its stream, with increasing delays. Polling is necessary because nothing signals that
+    /// the daemon is running again.
     private func repeatedly(_ body: () async throws -> Void, lost: (HexlistError) -> Void = { _ in }) async {
         var delay = Self.retryDelay
         while !Task.isCancelled {

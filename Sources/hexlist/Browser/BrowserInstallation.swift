@@ -4,16 +4,16 @@ import HexlistJSON
 import HexlistModel
 import HexlistSystem
 
-/// Implements `hexlist browser --install` and `--remove`: the native messaging manifests of one user.
+/// Implements `hexlist browser --install` and `--remove`, which write and delete the native messaging manifests of one user.
 struct BrowserInstallation {
-    /// Marks the script as written by this command.
+    /// A comment line in the script, which shows that this command wrote it.
     private static let marker = "# Made by `hexlist browser --install`."
 
     let common: CommonOptions
-    /// The chosen browsers; empty for all installed ones.
+    /// The browsers given by the user; empty for all installed ones.
     let browsers: [Browser]
 
-    /// The script that browsers run; manifests cannot contain arguments.
+    /// The path of the script that browsers start. A script is needed because a manifest cannot contain arguments.
     private var program: String { HexlistPaths.join(HexlistPaths.folder(of: common.paths.configurationFile), "hexlist-browser") }
 
     private func manifest(_ browser: Browser) -> String {
@@ -47,11 +47,11 @@ struct BrowserInstallation {
         for line in Self.next(chosen, folder: HexlistPaths.isFolder(Self.packaged) ? Self.packaged : nil) { StandardError.note(line) }
     }
 
-    /// The folder of the extension in the package.
+    /// The folder in which the package installs the extension.
     private static let packaged = "/usr/share/hexlist/browser"
 
-    /// Instructions for loading the extension.
-    /// - Parameter folder: the folder of the extension; `nil` for the source code.
+    /// Returns instructions for loading the extension.
+    /// - Parameter folder: the folder of the extension; `nil` if only the source code has it.
     static func next(_ browsers: [Browser], folder: String?) -> [String] {
         var lines = ["Now load the extension from \(folder ?? "the folder Browser of the source code"):"]
         if browsers.contains(where: { !$0.isFirefox }) {
@@ -65,7 +65,7 @@ struct BrowserInstallation {
         return lines
     }
 
-    /// Whether a path has a file that --install did not write: a script without the marker, or a manifest for another extension.
+    /// Whether the file at a path was not written by `--install`: a script without the marker, or a manifest for another extension.
     private func isForeign(_ path: String) -> Bool {
         switch Result(catching: { () throws(SmallFile.Fault) in try SmallFile.read(path, limit: 64 << 10) }) {
         case .success(let text):
@@ -93,7 +93,7 @@ struct BrowserInstallation {
         for path in (browsers.isEmpty ? Browser.allCases : browsers).map(manifest) where !isForeign(path) && unlink(path) == 0 {
             removed.append(path)
         }
-        // The script is removed with the last manifest.
+        // The script is deleted together with the last manifest.
         if !Browser.allCases.contains(where: { access(manifest($0), F_OK) == 0 }), !isForeign(program), unlink(program) == 0 {
             removed.append(program)
         }
@@ -112,7 +112,7 @@ struct BrowserInstallation {
         try output.flush()
     }
 
-    /// The script, with the socket and state folder of this command line: browsers of the desktop do not know them.
+    /// The content of the script. Includes the socket and state folder of this command line, because the browser does not know them.
     private var script: String {
         var words = [NotifySend.ownPath, "browser"]
         if common.paths.socketIsNamed { words += ["--socket", HexlistPaths.absolute(common.paths.socket)] }

@@ -3,29 +3,30 @@ import HexlistJSON
 
 /// The ids of the extension in `Browser/`.
 enum BrowserExtension {
-    /// The first 32 hexadecimal digits of the SHA-256 of the manifest's `key`, as letters from a to p.
+    /// The id in Chromium: the first 32 hexadecimal digits of the SHA-256 of the manifest's `key`, with the digits 0 to f written as a to
+    /// p.
     static let chromium = "pamclaachjdhfkjccgmdmcncljffaodl"
-    /// `browser_specific_settings.gecko.id`.
+    /// The id in Firefox, from `browser_specific_settings.gecko.id`.
     static let firefox = "hexlist@hexlist.example.org"
     /// The name of the native messaging host.
     static let host = "hexlist"
 
     static let origin = "chrome-extension://\(chromium)/"
 
-    /// Whether the arguments are those of a browser that starts this program for the extension.
-    /// - Parameter arguments: from Chromium the origin, from Firefox the path of the manifest and the id.
+    /// Whether a browser started this program for the extension.
+    /// - Parameter arguments: Chromium passes the origin; Firefox passes the path of the manifest and the id.
     static func isCaller(_ arguments: [String]) -> Bool {
         arguments.first == origin || arguments.count == 2 && arguments[1] == firefox
     }
 }
 
-/// A browser, and its folder of native messaging manifests.
+/// A supported browser, and the location of its native messaging manifests.
 enum Browser: String, CaseIterable {
     case chromium, chrome, brave, edge, vivaldi, firefox, librewolf
 
     var isFirefox: Bool { self == .firefox || self == .librewolf }
 
-    /// The profile folder of the browser.
+    /// Returns the profile folder of the browser.
     func folder(_ paths: HexlistPaths, home: String) -> String {
         switch self {
         case .chromium: HexlistPaths.join(paths.configurationHome, "chromium")
@@ -43,7 +44,8 @@ enum Browser: String, CaseIterable {
     }
 }
 
-/// A native messaging manifest: the program, and the extension that may run it. Chromium and Firefox refuse the members of the other.
+/// A native messaging manifest. It names the program, and the extension that may start it. Chromium and Firefox each refuse the members
+/// that only the other supports.
 struct BrowserManifest: JSONEncodable {
     var path: String
     var isFirefox: Bool

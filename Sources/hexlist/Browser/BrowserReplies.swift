@@ -2,15 +2,15 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// A message to the extension: a reply, an error or an event.
+/// A message to the extension: the reply to a request, an error, or an event.
 enum BrowserMessage {
     case reply(id: Int64, any JSONEncodable)
-    /// Without `id` if the request has no readable one.
+    /// An error. The id is `nil` if the id of the request could not be read.
     case error(id: Int64?, HexlistError)
-    /// `unread`, `row`, `recipients` or `daemon`, with its value in a member of that name.
+    /// An event of type `unread`, `row`, `recipients` or `daemon`. Its value is in a member of that name.
     case event(String, any JSONEncodable)
 
-    /// The JSON, at most `NativeMessageDecoder.replyBytes` long.
+    /// The message as JSON. At most `NativeMessageDecoder.replyBytes` long.
     var bytes: [UInt8] {
         var json = JSONWriter()
         json.object { json in
@@ -31,7 +31,7 @@ enum BrowserMessage {
     }
 }
 
-/// `{"code","message","hint"?}`, as in the local API. Texts are cleaned and cut.
+/// An error in the form `{"code","message","hint"?}`, as in the local API. Texts are cleaned and cut.
 struct BrowserFault: JSONEncodable {
     let error: HexlistError
 
@@ -44,9 +44,9 @@ struct BrowserFault: JSONEncodable {
     }
 }
 
-/// `{"items":[…],"next":…}` after the members of `head`.
+/// A page of a list in the form `{"items":[…],"next":…}`, preceded by the members of `head`.
 struct BrowserPage: JSONEncodable {
-    /// Maximum bytes of the items, unless a single one is larger.
+    /// Maximum bytes of all items. A single item may be larger.
     static let bytes = 384 << 10
 
     var head: [(String, any JSONEncodable)] = []
@@ -56,7 +56,7 @@ struct BrowserPage: JSONEncodable {
 
     init() {}
 
-    /// Adds an item unless the page is full.
+    /// Adds an item unless it would exceed the size of a page.
     /// - Returns: whether it was added.
     mutating func add(_ item: some JSONEncodable) -> Bool {
         let value = JSONValue(item)
@@ -74,7 +74,7 @@ struct BrowserPage: JSONEncodable {
         }
     }
 
-    /// A page of a complete list, starting at an index.
+    /// Creates a page with the items of a complete list, from an index on.
     static func of(_ list: some RandomAccessCollection<some JSONEncodable>, after index: Int) -> BrowserPage {
         var page = BrowserPage()
         for (number, item) in list.dropFirst(index).enumerated() {
@@ -87,17 +87,18 @@ struct BrowserPage: JSONEncodable {
     }
 }
 
-/// A possible recipient: a peer or a group. Texts are cleaned and cut.
+/// A recipient that the user can choose: a peer or a group. Texts are cleaned and cut.
 struct BrowserRecipient: JSONEncodable {
-    /// The recipient as `send` accepts it: a UUID, or `@` and a name.
+    /// The recipient in the form that `send` accepts: a UUID, or `@` and the name of a group.
     var to: String
     var label: String
     var isTrusted: Bool
     var isHere: Bool
-    /// The members of a group; `nil` for a peer.
+    /// The number of members of a group; `nil` for a peer.
     var members: Int?
 
-    /// Groups, then online trusted peers, then the rest, each sorted by label; without ghosts, blocked peers and offline strangers.
+    /// Returns the groups, then online trusted peers, then all others, each sorted by label. Excludes ghosts, blocked peers, and offline
+    /// peers that are not trusted.
     static func all(_ peers: [PeerView], _ groups: [GroupView]) -> [BrowserRecipient] {
         let here = Set(peers.filter { $0.state == .verified }.compactMap(\.uuid))
         let groups = groups.map { group in
@@ -131,13 +132,13 @@ struct BrowserRecipient: JSONEncodable {
     }
 }
 
-/// The state of one outbox row.
+/// The state of one outbox row, for the extension.
 struct BrowserRow: JSONEncodable, Equatable {
     var row: Int64
     var peer: String
     var label: String
     var state: OutboxState
-    /// The reason for the state, cleaned.
+    /// The reason for the state, cleaned and cut.
     var why: String
 
     init(_ send: SendOutcome) {
@@ -153,11 +154,11 @@ struct BrowserRow: JSONEncodable, Equatable {
         self.peer = peer.description
         self.label = label.text()
         self.state = state
-        // 100 rows fit in a reply, because a character is cut to 16 bytes.
+        // Cleaning limits a character to 16 bytes, which bounds the size of the text, so that a reply has room for 100 rows.
         self.why = TerminalText.clean(why, columns: 200)
     }
 
-    /// Whether the state can still change without the user.
+    /// Whether the state can still change without action of the user.
     var waits: Bool { state == .queued || state == .sending }
 
     func write(to json: inout JSONWriter) {
@@ -171,7 +172,7 @@ struct BrowserRow: JSONEncodable, Equatable {
     }
 }
 
-/// A hex in a list.
+/// A hex in a list, without its content.
 struct BrowserHexRow: JSONEncodable {
     let hex: HexJSON
 
@@ -191,9 +192,10 @@ struct BrowserHexRow: JSONEncodable {
     }
 }
 
-/// An entry of a hex: its links, then each hex inside it, recursively. Texts are cleaned and cut, except URLs that can be opened.
+/// An entry in the content of a hex: first its links, then each hex inside it, recursively. Texts are cleaned and cut, except URLs that can
+/// be opened.
 enum BrowserItem: JSONEncodable {
-    /// The title of a hex inside; level 1 is directly inside.
+    /// The title of a hex inside. Level 1 is directly inside the listed hex.
     case hex(level: Int, title: String)
     /// A link of the hex at this level.
     case link(level: Int, LinkJSON)
@@ -206,7 +208,7 @@ enum BrowserItem: JSONEncodable {
         return items
     }
 
-    /// Recursive, at most `ProtocolLimits.levels` deep.
+    /// Appends the entries of hexes. Recursive, at most `ProtocolLimits.levels` deep.
     private static func add(_ hexes: [ChildJSON], level: Int, to items: inout [BrowserItem]) {
         for hex in hexes {
             items.append(.hex(level: level, title: hex.description.isEmpty ? hex.subject ?? "" : hex.description))

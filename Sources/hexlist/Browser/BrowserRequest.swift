@@ -2,37 +2,38 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// An operation of the extension: reading, marking and sending only. Trust, pairing, files and settings are out of reach.
+/// The operations that the extension may request: reading, marking and sending. It cannot change trust, pairings, files or settings.
 enum BrowserOperation: Equatable {
-    /// Possible recipients, starting at an index.
+    /// Lists the possible recipients, from an index on.
     case recipients(after: Int)
     case send(BrowserSend)
-    /// The state of outbox rows.
+    /// Returns the states of outbox rows.
     case rows([Int64])
     case inbox(unread: Bool, after: String?, limit: Int)
-    /// The entries of one hex of the inbox, starting at an index.
+    /// Lists the entries of one hex of the inbox, from an index on.
     case hex(Int64, after: Int)
     case mark([Int64], unread: Bool)
     case unread
 
-    /// Maximum number of ids in one message.
+    /// Maximum number of ids in one request.
     static let ids = 1_000
-    /// Maximum number of hexes in a page of the inbox; each takes at most 4 KiB.
+    /// Maximum number of hexes in a page of the inbox. Each takes at most 4 KiB.
     static let page = 100
 }
 
-/// `{"id":1,"operation":"inbox",…}`
+/// A request of the extension: `{"id":1,"operation":"inbox",…}`.
 struct BrowserRequest: Equatable {
     var id: Int64
     var operation: BrowserOperation
 
-    /// The `id` of a message that is otherwise invalid, for the error reply.
+    /// Reads the `id` of a message that is otherwise invalid, for the error reply; `nil` if it has none.
     static func id(of message: [UInt8]) -> Int64? {
         guard let value = try? JSONValue(parsing: message), let object = try? JSONObject(value) else { return nil }
         return object["id"]?.integer
     }
 
-    /// - Throws: `JSONFault` for an invalid request, also for unknown members.
+    /// Parses a request.
+    /// - Throws: `JSONFault` if it is invalid or has unknown members.
     init(_ message: [UInt8]) throws(JSONFault) {
         let value = try JSONValue(parsing: message)
         let object = try JSONObject(value)
@@ -86,15 +87,15 @@ struct BrowserRequest: Equatable {
     }
 }
 
-/// A hex and its recipients.
+/// The parameters of the operation `send`.
 struct BrowserSend: Equatable {
-    /// PEERs and `@GROUP`s.
+    /// PEER and `@GROUP` arguments.
     var to: [String]
     var hex: BrowserHex
-    /// The idempotency key: a restarted worker that repeats the request does not send twice.
+    /// The idempotency key. If a restarted service worker repeats the request, the hex is not sent again.
     var key: String
 
-    /// Maximum number of recipients in one message.
+    /// Maximum number of recipients in one request.
     private static let recipients = 100
 
     init(_ object: JSONObject) throws(JSONFault) {
@@ -109,7 +110,7 @@ struct BrowserSend: Equatable {
     }
 }
 
-/// A hex made by the extension: only description, links and hexes inside.
+/// A hex created by the extension. It has only a description, links, and hexes inside it.
 struct BrowserHex: Equatable {
     struct Link: JSONDecodable, Equatable {
         var url: String
@@ -127,7 +128,8 @@ struct BrowserHex: Equatable {
     var links: [Link]
     var hexes: [BrowserHex]
 
-    /// - Parameter level: the level of the hex, from 1.
+    /// Parses a hex and the hexes inside it.
+    /// - Parameter level: the level of this hex, beginning with 1.
     init(_ json: JSONValue, level: Int) throws(JSONFault) {
         guard level <= ProtocolLimits.levels else { throw JSONFault("`hexes`: \(ProtocolLimits.levels) levels at most are taken") }
         let object = try JSONObject(json, allowing: ["description", "links", "hexes"])
@@ -138,12 +140,12 @@ struct BrowserHex: Equatable {
         for hex in inside { hexes.append(try BrowserHex(hex, level: level + 1)) }
     }
 
-    /// The number of links at all levels.
+    /// The number of links in this hex and in all hexes inside it.
     var linkCount: Int { hexes.reduce(links.count) { $0 + $1.linkCount } }
 }
 
 extension BrowserHex: JSONEncodable {
-    /// Writes a HexJM.
+    /// Writes the hex as a HexJM.
     func write(to json: inout JSONWriter) {
         json.object {
             if !description.isEmpty { $0.member("hexDescription", description) }

@@ -5,19 +5,20 @@ import HexlistModel
 import HexlistSystem
 import Synchronization
 
-/// Framing of native messages between a browser and a program that it started (Docs/API.md, "Messages of the browser"):
+/// Decodes the native messages between a browser and a program that it started (Docs/API.md, "Messages of the browser"):
 ///
 ///     | length: UInt32 in the machine's byte order, 4 bytes | body: 1...maximumBytes bytes of JSON |
 struct NativeMessageDecoder {
-    /// Maximum bytes of a message, as for a hex in the local API.
+    /// Maximum bytes of a message from the browser: the same limit as for a hex in the local API.
     static let maximumBytes = 1 << 20
-    /// Maximum bytes of a message to the browser; browsers accept 1 MiB.
+    /// Maximum bytes of a message to the browser. Browsers accept 1 MiB.
     static let replyBytes = 512 << 10
 
     private var pending: [UInt8] = []
 
-    /// - Returns: the complete messages.
-    /// - Throws: `HexlistError` for an invalid length. The stream cannot be resynchronised.
+    /// Adds received bytes.
+    /// - Returns: the messages that are complete.
+    /// - Throws: `HexlistError` if a length is invalid. The rest of the stream is then unusable.
     mutating func feed(_ bytes: some Sequence<UInt8>) throws(HexlistError) -> [[UInt8]] {
         pending += bytes
         var messages: [[UInt8]] = []
@@ -37,7 +38,8 @@ struct NativeMessageDecoder {
         return messages
     }
 
-    /// - Throws: `HexlistError` if the input ends inside a message.
+    /// Checks that the stream did not end inside a message.
+    /// - Throws: `HexlistError` if it did.
     func finish() throws(HexlistError) {
         guard pending.isEmpty else { throw HexlistError(.badRequest, "The input ended in the middle of a message.") }
     }
@@ -45,7 +47,7 @@ struct NativeMessageDecoder {
     static func framed(_ body: [UInt8]) -> [UInt8] { withUnsafeBytes(of: UInt32(body.count)) { Array($0) } + body }
 }
 
-/// Reads messages from standard input on a thread of its own, because a read blocks until the next message.
+/// Reads messages from standard input on its own thread, because a read blocks until the next message.
 final class NativeInput: Sendable {
     private struct State {
         var decoder = NativeMessageDecoder()
@@ -55,7 +57,7 @@ final class NativeInput: Sendable {
     private let thread = DispatchQueue(label: "browser")
     private let state = Mutex(State())
 
-    /// The next message; `nil` at the end of the input. One caller at a time.
+    /// Returns the next message; `nil` at the end of the input. Only one caller may wait at a time.
     func next() async throws -> [UInt8]? {
         try await withCheckedThrowingContinuation { continuation in
             thread.async { continuation.resume(with: Result { try self.read() }) }
@@ -75,7 +77,7 @@ final class NativeInput: Sendable {
     }
 }
 
-/// Writes messages to standard output. Errors are ignored: the end of standard input shows that the browser is gone.
+/// Writes messages to standard output. Ignores errors, because the end of standard input already shows that the browser has exited.
 final class NativeOutput: Sendable {
     private let lock = Mutex(())
 

@@ -7,24 +7,24 @@ import HexlistWire
 import NIOCore
 import Synchronization
 
-/// The lines of a bulk send from a file, a pipe or a terminal. Reads on demand on a thread of its own, because a pipe can block. When
-/// stopped, it ends at the end of a line.
+/// The lines of a bulk send, read from a file, a pipe or a terminal. Reads on demand and on its own thread, because reading a pipe can
+/// block. `stop()` ends the sequence at the end of a line.
 final class BulkInput: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
 
     /// Maximum bytes of one read.
     private static let pieceBytes = 64 << 10
 
-    /// How far the input has been read.
+    /// The progress of reading.
     struct Position: Sendable {
-        /// Lines delivered so far.
+        /// Number of lines passed on to the consumer.
         var lines = 0
-        /// Bytes delivered so far.
+        /// Number of bytes passed on to the consumer.
         var bytes: Int64 = 0
-        /// The total bytes if the input is a file.
+        /// Total size in bytes if the input is a file; `nil` for a pipe or terminal.
         var size: Int64?
         var isAtEnd = false
-        /// `nil` before the first read.
+        /// The kind of the first line; `nil` before the first read.
         var firstLine: FirstLineCheck?
     }
 
@@ -32,7 +32,7 @@ final class BulkInput: AsyncSequence, Sendable {
         var position = Position()
         var isStopped = false
         var failure: HexlistError?
-        /// The caller waiting for the thread.
+        /// The caller that waits for the reading thread.
         var waiting: CheckedContinuation<Void, Never>?
     }
 
@@ -40,7 +40,7 @@ final class BulkInput: AsyncSequence, Sendable {
     private let path: String
     private let thread = DispatchQueue(label: "input")
     private let state = Mutex(State())
-    /// The descriptor and its buffered lines; used only on the thread.
+    /// The descriptor and the buffered incomplete line. Only used on the reading thread.
     private let source = Mutex(Source())
 
     private struct Source {
@@ -56,10 +56,10 @@ final class BulkInput: AsyncSequence, Sendable {
 
     var position: Position { state.withLock(\.position) }
 
-    /// The error that ended the input before its end; `nil` if there was none.
+    /// The error that ended the input early; `nil` if there was none.
     var failure: HexlistError? { state.withLock(\.failure) }
 
-    /// Opens the input. A named pipe blocks until it has a writer.
+    /// Opens the input. Opening a named pipe waits for its writer.
     /// - Throws: `HexlistError`
     func open() async throws {
         try await onThread { [self] in
@@ -71,7 +71,7 @@ final class BulkInput: AsyncSequence, Sendable {
             switch status.st_mode & S_IFMT {
             case S_IFDIR: throw HexlistError(.badRequest, "\(name) is a folder.", hint: "Give a file with one hex per line (JSON).")
             case S_IFREG:
-                // Standard input may start in the middle of the file.
+                // The offset of standard input may be in the middle of the file.
                 let left = Int64(status.st_size) - Int64(lseek(descriptor, 0, SEEK_CUR))
                 state.withLock { $0.position.size = Swift.max(0, left) }
             default: break
@@ -79,7 +79,7 @@ final class BulkInput: AsyncSequence, Sendable {
         }
     }
 
-    /// Ends the input and releases a waiting caller.
+    /// Ends the input, and resumes a caller that waits for the reading thread.
     func stop() {
         let waiting = state.withLock { state in
             state.isStopped = true
@@ -94,7 +94,7 @@ final class BulkInput: AsyncSequence, Sendable {
     struct Iterator: AsyncIteratorProtocol {
         let input: BulkInput
 
-        /// `nil` at the end, once the input is stopped, and after an error.
+        /// Returns the next chunk; `nil` at the end of the input, after `stop()`, and after an error.
         func next() async -> ByteBuffer? {
             await withTaskCancellationHandler {
                 await input.next()
@@ -115,8 +115,8 @@ final class BulkInput: AsyncSequence, Sendable {
         }
     }
 
-    /// Runs `body` on the thread and waits for its end, or until the input is stopped.
-    /// - Returns: `nil` if the input was stopped meanwhile.
+    /// Runs `body` on the reading thread and waits until it returns or the input is stopped.
+    /// - Returns: the result of `body`; `nil` if the input was stopped before.
     @discardableResult
     private func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result?) async throws -> Result? {
         let outcome = Outcome<Result>()
@@ -152,7 +152,7 @@ final class BulkInput: AsyncSequence, Sendable {
         state.withLock { $0.position.firstLine = firstLine }
     }
 
-    /// Reads the next complete lines.
+    /// Reads the next complete lines; `nil` at the end of the input.
     private func read() throws -> ByteBuffer? {
         try source.withLock { source in
             while true {
@@ -177,8 +177,8 @@ final class BulkInput: AsyncSequence, Sendable {
 // MARK: Checks before sending
 
 extension BulkInput {
-    /// Validates the whole input and rewinds it. Input that cannot be rewound is spooled to an unlinked file.
-    /// - Parameter onRefused: called on another thread for each line that the daemon would refuse.
+    /// Validates the whole input and rewinds it. Input that cannot be rewound is copied to an unlinked temporary file.
+    /// - Parameter onRefused: called on the reading thread for each line that the daemon would refuse.
     /// - Returns: the number of lines that are not blank.
     func check(allowsEmpty: Bool, onRefused: @escaping @Sendable (BulkRefusal) -> Void) async throws -> Int {
         let lines = try await onThread { [self] in
@@ -221,7 +221,7 @@ extension BulkInput {
     private static func spool() throws -> CInt {
         let folder = Environment.temporaryFolder
         var path = Array("\(folder)/hexlist-XXXXXX".utf8CString)
-        let descriptor = mkstemp(&path)  // no program is started that could inherit it
+        let descriptor = mkstemp(&path)  // no child process is started that could inherit it
         guard descriptor >= 0 else { throw unspooled(.last) }
         unlink(path)
         return descriptor

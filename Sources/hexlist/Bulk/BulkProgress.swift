@@ -1,8 +1,8 @@
 import HexlistAPI
 
-/// The progress line of a bulk send: count, rate, and estimated remaining time.
+/// Calculates the progress line of a bulk send: number of rows, rate, and estimated remaining time.
 struct BulkProgress {
-    /// Number of updates for the rate: about 10 s at two updates per second.
+    /// Number of samples used for the rate: about 10 s at two updates per second.
     private static let samples = 20
 
     private let wait: SendWait
@@ -18,7 +18,7 @@ struct BulkProgress {
         if recent.count > Self.samples { recent.removeFirst() }
     }
 
-    /// The number of rows that have reached the awaited state.
+    /// The number of rows that have reached the state that the user waits for.
     private var done: Int {
         switch wait {
         case .queued: summary.accepted
@@ -26,25 +26,25 @@ struct BulkProgress {
         }
     }
 
-    /// The recent number of rows per second.
+    /// The average number of rows per second over the recent samples.
     var rate: Double {
         guard let first = recent.first, let last = recent.last, last.seconds > first.seconds else { return 0 }
         return Double(max(0, last.done - first.done)) / (last.seconds - first.seconds)
     }
 
-    /// The estimated total number of rows; `nil` if the length of the input is unknown.
+    /// Returns the estimated total number of rows; `nil` if the size of the input is unknown.
     func total(_ position: BulkInput.Position) -> Int? {
         if summary.ended { return summary.accepted }
         guard let size = position.size ?? (position.isAtEnd ? position.bytes : nil), position.bytes > 0 else { return nil }
         let valid = summary.lines - summary.invalid
         guard valid > 0, summary.lines > 0 else { return nil }
-        // Extrapolates from the lines delivered so far, with the same share of valid ones.
+        // Extrapolates from the lines read so far, and assumes the same share of valid lines in the rest.
         let lines = Double(position.lines) * Double(max(size, position.bytes)) / Double(position.bytes)
         let rowsPerLine = max(1, (Double(summary.accepted) / Double(valid)).rounded(.up))
         return Int(lines * Double(valid) / Double(summary.lines) * rowsPerLine)
     }
 
-    /// The estimated seconds until the end; `nil` if there is no estimate.
+    /// Returns the estimated seconds until the send is complete; `nil` if there is no estimate.
     func timeLeft(_ position: BulkInput.Position) -> Int? {
         guard let total = total(position), rate > 0 else { return nil }
         return Int((Double(max(0, total - done)) / rate).rounded(.up))

@@ -3,9 +3,9 @@ import HexlistAPI
 import HexlistModel
 import Synchronization
 
-/// Reports a bulk send to a person or a script. Used from several tasks.
+/// Prints the results of a bulk send, as text for a person or as JSON for a script. Safe to use from several tasks.
 final class BulkReport: Sendable {
-    /// Maximum number of lines and rows printed for a person; further ones are only counted.
+    /// Maximum number of lines and rows printed for a person. Further ones are only counted.
     private static let printedLimit = 20
 
     private struct State {
@@ -14,7 +14,7 @@ final class BulkReport: Sendable {
         var progress: BulkProgress
         var printed = 0
         var omitted = 0
-        /// The width of the progress line on the terminal; 0 for none.
+        /// Width in columns of the progress line on the terminal; 0 if none is shown.
         var shownColumns = 0
         var summary: BulkSummary?
         var error: HexlistError?
@@ -24,14 +24,14 @@ final class BulkReport: Sendable {
     private let wait: SendWait
     private let to: [String]
 
-    /// - Parameter to: the PEER arguments, for the hint about waiting rows.
+    /// - Parameter to: the PEER arguments, used in the hint about waiting rows.
     init(json: Bool, wait: SendWait, to: [String]) {
         state = Mutex(State(output: Output(json: json), progress: BulkProgress(wait: wait)))
         self.wait = wait
         self.to = to
     }
 
-    /// Reports a line of the reply.
+    /// Prints one line of the daemon's reply, or updates the progress.
     /// - Throws: an error if standard output is closed.
     func take(_ line: BulkLine, at position: BulkInput.Position) throws {
         try state.withLock { state in
@@ -48,18 +48,19 @@ final class BulkReport: Sendable {
             }
             if state.output.json {
                 try state.output.object(line)
-                try state.output.flush()  // a reader of the output may follow it
+                try state.output.flush()  // a script may read the output while the send runs
             }
         }
     }
 
-    /// The last counts received; the final ones after the end of the reply.
+    /// The last counts received from the daemon. They are final after the end of the reply.
     var counts: BulkSummary { state.withLock { $0.summary ?? $0.progress.summary } }
 
     // MARK: The end
 
-    /// Reports a completed send.
-    /// - Parameter inputHint: the hint for refused lines.
+    /// Prints the result of a completed send.
+    /// - Parameter inputHint: a hint to print if lines were refused.
+    /// - Returns: the exit status.
     func end(hint inputHint: String?) throws -> ExitStatus {
         try state.withLock { state in
             clear(&state)
@@ -80,10 +81,11 @@ final class BulkReport: Sendable {
         }
     }
 
-    /// Reports a send stopped by the user.
+    /// Prints the result of a send that the user stopped.
     /// - Parameters:
-    ///   - isKnown: whether the daemon reported the outcome of all sent hexes.
+    ///   - isKnown: whether the daemon reported the results of all sent hexes.
     ///   - isWhole: whether the whole input was read.
+    /// - Returns: the exit status.
     func interrupted(isKnown: Bool, isWhole: Bool) throws -> ExitStatus {
         try state.withLock { state in
             clear(&state)
@@ -98,13 +100,13 @@ final class BulkReport: Sendable {
                 if let hint = BulkText.hint(summary, wait: .stored, to: to) { StandardError.note(hint) }
             }
             try state.output.flush()
-            // Unread lines were not sent, so the send is incomplete.
+            // Lines that were not read were not sent, so the status must not be success.
             let rest: [ExitStatus] = isKnown && isWhole ? [] : [summary.accepted > 0 ? .pending : .failed]
             return .combined([summary.exitStatus(wait: .stored)] + rest)
         }
     }
 
-    /// Reports a send that lost its daemon.
+    /// Prints what is known about a send whose connection to the daemon was lost.
     func connectionLost() {
         state.withLock { state in
             clear(&state)
@@ -115,7 +117,7 @@ final class BulkReport: Sendable {
         }
     }
 
-    /// Reports that `--strict` refused the input and nothing was sent.
+    /// Prints that nothing was sent because `--strict` found invalid lines.
     func refusedAll(lines: Int, invalid: Int, hint: String?) throws {
         try state.withLock { state in
             if state.output.json {
@@ -130,7 +132,7 @@ final class BulkReport: Sendable {
         }
     }
 
-    /// Reports a line refused by `--strict`; never omitted.
+    /// Prints an invalid line found by `--strict`. Not subject to `printedLimit`.
     func reportRefused(_ refusal: BulkRefusal) {
         state.withLock { state in
             if state.output.json {
@@ -170,7 +172,7 @@ final class BulkReport: Sendable {
         state.omitted = 0
     }
 
-    /// Writes a line over the previous one if standard error is a terminal.
+    /// Replaces the progress line on standard error, if that is a terminal.
     private func show(_ state: inout State, _ text: String) {
         guard state.terminal.isInteractive else { return }
         let shown = TextWidth.cut(text, columns: max(20, (state.terminal.width ?? 80) - 1))
@@ -186,7 +188,7 @@ final class BulkReport: Sendable {
     }
 }
 
-/// Texts about bulk sends.
+/// Texts about the result of a bulk send.
 enum BulkText {
     static func summary(_ summary: BulkSummary, wait: SendWait) -> String {
         guard summary.lines > 0 else { return "The input contains no hexes." }
@@ -199,7 +201,7 @@ enum BulkText {
         return text
     }
 
-    /// The counts of a summary: `1997 stored, 3 not valid`.
+    /// Returns the counts of a summary that are not zero: `1997 stored, 3 not valid`.
     static func parts(_ summary: BulkSummary, wait: SendWait) -> String {
         let counts = [
             (summary.stored, "stored"), (summary.held, "waiting for approval there"), (summary.rejected, "refused"),
@@ -209,7 +211,7 @@ enum BulkText {
         return parts.isEmpty ? "nothing yet" : parts.joined(separator: ", ")
     }
 
-    /// A hint about the waiting rows; `nil` if there are none.
+    /// Returns a hint about the rows that still wait; `nil` if there are none.
     static func hint(_ summary: BulkSummary, wait: SendWait, to peers: [String]) -> String? {
         guard summary.queued > 0, wait == .stored else { return nil }
         // `outbox list` accepts one peer and no groups.
@@ -219,13 +221,13 @@ enum BulkText {
     }
 }
 
-/// Quotes words for a shell.
+/// Quotes words for use in a shell command.
 enum ShellText {
-    /// The word, quoted if a shell would change it.
+    /// Returns the word, in quotes if a shell would interpret any of its characters.
     static func quoted(_ word: String) -> String {
         let isPlain = !word.isEmpty && word.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_.:/@%+=,".utf8.contains($0) }
         guard !isPlain else { return word }
-        // By code points: a quote followed by a combining mark is still a quote for the shell.
+        // Compares scalars instead of characters, because a quote with a combining mark is one character but still a quote for the shell.
         let quoted = word.unicodeScalars.map { scalar -> String in scalar == "'" ? #"'\''"# : String(scalar) }
         return "'" + quoted.joined() + "'"
     }

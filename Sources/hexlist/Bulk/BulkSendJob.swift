@@ -7,7 +7,7 @@ import UnixSignals
 
 /// Runs `hexlist send --bulk`.
 struct BulkSendJob: Sendable {
-    /// Time to wait after Ctrl-C for the final report of the daemon.
+    /// Maximum time to wait after Ctrl-C for the daemon's final report.
     private static let finalReportTimeout = Duration.seconds(2)
 
     let send: HexlistClient.BulkSend
@@ -17,13 +17,13 @@ struct BulkSendJob: Sendable {
 
     private enum FinishReason: Sendable {
         case complete
-        /// Stopped by the user; the outcome of all accepted hexes is known.
+        /// The user stopped the send, and the results of all accepted hexes are known.
         case stopped
-        /// Stopped by the user; the daemon sent no final report in time.
+        /// The user stopped the send, and the daemon sent no final report in time.
         case unreported
         case failed(any Error)
         case refused(ExitStatus)
-        /// A helper task ended; the send continues.
+        /// A helper task has ended. The send continues.
         case none
     }
 
@@ -101,6 +101,7 @@ struct BulkSendJob: Sendable {
         }
     }
 
+    /// Validates the input for `--strict` before sending.
     /// - Returns: the exit status if a line is invalid; `nil` if all are valid.
     private func check(_ input: BulkInput, _ report: BulkReport) async throws -> ExitStatus? {
         let invalid = Mutex(0)

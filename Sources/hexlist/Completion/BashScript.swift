@@ -1,6 +1,6 @@
-/// Adapts the completion script for bash, which splits `@team` into two words, so that the option before it would be missed.
+/// Fixes the completion script for bash. Bash splits `@team` into two words, so the script would not find the option before it.
 enum BashScript {
-    /// - Parameter script: the script of swift-argument-parser, for any shell.
+    /// - Parameter script: the script of swift-argument-parser, for any shell. A script that is not for bash is returned unchanged.
     static func completed(_ script: String) -> String {
         script.hasPrefix("#!/bin/bash\n") ? script + "\n\n" + wholeWords : script
     }

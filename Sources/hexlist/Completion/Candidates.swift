@@ -5,13 +5,13 @@ import HexlistClient
 import HexlistModel
 import Synchronization
 
-/// A completion offered to the shell.
+/// A word that the shell offers as a completion.
 struct Candidate: Equatable {
     var word: String
-    /// The description, shown by zsh and fish.
+    /// The description, which zsh and fish show.
     var about: String
 
-    /// The line for a shell; bash gets no description.
+    /// Returns the line to print for a shell. Bash does not support descriptions.
     func line(for shell: CompletionShell?) -> String {
         let about = TerminalText.clean(about, columns: 60)
         switch shell {
@@ -21,9 +21,9 @@ struct Candidate: Equatable {
         }
     }
 
-    /// Whether a word is safe to offer: bash expands it (`compgen -W`), even `$(…)`, and inserts it unquoted. Peers with other names are
-    /// offered as their short UUID.
-    /// - Parameter shell: zsh and fish quote spaces themselves.
+    /// Whether a word is safe to offer. Bash expands the words that a completion returns (`compgen -W`), even `$(…)`, and inserts the
+    /// chosen one without quotes. A peer whose name is not safe is offered as its short UUID.
+    /// - Parameter shell: zsh and fish quote spaces themselves, so words with spaces are safe there.
     static func isPlain(_ word: String, in shell: CompletionShell? = CompletionShell.requesting) -> Bool {
         guard !word.isEmpty, word.utf8.count <= 64, word.utf8.first != UInt8(ascii: "-") else { return false }
         let hasQuoting = shell == .zsh || shell == .fish
@@ -37,21 +37,21 @@ struct Candidate: Equatable {
         }
     }
 
-    /// A peer by its alias, which only the user chooses, else by its short UUID; `nil` for a ghost.
+    /// Creates a candidate for a peer: its alias, which only the user can choose, or else its short UUID. Returns `nil` for a ghost.
     init?(_ peer: PeerView) {
         guard peer.state != .ghost, let uuid = peer.uuid else { return nil }
         let isNamed = peer.alias.map { Self.isPlain($0) } ?? false
         self.init(word: isNamed ? peer.alias ?? "" : uuid.shortID, about: peer.label.shown(isNamed ? .full : .short, columns: 56))
     }
 
-    /// A group by its name; `nil` for an unsafe name.
-    /// - Parameter isMarked: whether to add `@`, in places that also accept peers.
+    /// Creates a candidate for a group; `nil` if its name is not safe.
+    /// - Parameter isMarked: whether to add `@`, which arguments that also accept peers require.
     init?(_ group: GroupView, isMarked: Bool) {
         guard Self.isPlain(group.name) else { return nil }
         self.init(word: isMarked ? GroupName.marked(group.name) : group.name, about: GroupText.members(group))
     }
 
-    /// A service with its colon; `nil` for an unsafe name.
+    /// Creates a candidate for a service, with the colon after its name; `nil` if its name is not safe.
     init?(_ service: ServiceView) {
         guard Self.isPlain(service.name) else { return nil }
         self.init(word: service.name + ":", about: service.usable ? service.kind.text : service.why ?? "")
@@ -69,32 +69,32 @@ struct Candidate: Equatable {
 }
 
 extension CompletionKind {
-    /// Known peers.
+    /// Completes known peers.
     static let peers = completion { client, _, _ in try await peers(client) }
 
-    /// Peers, and groups of them as `@NAME`.
+    /// Completes peers, and groups as `@NAME`.
     static let recipients = completion { client, _, _ in
-        // A daemon of an earlier version has no groups.
+        // A daemon of an earlier version does not support groups.
         let groups = (try? await client.groups()) ?? []
         return groups.compactMap { Candidate($0, isMarked: true) } + (try await peers(client))
     }
 
-    /// Groups, with `@` if it was typed.
+    /// Completes groups. Adds `@` if the user typed it.
     static let groups = completion { client, typed, _ in
         try await client.groups().compactMap { Candidate($0, isMarked: GroupName.isMarked(typed)) }
     }
 
-    /// Shares of this machine.
+    /// Completes shares of this machine.
     static let shares = completion { client, _, _ in
         try await client.shares().filter { Candidate.isPlain($0.name) }.map { Candidate(word: $0.name, about: ShareText.audience($0)) }
     }
 
-    /// Services with their colon. Paths are not completed: each Tab would query a peer.
+    /// Completes services, with the colon after the name. Paths are not completed, because each Tab would send a request to a peer.
     static let services = completion { client, _, _ in
         try await client.services().compactMap(Candidate.init)
     }
 
-    /// The newest hexes of My Hexlist.
+    /// Completes the newest hexes of My Hexlist.
     static let mine = completion { client, _, _ in
         try await client.hexes(.init(location: "mine"), limit: Candidates.limit).items.map(Candidate.init)
     }
@@ -103,12 +103,12 @@ extension CompletionKind {
         try await client.peers(all: true).compactMap(Candidate.init)
     }
 
-    /// The newest hexes of the inbox, and held ones.
+    /// Completes the newest hexes of the inbox, and held ones.
     static let hexes = completion { client, _, _ in try await hexes(client) }
 
-    /// The newest hexes of the inbox and held ones, and services.
+    /// Completes the newest hexes of the inbox, held ones, and services.
     static let fetchable = completion { client, _, _ in
-        // A daemon of an earlier version has no services.
+        // A daemon of an earlier version does not support services.
         let services = (try? await client.services()) ?? []
         return services.compactMap(Candidate.init) + (try await hexes(client))
     }
@@ -118,12 +118,12 @@ extension CompletionKind {
         return (inbox + (try await client.hexes(.init(location: "held"), limit: Candidates.limit).items)).map(Candidate.init)
     }
 
-    /// The newest rows of the outbox that the command can change.
+    /// Completes the newest outbox rows that the typed command can change.
     static let outboxRows = completion { client, _, words in
         try await client.outbox(states: Candidates.states(words), newestFirst: true, limit: Candidates.limit).items.map(Candidate.init)
     }
 
-    /// - Parameter look: receives the typed beginning of the word, and the command line.
+    /// - Parameter look: returns the candidates, given the typed part of the word and the command line.
     private static func completion(
         _ look: @escaping @Sendable (HexlistClient, _ typed: String, _ words: [String]) async throws -> [Candidate]
     ) -> CompletionKind {
@@ -134,26 +134,27 @@ extension CompletionKind {
 }
 
 enum Candidates {
-    /// The states of rows that `outbox cancel` or `outbox retry` can change; empty for all.
+    /// Returns the states of the rows that the command can change, for `outbox cancel` and `outbox retry`; empty for all states.
     static func states(_ words: [String]) -> [OutboxState] {
         if words.contains("cancel") { return [.queued, .sending] }
         return words.contains("retry") ? [.queued, .sending, .rejected, .failed, .expired] : []
     }
 
-    /// Maximum number of one kind: more than fit on a screen.
+    /// Maximum number of candidates of one kind. More would not fit on a screen.
     static let limit = 100
-    /// Maximum time Tab waits for the daemon.
+    /// Maximum time that a press of Tab waits for the daemon.
     private static let timeout = DispatchTimeInterval.milliseconds(1_500)
 
-    /// Queries the daemon; empty if it does not answer. Blocks, because swift-argument-parser completes synchronously.
-    /// - Parameter words: the command line, for its `--socket` and `--state-dir`.
+    /// Queries the daemon. Returns no candidates if it does not answer in time. Blocks the thread, because swift-argument-parser requires a
+    /// synchronous result.
+    /// - Parameter words: the command line, which may contain `--socket` and `--state-dir`.
     fileprivate static func fetched(
         _ words: [String], _ look: @escaping @Sendable (HexlistClient) async throws -> [Candidate]
     ) -> [Candidate] {
         let found = Mutex<[Candidate]>([])
         let isDone = DispatchSemaphore(value: 0)
         let common = options(words)
-        // The semaphore waits for this task; after a timeout the process ends.
+        // The semaphore below waits for this task. After a timeout the process ends while the task still runs.
         Task.detached {
             let candidates = (try? await common.withClient(look)) ?? []
             found.withLock { $0 = candidates }

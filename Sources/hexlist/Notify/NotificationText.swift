@@ -1,19 +1,20 @@
 import HexlistAPI
 import HexlistModel
 
-/// The text of a notification. Cleans and cuts the texts of peers.
+/// The text of a desktop notification. Text of peers is cleaned and cut to a maximum width.
 struct NotificationText: Equatable {
     var summary: String
-    /// Notification markup, with `<` and `&` escaped.
+    /// The body in notification markup: `<` and `&` are escaped.
     var body: String
 
-    /// Maximum number of subjects shown.
+    /// Maximum number of hexes whose subjects are shown.
     private static let lineLimit = 4
     private static let nameColumns = 44
     private static let lineColumns = 80
     private static let targetColumns = 40
 
-    /// - Parameter events: `hex.received`, oldest first. `nil` for an empty list.
+    /// Creates the text for received hexes; `nil` if there are none.
+    /// - Parameter events: events of type `hex.received`, oldest first.
     init?(hexes events: [EventJSON]) {
         guard let first = events.first else { return nil }
         let senders = events.map { event in
@@ -33,7 +34,8 @@ struct NotificationText: Equatable {
         body = lines.joined(separator: "\n")
     }
 
-    /// - Parameter event: `pairing.requested` or `conflict.identity`. `nil` for any other.
+    /// Creates the text for a single event; `nil` for a type without a notification.
+    /// - Parameter event: an event of type `pairing.requested` or `conflict.identity`.
     init?(_ event: EventJSON) {
         let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
@@ -48,14 +50,15 @@ struct NotificationText: Equatable {
         }
     }
 
-    /// The label of the button that opens a link, with its host. A long host keeps its end, which shows its owner.
-    /// - Parameter target: `LinkJSON.opens`.
+    /// Returns the label of the button that opens a link. It shows the host of the link; a long host is cut at the beginning, because its
+    /// end identifies its owner.
+    /// - Parameter target: the host, from `LinkJSON.opens`.
     static func opens(_ target: String) -> String {
         let shown = TerminalText.clean(target, columns: targetColumns * 8)
         return "Open " + (shown.count > targetColumns ? "…" + shown.suffix(targetColumns - 1) : shown)
     }
 
-    /// Works on scalars: `<` with a combining mark is one character and still markup.
+    /// Escapes markup. Compares scalars instead of characters, because `<` with a combining mark is one character but still begins markup.
     private static func escaped(_ text: String) -> String {
         var line = ""
         for scalar in TerminalText.clean(text, columns: lineColumns).unicodeScalars {

@@ -62,13 +62,13 @@ struct NotifyCommand: AsyncParsableCommand {
 
     // MARK: Hexes
 
-    /// Time to collect hexes for one notification.
+    /// Time to wait for further hexes before showing one notification for all.
     private static let collectionTime = Duration.seconds(2)
     /// Maximum number of hexes in one notification.
     private static let hexLimit = 1_000
 
-    /// Shows one notification for a burst of hexes. hexlistd runs this command once per event, in order: the first run waits, shows all
-    /// hexes received meanwhile, and records the last; the other runs find their event recorded.
+    /// Shows one notification for a burst of hexes. hexlistd runs this command once per event, in order. The first run waits, shows all
+    /// hexes received meanwhile, and records the number of the last event. Later runs find that their event is already covered.
     private func received(_ event: EventJSON) async throws {
         let lastNotified = LastNotifiedEvent(common.paths)
         if let last = lastNotified.read(), last >= event.number, try await last <= newest() { return }
@@ -84,7 +84,7 @@ struct NotifyCommand: AsyncParsableCommand {
         try await NotifySend.show(text)
     }
 
-    /// The number of the newest event. A larger recorded number belongs to another store.
+    /// Returns the number of the newest event. If the recorded number is larger, it comes from another store.
     private func newest() async throws -> Int64 {
         var number: Int64 = 0
         try await common.withClient { client in _ = try await client.events(.last(1), limit: 1) { number = $0.number } }
@@ -104,13 +104,13 @@ struct NotifyCommand: AsyncParsableCommand {
         return events
     }
 
-    /// Removes events of peers with `peer set --notify off`.
+    /// Removes the events of peers for which the user turned notifications off (`peer set --notify off`).
     private static func wanted(_ events: [EventJSON], _ client: HexlistClient) async throws -> [EventJSON] {
         let quiet = Set(try await client.peers(all: true).filter { $0.notify == false }.compactMap(\.uuid))
         return events.filter { event in event.peer.map { !quiet.contains($0) } ?? true }
     }
 
-    /// Shows the notification and waits for a button. Runs in a systemd unit of its own, outside of the hook.
+    /// Shows the notification and waits until a button is pressed. Runs in its own systemd unit, because a hook may not run that long.
     private func showReceived(_ range: String) async throws {
         let ends = range.split(separator: "-").compactMap { Int64($0) }
         guard ends.count == 2, ends[0] > 0, ends[0] <= ends[1] else { throw ValidationError("--show takes the numbers of two events.") }
@@ -119,7 +119,7 @@ struct NotifyCommand: AsyncParsableCommand {
             guard let text = NotificationText(hexes: events) else { return }
             let ids = events.compactMap(\.hex)
             var link: (url: String, target: String)?
-            // One reply for both, so that the opened URL matches the label.
+            // The label and the opened URL come from the same reply, so that they match.
             if ids.count == 1, let hex = try? await client.hex(ids[0]), let only = hex.links?.first, hex.links?.count == 1,
                 let target = only.opens
             {
@@ -136,13 +136,13 @@ struct NotifyCommand: AsyncParsableCommand {
     }
 }
 
-/// The number of the newest event with a notification, in a file in the runtime folder.
+/// A file in the runtime folder with the number of the last event that a notification has covered.
 private struct LastNotifiedEvent {
     let path: String
 
     init(_ paths: HexlistPaths) { path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), "notified") }
 
-    /// `nil` if the file is missing or invalid.
+    /// Returns the recorded number; `nil` if the file is missing or invalid.
     func read() -> Int64? {
         (try? SmallFile.read(path, limit: 32)).flatMap { Int64($0.split(whereSeparator: \.isWhitespace).first ?? "") }
     }
@@ -150,9 +150,9 @@ private struct LastNotifiedEvent {
     func write(_ number: Int64) throws { try FileWriter.write("\(number)\n", to: path, mode: 0o600) }
 }
 
-/// Writes files of this program.
+/// Writes files atomically, and creates folders.
 enum FileWriter {
-    /// Writes a file atomically.
+    /// Writes a text to a new file and renames it to `path`.
     static func write(_ text: String, to path: String, mode: mode_t) throws(HexlistError) {
         let new = "\(path).\(getpid())"
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
@@ -168,7 +168,7 @@ enum FileWriter {
         }
     }
 
-    /// Makes a folder with mode 0700, and missing parents.
+    /// Creates a folder and its missing parents, all with mode 0700.
     static func makeFolders(_ path: String) throws(HexlistError) {
         guard !HexlistPaths.isFolder(path) else { return }
         let above = HexlistPaths.folder(of: path)
@@ -186,7 +186,7 @@ enum FileWriter {
 /// Implements `hexlist notify --install` and `--remove`.
 private struct HookInstallation {
     private static let events = ["hex.received", "pairing.requested", "conflict.identity"]
-    /// Marks hooks as written by this command.
+    /// A comment line in each hook, which shows that this command wrote it.
     private static let marker = "# Made by `hexlist notify --install`."
 
     let common: CommonOptions
@@ -260,10 +260,10 @@ private struct HookInstallation {
         }
     }
 
-    /// Makes a running daemon read its configuration and hooks again.
+    /// Makes a running daemon reload its configuration and hooks.
     private func reload() async throws {
         guard let status = try? await common.withClient({ try await $0.status() }) else { return }
-        // The process id may be that of another process, if the daemon runs in a container.
+        // If the daemon runs in a container, its process id may belong to another process here.
         let name = try? SmallFile.read("/proc/\(status.pid)/comm", limit: 64)
         if name?.hasPrefix("hexlistd") ?? false, kill(pid_t(status.pid), SIGHUP) == 0 { return }
         StandardError.note("To apply it now, reload hexlistd: `systemctl --user reload hexlistd` or `kill -HUP \(status.pid)`.")
@@ -276,6 +276,6 @@ private struct RemovedJSON: Encodable, JSONEncodable {
 
 private struct InstalledJSON: Encodable, JSONEncodable {
     var installed: [String]
-    /// Existing hooks of the user, not changed.
+    /// The hooks written by the user, which are left unchanged.
     var kept: [String]
 }

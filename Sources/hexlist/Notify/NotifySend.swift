@@ -3,20 +3,20 @@ import HexlistAPI
 import HexlistModel
 import HexlistSystem
 
-/// The desktop's notifications (org.freedesktop.Notifications), through notify-send.
+/// Shows desktop notifications (org.freedesktop.Notifications) by running notify-send.
 enum NotifySend {
-    /// A button that was pressed.
+    /// The button that the user pressed.
     enum Action: String { case open, read }
 
-    /// Milliseconds to wait for a button; then the notification stays without buttons.
+    /// Maximum time in milliseconds to wait for a button. Afterwards the notification stays, but its buttons do nothing.
     private static let buttonTimeout: Int64 = 60_000
-    /// Milliseconds for showing a notification.
+    /// Timeout in milliseconds for showing a notification without buttons.
     private static let showTimeout: Int64 = 10_000
     private static let outputBytes = 4_096
 
     static var path: String? { DesktopPrograms.path(of: "notify-send") }
 
-    /// The path of this program; only its name without /proc.
+    /// The path of this program; without /proc only its name.
     static var ownPath: String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let length = readlink("/proc/self/exe", &buffer, Int(PATH_MAX))
@@ -24,9 +24,12 @@ enum NotifySend {
         return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Shows a notification. With buttons, returns once one is pressed or the notification is closed.
-    /// - Parameter target: the host that the button opens, for its label; `nil` for no such button.
-    /// - Throws: `HexlistError` if it cannot be shown.
+    /// Shows a notification. With buttons, waits until one is pressed or the notification is closed.
+    /// - Parameters:
+    ///   - target: the host shown on the button that opens a link; `nil` for no such button.
+    ///   - marks: whether to show a button that marks the hexes as read.
+    /// - Returns: the pressed button; `nil` for none.
+    /// - Throws: `HexlistError` if the notification cannot be shown.
     @discardableResult
     static func show(_ text: NotificationText, opens target: String? = nil, marks: Bool = false) async throws -> Action? {
         guard let path else {
@@ -50,14 +53,15 @@ enum NotifySend {
 
     static func arguments(_ text: NotificationText, opens target: String?, marks: Bool) -> [String] {
         var arguments = ["--app-name=Hexlist"]
-        // notify-send drops buttons that the notification server does not support.
+        // notify-send ignores buttons if the notification server does not support them.
         if let target { arguments.append("--action=\(Action.open.rawValue)=\(NotificationText.opens(target))") }
         if marks { arguments.append("--action=\(Action.read.rawValue)=Mark as read") }
         return arguments + ["--", text.summary, text.body]
     }
 
-    /// Shows the notification of events from a transient systemd unit, which may wait longer for a button than a hook may run.
-    /// - Returns: `false` without a systemd user manager.
+    /// Starts a transient systemd unit that shows the notification for a range of events. The unit may wait longer for a button than a hook
+    /// may run.
+    /// - Returns: `false` if there is no systemd user manager, so that nothing was started.
     static func showInUnit(_ first: Int64, _ last: Int64, _ paths: HexlistPaths) async -> Bool {
         guard let systemdRun = DesktopPrograms.path(of: "systemd-run"), paths.runtimeFolder != nil else { return false }
         var arguments = ["--user", "--quiet", "--collect", "--property=RuntimeMaxSec=90"]

@@ -3,11 +3,11 @@ import HexlistClient
 import HexlistModel
 import UnixSignals
 
-/// Runs `hexlist pair` from the request to the outcome. Serialises reports of the daemon, answers of the user, and Ctrl-C.
+/// Runs `hexlist pair` from the request to the result. Handles updates from the daemon, answers of the user, and Ctrl-C one at a time.
 final class PairingDialog {
     private enum Event: Sendable {
         case pairings(PairingOverview)
-        /// The line typed for the digits of this pairing; `nil` at the end of the input.
+        /// The line that the user typed when asked about the digits of this pairing; `nil` at the end of the input.
         case answer(String?, PairingView)
         case stop
         case failed(any Error)
@@ -21,13 +21,13 @@ final class PairingDialog {
     private let events: AsyncStream<Event>
     private let incoming: AsyncStream<Event>.Continuation
 
-    /// The last state shown, to avoid repeating it.
+    /// The last state that was shown, used to skip repeated updates.
     private var lastShown: (id: Int, state: PairingView.State, message: String?)?
     private var reported: Set<Int> = []
-    /// The reasons for waiting shown so far: the daemon retries every 2 s and repeats them.
+    /// The reasons for waiting that were already shown. The daemon retries every 2 s and repeats them.
     private var shownReasons: Set<String> = []
     private var openUntil: Timestamp?
-    /// Whether the cursor is after a question.
+    /// Whether a question is the last output, so that the cursor is behind it.
     private var hasQuestion = false
 
     init(client: HexlistClient, output: Output, isInteractive: Bool) {
@@ -39,7 +39,7 @@ final class PairingDialog {
 
     // MARK: Commands
 
-    /// Accepts requests until one succeeds, the time is up, or the user stops.
+    /// Accepts pairing requests until one succeeds, the time is up, or the user presses Ctrl-C.
     func takeRequests() async throws {
         let begun = try await client.openPairing()
         let first = (begun.items.filter(\.state.isFinal).map(\.id).max() ?? 0) + 1
@@ -69,7 +69,7 @@ final class PairingDialog {
         }
     }
 
-    /// Asks a peer until both users have answered, the time is up, or the user stops.
+    /// Sends a pairing request to a peer, and waits until both users have answered, the time is up, or the user presses Ctrl-C.
     func ask(_ peer: String) async throws {
         let asked = try await client.pair(with: peer)
         if asked.trust == .trusted { note(PairText.isTrusted(asked)) }
@@ -77,12 +77,12 @@ final class PairingDialog {
         try await follow(asked)
     }
 
-    /// Follows one pairing to its end.
+    /// Shows one pairing until it is final.
     func follow(_ pairing: PairingView) async throws {
         if pairing.state.isFinal, let end = try report([pairing], leavesOpen: false) { return try finish(end) }
         try await run { pairings in
             let own = pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }
-            // A failed exchange may continue with new digits.
+            // If an exchange failed, the daemons may start another one with new digits.
             if let last = own.last { return try self.report(own, leavesOpen: !last.state.isFinal) }
             self.note("Pairing stopped: this machine got a new identity. Try again.")
             return .failed
@@ -93,9 +93,10 @@ final class PairingDialog {
 
     // MARK: Events
 
+    /// Watches the pairings and handles events until the end.
     /// - Parameters:
-    ///   - look: handles the current pairings; returns the exit status at the end, `nil` to continue.
-    ///   - stop: withdraws the request after Ctrl-C; returns the pairing that this ended.
+    ///   - look: handles the current list of pairings; returns the exit status, or `nil` to continue.
+    ///   - stop: called after Ctrl-C to withdraw the request; returns the pairing that was ended.
     private func run(_ look: (PairingOverview) throws -> ExitStatus?, stop: () async throws -> PairingView?) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let end = try await withThrowingTaskGroup(of: Void.self) { [client, incoming, events] group in
@@ -115,7 +116,7 @@ final class PairingDialog {
                 reader.cancel()
             }
             for await event in events {
-                if case .answer(.some, _) = event { hasQuestion = false }  // the typed line ended the line of the question
+                if case .answer(.some, _) = event { hasQuestion = false }  // the user's Enter has ended the line
                 switch event {
                 case .failed(let error): throw error
                 case .pairings(let pairings): if let end = try look(pairings) { return end }
@@ -131,7 +132,7 @@ final class PairingDialog {
                             "These are not the digits shown here. If the other screen shows them, somebody may be intercepting: answer no."
                         )
                         askWhetherSame(pairing)
-                    case .otherDigits: break  // these digits are out of date
+                    case .otherDigits: break  // the pairing has new digits by now
                     }
                 case .stop: return try await gaveUp(stop)
                 }
@@ -146,7 +147,7 @@ final class PairingDialog {
         var ended: PairingView?
         do {
             ended = try await stop()
-        } catch let error as HexlistError where error.code == .notFound {}  // already ended
+        } catch let error as HexlistError where error.code == .notFound {}  // the pairing has already ended
         let outcome =
             lastShown?.state == .confirmed ? "Cancelled. You had answered yes: the other machine may trust this one." : "Not paired."
         note(([outcome] + [ended.flatMap(PairText.left)].compactMap(\.self)).joined(separator: " "))
@@ -156,14 +157,14 @@ final class PairingDialog {
     private func say(yes pairing: PairingView) async throws {
         do {
             _ = try await client.confirmPairing(with: pairing.peer.description, digits: pairing.digits ?? "", id: pairing.id)
-        } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // the next report has its state
+        } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // the next update shows the new state
     }
 
     private func say(no pairing: PairingView) async throws {
-        guard lastShown?.id == pairing.id else { return }  // these digits are out of date
+        guard lastShown?.id == pairing.id else { return }  // the pairing has new digits by now
         do {
             _ = try await client.rejectPairing(with: pairing.peer.description)
-        } catch let error as HexlistError where error.code == .notFound {}  // already ended
+        } catch let error as HexlistError where error.code == .notFound {}  // the pairing has already ended
     }
 
     private func finish(_ end: ExitStatus) throws {
@@ -173,9 +174,9 @@ final class PairingDialog {
 
     // MARK: Reporting
 
-    /// Reports changes of these pairings, oldest first.
-    /// - Parameter leavesOpen: whether to continue after a pairing that failed.
-    /// - Returns: the exit status if one of them is the end.
+    /// Prints the changes of these pairings, oldest first.
+    /// - Parameter leavesOpen: whether to continue if a pairing failed.
+    /// - Returns: the exit status if a pairing ends the dialog; `nil` to continue.
     private func report(_ pairings: [PairingView], leavesOpen: Bool) throws -> ExitStatus? {
         for pairing in pairings {
             if pairing.state.isFinal {
@@ -240,7 +241,7 @@ final class PairingDialog {
         reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }
     }
 
-    /// Abandons an unanswered question, so that the next report begins on a new line.
+    /// Cancels an unanswered question and moves to a new line.
     private func endQuestion() {
         reader.cancel()
         if hasQuestion { StandardError.write("\n") }

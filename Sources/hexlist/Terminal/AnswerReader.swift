@@ -2,19 +2,19 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Reads answers, one line each, on a thread of its own. Questions can be cancelled before they are answered.
+/// Reads answers of the user, one line each, on its own thread. A question can be cancelled before it is answered.
 final class AnswerReader: Sendable {
     private let thread = DispatchQueue(label: "answers")
-    /// The number of the current question.
+    /// The number of the current question; increased by each question and each cancellation.
     private let current = Mutex(0)
-    /// Maximum bytes kept of an answer.
+    /// Maximum number of bytes of an answer. The rest is ignored.
     private static let byteLimit = 256
 
-    /// Drops input typed before the question was shown.
+    /// Discards input that the user typed before the question was shown.
     func discard() { tcflush(STDIN_FILENO, TCIFLUSH) }
 
-    /// Reads the answer to a new question; cancels the previous one.
-    /// - Parameter then: called with the line, or `nil` at the end of the input; not called after a cancellation.
+    /// Cancels the previous question and reads the answer to a new one.
+    /// - Parameter then: called with the line, or with `nil` at the end of the input. Not called if the question is cancelled.
     func ask(_ then: @escaping @Sendable (String?) -> Void) {
         let question = current.withLock { current in
             current += 1
@@ -31,16 +31,16 @@ final class AnswerReader: Sendable {
     private func isCurrent(_ question: Int) -> Bool { current.withLock { $0 == question } }
 
     private struct Line {
-        /// The line; `nil` at the end of the input.
+        /// The typed line; `nil` at the end of the input.
         var text: String?
     }
 
-    /// Reads a line; `nil` if the question was cancelled.
+    /// Reads a line. Returns `nil` if the question was cancelled.
     private func read(_ question: Int) -> Line? {
         var bytes: [UInt8] = []
         while isCurrent(question) {
             var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-            // The timeout bounds the delay after a cancellation.
+            // The timeout limits how long a cancellation remains unnoticed.
             guard poll(&input, 1, 100) > 0, isCurrent(question) else { continue }
             var byte: UInt8 = 0
             let count = Glibc.read(STDIN_FILENO, &byte, 1)

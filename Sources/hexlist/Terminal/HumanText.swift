@@ -2,26 +2,27 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// Formats figures for people.
+/// Formats times, durations and counts for people.
 enum HumanText {
-    /// The local time to the minute, or with seconds.
+    /// Returns the local date and time to the minute, or to the second.
     static func time(_ moment: Timestamp, seconds: Bool = false) -> String {
         text(moment).map { seconds ? "\($0.date) \($0.clock):\($0.seconds)" : "\($0.date) \($0.clock)" } ?? moment.description
     }
 
-    /// A time in a list: relative on a terminal, local time to the minute in a pipe.
+    /// Returns a time for a list: relative on a terminal, in a pipe the local time to the minute.
     static func moment(_ moment: Timestamp, _ terminal: Terminal = .output) -> String {
         terminal.isInteractive ? ago(moment, now: .now) : time(moment)
     }
 
-    /// A time with details: local time to the second, on a terminal also relative.
+    /// Returns a time for a detailed view: the local time to the second, on a terminal followed by the relative time.
     static func exact(_ moment: Timestamp, _ terminal: Terminal = .output) -> String {
         let (time, ago) = (time(moment, seconds: true), ago(moment, now: .now))
-        // After a week the relative form is the time itself.
+        // For times more than a week ago, the relative form repeats the date and time, so it is left out.
         return terminal.isInteractive && !time.hasPrefix(ago) ? "\(time) (\(ago))" : time
     }
 
-    /// `just now` up to two minutes, `5 min ago`, `3 h ago`, `2 d ago`; local date and time after a week and for the future.
+    /// Returns a relative time: `just now` up to two minutes, then `5 min ago`, `3 h ago`, `2 d ago`. Times more than a week ago or in the
+    /// future are shown as local date and time.
     static func ago(_ moment: Timestamp, now: Timestamp) -> String {
         switch (now.milliseconds - moment.milliseconds) / 1_000 {
         case -60..<120: "just now"
@@ -32,7 +33,7 @@ enum HumanText {
         }
     }
 
-    /// The local time of day to the second.
+    /// Returns the local time of day to the second.
     static func clock(_ moment: Timestamp) -> String { text(moment).map { "\($0.clock):\($0.seconds)" } ?? moment.description }
 
     private static func text(_ moment: Timestamp) -> (date: String, clock: String, seconds: String)? {
@@ -45,7 +46,7 @@ enum HumanText {
         return (date, clock, pad(parts.tm_sec))
     }
 
-    /// A span of time in its two largest units: `3 h 5 min`.
+    /// Returns a duration in its two largest units: `3 h 5 min`.
     static func span(seconds: Int) -> String {
         switch seconds {
         case ..<60: "\(max(0, seconds)) s"
@@ -59,8 +60,9 @@ enum HumanText {
         "\(number) \(number == 1 ? singular : plural)"
     }
 
-    /// A fingerprint for reading aloud, `5E3C 1234 …`, eight groups of four per line, as on the page. A UUID begins with the same digits, so
-    /// the two look different on purpose: a key can be made whose first 8 digits are those of another peer.
+    /// Formats a fingerprint for reading aloud: eight groups of four digits per line, as on the web page. This layout differs from that of
+    /// a UUID on purpose. A UUID consists of the first digits of a fingerprint, and an attacker can create a key whose first 8 digits equal
+    /// those of another peer.
     static func fingerprint(_ digits: String) -> [String] {
         let digits = Array(TerminalText.clean(digits.uppercased(), columns: 64))
         return stride(from: 0, to: digits.count, by: 32).map { start in

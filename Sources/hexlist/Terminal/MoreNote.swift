@@ -1,10 +1,10 @@
 import HexlistSystem
 
-/// The note with the command for the next page of a list.
+/// Creates the note that names the command for the next page of a list.
 enum MoreNote {
     /// - Parameters:
-    ///   - cursor: the value of --after.
-    ///   - arguments: the command line, including the name of the program.
+    ///   - cursor: the value of --after in the new command.
+    ///   - arguments: the current command line, including the name of the program.
     static func text(_ cursor: String, _ arguments: [String] = ProcessArguments.all) -> String {
         var words = ["hexlist"]
         var rest = arguments.dropFirst()

@@ -4,7 +4,7 @@ import HexlistJSON
 import HexlistModel
 import HexlistSystem
 
-/// The buffered standard output of a command: JSON for scripts or text for people.
+/// The standard output of a command, buffered: JSON for scripts or text for people.
 final class Output {
     let json: Bool
     let terminal = Terminal.output
@@ -12,19 +12,19 @@ final class Output {
 
     init(json: Bool) { self.json = json }
 
-    /// Adds one object on a line of its own.
+    /// Adds one JSON object as a line.
     func object(_ value: some JSONEncodable) throws {
         pending += value.jsonBytes
         try lineEnd()
     }
 
-    /// Adds one line. Always cleans the text, so that no command can forget to.
+    /// Adds one line of text. Always cleans the text, so that no command can forget to do so.
     func line(_ text: String = "") throws {
         pending += Array(TerminalText.clean(text).utf8)
         try lineEnd()
     }
 
-    /// Adds one line of a list. On a terminal a long line is wrapped, with its continuation indented.
+    /// Adds one line of a list. If it is longer than the terminal is wide, it is wrapped and its continuation lines are indented.
     func wrapped(_ text: String) throws {
         let text = TerminalText.clean(text)
         guard let width = terminal.width else { return try line(text) }
@@ -33,7 +33,7 @@ final class Output {
         }
     }
 
-    /// Adds a line with an emphasised beginning.
+    /// Adds a line whose beginning is emphasised.
     func line(_ beginning: String, _ style: Terminal.Style, _ rest: String) throws {
         pending += Array(terminal.line(beginning, style, rest).utf8)
         try lineEnd()
@@ -51,7 +51,7 @@ final class Output {
         if pending.count >= 1 << 16 { try flush() }
     }
 
-    /// Writes the buffer. If the reader is gone (`| head`), ends the command silently.
+    /// Writes the buffer. If the reader has closed the pipe (`| head`), ends the command silently.
     func flush() throws {
         do { try BlockingWrite.write(pending, to: STDOUT_FILENO) } catch {
             guard error.code != EPIPE else { throw SilentExit(status: .done) }
@@ -63,12 +63,13 @@ final class Output {
     private func lineEnd() throws { try bytes([UInt8(ascii: "\n")]) }
 }
 
-/// Errors, questions and notes, apart from the output for scripts.
+/// Writes errors, questions and notes to standard error, so that they do not mix with the output for scripts.
 enum StandardError {
-    /// Writes one cleaned line.
+    /// Cleans a text and writes it as one line.
     static func note(_ text: String) { write(TerminalText.clean(text) + "\n") }
 
-    /// - Parameter text: already cleaned if it contains peer text.
+    /// Writes a text unchanged.
+    /// - Parameter text: must be cleaned if it contains text of peers.
     static func write(_ text: String) {
         try? BlockingWrite.write(Array(text.utf8), to: STDERR_FILENO)
     }

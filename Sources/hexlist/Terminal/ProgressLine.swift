@@ -2,22 +2,22 @@ import Glibc
 import HexlistModel
 import Synchronization
 
-/// A progress line on standard error that overwrites itself; silent if that is not a terminal.
+/// A line on standard error that is overwritten with each progress update. Prints nothing if standard error is not a terminal.
 final class ProgressLine: Sendable {
     private struct Line {
         var shownAt: ContinuousClock.Instant?
         var columns = 0
-        /// Whether the line has ended.
+        /// Whether `end()` was called, after which no delayed update may reappear.
         var isOver = false
     }
 
     private let terminal = Terminal(descriptor: STDERR_FILENO)
     private let line = Mutex(Line())
 
-    /// The available columns.
+    /// The number of columns available for a text.
     var columns: Int { max(20, (terminal.width ?? 80) - 1) }
 
-    /// Shows a text, at most five times per second.
+    /// Shows a text, at most five times per second. More frequent updates are skipped.
     func update(_ text: @autoclosure () -> String) {
         guard terminal.isInteractive else { return }
         line.withLock { line in
@@ -26,11 +26,11 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// Runs `body`. After a second, shows the text with the elapsed time until something else is shown.
+    /// Runs `body`. If that takes longer than a second, shows `text` with the elapsed seconds until another text is shown.
     func during<Result>(_ text: String, _ body: () async throws -> Result) async rethrows -> Result {
         guard terminal.isInteractive else { return try await body() }
         line.withLock { $0.isOver = false }
-        // Cancelled at the end of `body`.
+        // This task is cancelled when `body` returns.
         let clock = Task.detached { [self] in
             var seconds = 0
             while (try? await Task.sleep(for: .seconds(1))) != nil {
@@ -59,7 +59,7 @@ final class ProgressLine: Sendable {
         line.shownAt = .now
     }
 
-    /// Erases the line.
+    /// Erases the line and blocks delayed updates.
     func end() {
         line.withLock { line in
             line.isOver = true

@@ -1,13 +1,14 @@
 import HexlistFormats
 
-/// A QR code drawn with half blocks on a terminal.
+/// Draws a QR code on a terminal with half-block characters.
 enum QRCodeText {
-    /// Prints the code, or a note with the reason if the text is too long for one or the terminal too narrow.
+    /// Prints the QR code. If the text is too long or the terminal is too narrow, prints a note with the reason instead.
     static func write(_ text: String, _ output: Output) throws {
         guard let code = QRCode(text) else {
             return StandardError.note("This is too long for a QR code: \(text.utf8.count) bytes of at most \(QRCode.longestText).")
         }
-        // Black on white if the terminal has colours; else light on dark, which most scanners read both ways.
+        // With colours the code is black on white. Without, it is drawn in the text colour and assumes a dark background; most scanners
+        // also read it on a light one.
         let lines =
             output.terminal.hasColor ? code.textLines().map { "\u{1B}[38;5;16;48;5;231m\($0)\u{1B}[0m" } : code.textLines(inverted: true)
         let columns = code.textLines()[0].count

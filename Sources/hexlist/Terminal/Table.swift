@@ -1,20 +1,20 @@
 import HexlistModel
 
-/// A table with aligned columns. In a pipe all cells are complete. On a terminal it fits the width: first cells with a `minimum` are cut;
-/// if that is not enough, the last column is wrapped, or on a very narrow terminal each row flows over several lines.
+/// A table with aligned columns. In a pipe all cells are printed in full. On a terminal the table is fitted to the width: first, cells with
+/// a `minimum` are cut; if that is not enough, the last column is wrapped; on a very narrow terminal each row becomes running text.
 struct Table {
     struct Cell {
         let text: String
         let style: Terminal.Style
         let columns: Int
         let minimum: Int?
-        /// Whether it is a number that needs the name of its column.
+        /// Whether the cell is a number that means nothing without the header of its column.
         var isCount = false
 
         /// - Parameters:
-        ///   - text: untrusted text; cleaned here.
-        ///   - columns: maximum columns on a terminal, and maximum padding everywhere.
-        ///   - minimum: columns that must remain when cut on a narrow terminal; `nil` for a text that must not be cut.
+        ///   - text: may be untrusted; it is cleaned here.
+        ///   - columns: maximum width on a terminal, and maximum width for padding in a pipe.
+        ///   - minimum: minimum width if the cell is cut on a narrow terminal; `nil` if it must not be cut.
         init(_ text: String, _ style: Terminal.Style = .plain, columns: Int = 60, minimum: Int? = nil) {
             self.text = TerminalText.clean(text)
             self.style = style
@@ -22,13 +22,14 @@ struct Table {
             self.minimum = minimum
         }
 
-        /// A count; zero is shown as `none`.
+        /// Creates a cell with a count. Zero is shown as `none`.
         init(count: Int, _ style: Terminal.Style = .plain, none: String = "0") {
             self.init(count == 0 ? none : String(count), style)
             isCount = true
         }
 
-        /// The text for a terminal. Also bounds bytes, because hostile text may have thousands of marks on one letter.
+        /// Returns the text cut for a terminal. Also limits the bytes, because a malicious text may have thousands of combining marks on
+        /// one letter.
         func shown(columns: Int) -> String {
             let columns = min(columns, self.columns)
             return TextWidth.cut(PeerName.cut(text, bytes: columns * 16), columns: columns)
@@ -38,17 +39,17 @@ struct Table {
     private var header: [String]
     private var rows: [[Cell]] = []
 
-    /// - Parameter header: the names of the columns; empty for a list of names and values.
+    /// - Parameter header: the headers of the columns; empty for a list of names and values.
     init(_ header: [String] = []) { self.header = header }
 
     mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
-    /// Adds a name and its value.
+    /// Adds a row with a name and its value.
     mutating func add(_ name: String, _ value: String, _ style: Terminal.Style = .plain) {
         rows.append([Cell(name, .faint), Cell(value, style, columns: 400)])
     }
 
-    /// Adds a name and the lines of its value.
+    /// Adds a name with a value of several lines, one row per line.
     mutating func add(_ name: String, lines: [String]) {
         for (number, line) in lines.enumerated() { add(number == 0 ? name : "", line) }
     }
@@ -71,7 +72,7 @@ struct Table {
             }
             least = Self.widest(least, minimums)
         }
-        // Cuts the widest column first; the last one is wrapped instead, unless it has a minimum.
+        // Reduces the widest column first. The last column may be reduced too, because its cells are wrapped unless they have a minimum.
         let ends = Self.ends(sizes)
         while !Self.isFitting(widths, ends, width),
             let widest = widths.indices.filter({ widths[$0] > least[$0] }).max(by: { widths[$0] < widths[$1] })
@@ -82,17 +83,17 @@ struct Table {
         return all.flatMap { Self.wrapped($0, widths, width, terminal) }
     }
 
-    /// The columns between two cells.
+    /// Number of spaces between two columns.
     private static let gap = 2
-    /// Minimum columns of a readable value.
+    /// Minimum width at which a wrapped value is still readable.
     private static let valueMinimum = 24
 
     private static func widest(_ widths: [Int], _ row: [Int]) -> [Int] {
         (0..<max(widths.count, row.count)).map { max($0 < widths.count ? widths[$0] : 0, $0 < row.count ? row[$0] : 0) }
     }
 
-    /// For each column, the widest cell that ends a row. A row ends with its last cell that is not empty.
-    /// - Parameter sizes: the columns of each cell of each row.
+    /// Returns, for each column, the width of its widest cell that is the last non-empty cell of a row.
+    /// - Parameter sizes: the widths of the cells of each row.
     private static func ends(_ sizes: [[Int]]) -> [Int: Int] {
         Dictionary(sizes.compactMap { row in row.lastIndex { $0 > 0 }.map { ($0, row[$0]) } }, uniquingKeysWith: max)
     }
@@ -101,7 +102,8 @@ struct Table {
         ends.allSatisfy { column, size in widths[..<column].reduce(0) { $0 + $1 + gap } + min(widths[column], size) <= width }
     }
 
-    /// - Parameter texts: the texts of the cells. The last one of a row is not padded.
+    /// Returns a row with its cells padded to the widths of the columns. The last cell is not padded.
+    /// - Parameter texts: the texts of the cells.
     private static func line(_ texts: [String], _ row: [Cell], _ widths: [Int], _ terminal: Terminal) -> String {
         let count = (texts.lastIndex { !$0.isEmpty } ?? -1) + 1
         var line = ""
@@ -114,7 +116,8 @@ struct Table {
         return line
     }
 
-    /// The row with its last cell wrapped in its column, or on its own lines if a word does not fit: a UUID must stay whole for copying.
+    /// Returns a row whose last cell is wrapped within its column. If a word is too long for that, such as a UUID that must stay whole for
+    /// copying, the last cell is placed on separate lines.
     private static func wrapped(_ row: [Cell], _ widths: [Int], _ width: Int, _ terminal: Terminal) -> [String] {
         let texts = zip(row, widths).map { $0.shown(columns: $1) }
         guard row.count == widths.count, let last = row.last, last.minimum == nil else { return [line(texts, row, widths, terminal)] }
@@ -129,7 +132,7 @@ struct Table {
             + parts.dropFirst().map { String(repeating: " ", count: indent) + terminal.styled($0, last.style) }
     }
 
-    /// The cells of a row as running text, with names for counts and without dashes.
+    /// Returns the cells of a row as running text. Puts the header before each count, and leaves out cells with only a dash.
     private func flowed(_ row: [Cell], _ width: Int, _ terminal: Terminal) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)

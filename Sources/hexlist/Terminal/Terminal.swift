@@ -1,14 +1,14 @@
 import Glibc
 import HexlistModel
 
-/// The capabilities of a standard stream.
+/// The capabilities of a standard stream, which may be a terminal.
 struct Terminal {
     let isInteractive: Bool
     let hasColor: Bool
-    /// The number of columns; `nil` if it is not a terminal.
+    /// The width in columns; `nil` if the stream is not a terminal.
     let width: Int?
 
-    /// The supported colours.
+    /// The set of colours that the terminal can show.
     var palette = Palette.few
 
     enum Palette { case few, indexed, all }
@@ -24,15 +24,15 @@ struct Terminal {
         static let failure = Style(sequence: "\u{1B}[31m")
     }
 
-    /// Whether it can show the colours of hexes.
+    /// Whether the terminal can show the colours of hexes.
     var hasSwatches: Bool { hasColor && palette != .few }
 
-    /// The style for the colour of a hex; `nil` if the terminal does not support it, or the text is not a colour.
-    /// - Parameter color: `#RRGGBB` or `#RGB`. Peer text.
+    /// Returns a style in the colour of a hex; `nil` if the terminal cannot show it, or if the text is not a colour.
+    /// - Parameter color: `#RRGGBB` or `#RGB`. May come from a peer.
     func swatch(_ color: String) -> Style? {
         guard hasSwatches, let parts = Self.parts(of: color) else { return nil }
         if palette == .all { return Style(sequence: "\u{1B}[38;2;\(parts[0]);\(parts[1]);\(parts[2])m") }
-        // The cube of 6 × 6 × 6 colours, whose levels are 0, 95, 135, 175, 215 and 255.
+        // The indexed palette contains a cube of 6 × 6 × 6 colours. Each component has one of the levels 0, 95, 135, 175, 215 and 255.
         let levels = parts.map { $0 < 48 ? 0 : $0 < 115 ? 1 : ($0 - 35) / 40 }
         return Style(sequence: "\u{1B}[38;5;\(16 + 36 * levels[0] + 6 * levels[1] + levels[2])m")
     }
@@ -54,15 +54,15 @@ struct Terminal {
         hasColor && style != .plain ? "\(style.sequence)\(text)\u{1B}[0m" : text
     }
 
-    /// A line with an emphasised beginning. Both parts are cleaned, the colour sequence is not.
+    /// Returns a line whose beginning is emphasised. Cleans both parts.
     func line(_ beginning: String, _ style: Style, _ rest: String) -> String {
         styled(TerminalText.clean(beginning), style) + TerminalText.clean(rest)
     }
 
-    /// The sequence that clears the screen; empty if it is not a terminal.
+    /// The escape sequence that clears the screen; empty if the stream is not a terminal.
     var cleared: String { isInteractive ? "\u{1B}[H\u{1B}[2J" : "" }
 
-    /// Asks on standard error and reads a line. Only an explicit yes counts.
+    /// Asks a question on standard error and reads one line. Only an explicit yes counts as consent.
     /// - Throws: `SilentExit` for any other answer.
     static func confirm(_ question: String) throws(SilentExit) {
         StandardError.note(question)
@@ -78,6 +78,7 @@ struct Terminal {
 }
 
 extension Terminal {
+    /// Returns the palette of a terminal.
     /// - Parameters:
     ///   - colorTerm: the value of `COLORTERM`.
     ///   - term: the value of `TERM`.

@@ -1,12 +1,13 @@
-/// Measures texts in terminal columns. All functions run in linear time, also for hostile text.
+/// Measures texts in terminal columns. All functions take linear time, even for malicious text.
 enum TextWidth {
+    /// Returns the width of a text in columns.
     /// - Parameter text: a cleaned text, without control characters.
     static func of(_ text: String) -> Int {
         var counter = Counter()
         return text.unicodeScalars.reduce(0) { $0 + counter.added(by: $1) }
     }
 
-    /// The longest prefix that fits, with `…` if cut. Combining marks stay with their letter.
+    /// Returns the longest prefix that fits, followed by `…` if the text was cut. Combining marks stay with their letter.
     static func cut(_ text: String, columns: Int) -> String {
         let scalars = text.unicodeScalars
         var counter = Counter()
@@ -20,10 +21,10 @@ enum TextWidth {
         return text
     }
 
-    /// Wraps a text at spaces; breaks words that are longer than a line.
+    /// Wraps a text at spaces. Breaks words that are longer than a line.
     /// - Parameters:
     ///   - columns: maximum columns of a line, 2 or more.
-    ///   - first: maximum columns of the first line, if different.
+    ///   - first: maximum columns of the first line; `nil` for the same as `columns`.
     static func lines(_ text: String, columns: Int, first: Int? = nil) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)
@@ -38,7 +39,7 @@ enum TextWidth {
             guard !word.isEmpty else { continue }
             let width = of(String(word))
             if used > 0, used + gap + width > room() { end() }
-            // Keeps indents and gaps, except at the beginning of a continuation line.
+            // Spaces are kept as indentation and between words, except at the beginning of a continuation line.
             if used > 0 || lines.isEmpty {
                 gap = used > 0 ? gap : min(gap, room() / 2)
                 line += String(repeating: " ", count: gap)
@@ -62,9 +63,10 @@ enum TextWidth {
         return lines
     }
 
-    /// Counts the columns that each scalar adds: two for a wide one, none for a combining one, and two for a whole emoji sequence.
+    /// Counts the columns that each next scalar adds: two for a wide scalar, none for a combining mark, and two in total for a sequence of
+    /// emoji that is shown as one.
     private struct Counter {
-        /// The columns of the last spacing scalar.
+        /// The width of the last scalar that was not a combining mark.
         private var base = 0
         private var (isEmoji, isJoined) = (false, false)
 
@@ -78,11 +80,11 @@ enum TextWidth {
             case 0x200D:
                 isJoined = isEmoji
                 return 0
-            case 0xFE0F where base == 1 && isEmoji:  // presentation as an emoji
+            case 0xFE0F where base == 1 && isEmoji:  // the variation selector that requests the emoji form
                 base = 2
                 return 1
-            case 0x1F3FB...0x1F3FF where isEmoji: return 0  // a skin tone
-            case 0x1160...0x11FF, 0xD7B0...0xD7FF: return 0  // part of the syllable before
+            case 0x1F3FB...0x1F3FF where isEmoji: return 0  // a skin tone modifies the emoji before it
+            case 0x1160...0x11FF, 0xD7B0...0xD7FF: return 0  // a vowel or final consonant that joins the Hangul syllable before it
             default: break
             }
             switch properties.generalCategory {
@@ -98,8 +100,8 @@ enum TextWidth {
             return base
         }
 
-        /// Whether a scalar is East Asian Wide or Fullwidth (UAX #11), by blocks, or shown as an emoji. Each of the two letters of a flag
-        /// has one column.
+        /// Whether a scalar takes two columns: East Asian Wide or Fullwidth (UAX #11), approximated by blocks, or shown as an emoji. Each
+        /// of the two letters of a flag takes one column.
         private func isWide(_ scalar: Unicode.Scalar) -> Bool {
             switch scalar.value {
             case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
