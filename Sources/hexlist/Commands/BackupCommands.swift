@@ -68,7 +68,7 @@ struct BackupCommand: AsyncParsableCommand {
 }
 
 extension BackupCommand {
-    /// Writes the backup to standard output. An incomplete one is an error, so that a pipe with `pipefail` notices.
+    /// Writes the backup to standard output. Throws if the backup is incomplete, so that a pipeline with `pipefail` fails.
     private func writeToOutput(_ output: Output) async throws {
         guard !output.terminal.isInteractive else {
             throw HexlistError(.badRequest, "A backup is binary and not for a terminal.", hint: "Write it to a pipe or a file.")
@@ -144,7 +144,7 @@ struct RestoreCommand: AsyncParsableCommand {
 }
 
 extension RestoreCommand {
-    /// Whether a file begins like a backup: a SQLite database with the application id `HexB`. hexlistd checks the rest.
+    /// Whether a file begins like a backup: a SQLite database with the application id `HexB`. hexlistd validates the rest.
     static func isBackup(_ path: String) throws -> Bool {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw InputFile.unreadable(path) }
@@ -154,21 +154,21 @@ extension RestoreCommand {
     }
 }
 
-/// Writes a file that appears under its name only when complete, with mode 0600. Until then it has no name (O_TMPFILE), so that a crash
-/// leaves nothing; on file systems without O_TMPFILE it has a temporary name.
+/// Writes a file with mode 0600 that becomes visible only once it is complete. Until then the file has no name (O_TMPFILE), so that nothing
+/// is left after a crash. On file systems without O_TMPFILE it has a temporary name.
 final class AtomicFile {
     private let path: String
     private let making: String
     private let descriptor: CInt
     private var isNamed: Bool
 
-    /// O_TMPFILE, which the Glibc module does not export.
+    /// The value of O_TMPFILE, which the Glibc module does not export.
     private static let unnamed = O_DIRECTORY | 0o20_000_000
 
     init(path: String) throws {
         self.path = path
         making = "\(path).\(getpid()).part"
-        // Naming an unnamed file needs /proc.
+        // Giving a name to an unnamed file requires /proc.
         let canBeNamed = access("/proc/self/fd", X_OK) == 0
         let unnamed = canBeNamed ? open(HexlistPaths.folder(of: path), Self.unnamed | O_WRONLY | O_CLOEXEC, 0o600) : -1
         isNamed = unnamed < 0

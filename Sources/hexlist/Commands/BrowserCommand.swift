@@ -4,7 +4,7 @@ import HexlistClient
 import HexlistJSON
 import HexlistModel
 
-/// `hexlist browser`: the native messaging host of the extension in `Browser/`.
+/// `hexlist browser`: runs the native messaging host for the extension in `Browser/`.
 struct BrowserCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "browser", abstract: "Connect the browser extension to the daemon.",
@@ -27,11 +27,11 @@ struct BrowserCommand: AsyncParsableCommand {
     @Flag
     var browsers: [Browser] = []
 
-    /// The program path for a manifest that Packaging/files installs system-wide.
+    /// The path of the program in the manifest to print. Used by Packaging/files for manifests that are installed for all users.
     @Option(help: ArgumentHelp(valueName: "program", visibility: .hidden))
     var manifest: String?
 
-    /// Arguments of the browser that identify the extension.
+    /// The arguments that a browser passes. They identify the extension.
     @Argument(help: ArgumentHelp(visibility: .hidden))
     var callers: [String] = []
 

@@ -54,7 +54,7 @@ struct CacheListCommand: AsyncParsableCommand {
         ]
     }
 
-    /// `3 files, 12 MiB of 1.0 GiB; 1 kept, 2.0 MiB`
+    /// Returns a summary of the cache: `3 files, 12 MiB of 1.0 GiB; 1 kept, 2.0 MiB`.
     static func sum(_ sum: CacheSummary) -> String {
         var text = "\(HumanText.count(sum.files, "file", "files")), \(ByteCountText.of(sum.bytes)) of \(ByteCountText.of(sum.most))"
         if sum.coming > 0 { text += "; \(ByteCountText.of(sum.coming)) being downloaded" }

@@ -77,7 +77,7 @@ struct ConfigCommand: AsyncParsableCommand {
 }
 
 enum SettingText {
-    /// The source of a value, and its new value after a restart.
+    /// Returns the source of a setting, followed by its value after the next restart if that differs.
     static func source(_ item: SettingJSON) -> String {
         let source =
             switch item.source {

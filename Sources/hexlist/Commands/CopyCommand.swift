@@ -37,6 +37,7 @@ struct CopyCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// The URLs, one per line. Cleaned, because a line break of a peer would run a command when pasted into a terminal.
+    /// Returns the URLs, one per line. They are cleaned, because a line break in a URL of a peer would run a command when the text is
+    /// pasted into a shell.
     static func text(_ links: [LinkJSON]) -> String { links.map { TerminalText.clean($0.url) }.joined(separator: "\n") }
 }

@@ -49,8 +49,8 @@ struct DoctorCommand: AsyncParsableCommand {
         var steps: [DoctorStep] = []
     }
 
-    /// Fetches the report of the daemon, or the error. Under `sudo` it contacts the daemon of the invoking user: root is only needed to
-    /// read the firewall rules.
+    /// Requests the daemon's report; returns the error if that fails. Under `sudo` it contacts the daemon of the user who ran `sudo`,
+    /// because root is only needed to read the firewall rules.
     private func daemonReport() async -> DaemonReport {
         let own = await ask { try await common.withClient($0) }
         guard own.daemon.code == HexlistError.Code.daemonUnreachable.rawValue, let invoker = Invoker.ofSudo() else { return own }
@@ -99,23 +99,23 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-/// Layout and summary of a report.
+/// The layout and the summary of a doctor report.
 enum DoctorText {
-    /// Places the texts of a step: after its name, below it on a narrow terminal, or on one line in a pipe.
+    /// The layout of the texts of a step: next to the step's name, below it on a narrow terminal, or on one line in a pipe.
     struct Layout {
-        /// Columns of state and name.
+        /// Width in columns of the state and the name of a step.
         private static let head = 24
-        /// Minimum columns for the message next to them.
+        /// Minimum width in columns at which a message is printed next to the name.
         private static let messageMinimum = 32
 
-        /// `nil` for a pipe.
+        /// Width of the terminal in columns; `nil` for a pipe.
         private let width: Int?
 
         init(_ width: Int?) { self.width = width.map { max(20, $0) } }
 
         private var isNarrow: Bool { width.map { $0 < Self.head + Self.messageMinimum } ?? false }
 
-        /// The rest of the line after the state, and the lines below it.
+        /// Returns the parts of a step's message: first the text after the state on the same line, then the lines below.
         func message(_ step: DoctorStep) -> [String] {
             let text = TerminalText.clean(step.message, columns: 600)
             guard let width else { return ["  \(step.step.padding(to: 13))  \(text)"] }
@@ -125,7 +125,7 @@ enum DoctorText {
             return ["  \(step.step.padding(to: 13))  \(lines[0])"] + lines.dropFirst().map { indent + $0 }
         }
 
-        /// The arrow, the text after it, and the lines below it.
+        /// Returns the parts of an advice: the arrow, the text after it, and the lines below.
         func advice(_ line: String) -> [String] {
             let text = TerminalText.clean(line, columns: 300)
             let arrow = String(repeating: " ", count: isNarrow ? 2 : 9) + "→ "

@@ -40,7 +40,8 @@ struct EventsCommand: AsyncParsableCommand {
         if follow, since != nil, limit != nil { throw ValidationError("--limit works with --since or with --follow, not with both.") }
     }
 
-    /// - Parameter newest: the number of newest events if no start is given.
+    /// Returns the position at which the list begins.
+    /// - Parameter newest: the number of newest events to list if the user gave no start.
     private func start(newest: Int) -> HexlistClient.EventStart {
         if let since { return .after(since) }
         return limit == 0 ? .oldest : .last(limit ?? newest)
@@ -88,9 +89,9 @@ struct EventsCommand: AsyncParsableCommand {
     }
 }
 
-/// Formats events.
+/// Formats events as text.
 enum EventText {
-    /// `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  “To read”`
+    /// Formats an event on one line: `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  “To read”`.
     static func line(_ event: EventJSON) -> String {
         var parts = ["\(event.number)", HumanText.time(event.at, seconds: true), event.type]
         if let peer = event.peer { parts.append("peer \(PeerDisplayName(peer, event.tag).listed())") }
@@ -101,13 +102,14 @@ enum EventText {
         return parts.joined(separator: "  ")
     }
 
-    /// Text of a peer on one line, in quotation marks that it cannot close, so that it cannot imitate other parts of the event.
+    /// Returns text of a peer on one line in quotation marks. Quotation marks in the text are replaced, so that it cannot imitate other
+    /// parts of the event.
     private static func quoted(_ text: String) -> String {
         let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         return "“\(words.replacing("“", with: "'").replacing("”", with: "'"))”"
     }
 
-    /// A plain word unchanged, anything else as JSON, so that text of a peer cannot imitate members.
+    /// Returns a plain word unchanged, and any other value as JSON, so that text of a peer cannot imitate members of the event.
     private static func value(_ json: JSONValue) -> String {
         guard let text = json.string, !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-_.".utf8.contains($0) }) else {
             return json.text

@@ -94,7 +94,7 @@ struct FetchCommand: AsyncParsableCommand {
                     "\(HumanText.count(start.passedOver, "link is", "links are")) not a file; to open links: `hexlist open`.")
             }
             if start.first == nil, start.known == 0 {
-                // An empty folder.
+                // Nothing was found and nothing was left out, so the folder is empty.
                 if start.present == 0, start.leftOut == 0 { StandardError.note("There are no files.") }
                 return
             }
@@ -109,7 +109,7 @@ struct FetchCommand: AsyncParsableCommand {
         }
     }
 
-    /// The absolute path of the folder the files go to.
+    /// Returns the absolute path of the folder that receives the files.
     private func destination() throws -> String {
         guard let to else { return try FileArgument.absolute(".") }
         guard access(to, F_OK) == 0 || errno != ENOENT else {
@@ -119,7 +119,8 @@ struct FetchCommand: AsyncParsableCommand {
         return try FileArgument.absolute(to)
     }
 
-    /// - Throws: `SilentExit` with `pending` for an offline peer.
+    /// Starts the transfers.
+    /// - Throws: `SilentExit` with the status `pending` if the peer is offline.
     private func begin(_ request: TransferRequest, _ client: HexlistClient) async throws -> TransferStart {
         let whose = request.service.map { TerminalText.clean($0, columns: 40) }
         do {
@@ -134,8 +135,8 @@ struct FetchCommand: AsyncParsableCommand {
         }
     }
 
-    /// Prints the outcome of each file.
-    /// - Parameter hasTimedOut: whether no data arrived for the duration of `--timeout`.
+    /// Prints the result of each transfer.
+    /// - Parameter hasTimedOut: whether no data arrived for the time given by `--timeout`.
     private func report(_ ids: ClosedRange<Int64>, into folder: String?, hasTimedOut: Bool, _ client: HexlistClient) async throws {
         let output = common.output
         var pages: [TransferView] = []
@@ -177,11 +178,11 @@ struct FetchCommand: AsyncParsableCommand {
         )
     }
 
-    /// Maximum number of downloaded files listed individually.
+    /// Maximum number of completed files that are listed one by one. A larger number is only summarised.
     private static let listLimit = 20
 }
 
-/// The source of a fetch: a hex, or a file or folder of a service.
+/// The argument of `fetch`: a hex, or a file or folder of a service.
 enum FetchArgument: ExpressibleByArgument {
     case hex(HexID)
     case file(ServiceArgument)
@@ -199,20 +200,21 @@ enum FetchArgument: ExpressibleByArgument {
     static var defaultCompletionKind: CompletionKind { .fetchable }
 }
 
-/// Waits for the transfers of one `fetch`, until all are complete or blocked.
+/// Waits for the transfers of one `fetch` until each is complete, has failed, or cannot continue for now.
 struct FetchWaiting {
     let ids: ClosedRange<Int64>
-    /// Seconds.
+    /// Maximum time in seconds to wait without receiving data.
     let timeout: Double
 
     private enum Event: Sendable {
         case progress(TransferSummary)
         case interrupted
-        /// The timer with this number fired.
+        /// The timer with this number has fired. Earlier timers may fire too; their numbers are then out of date.
         case timeout(Int)
     }
 
-    /// - Returns: the last summary, and whether no data arrived for the duration of the timeout.
+    /// Waits for the transfers.
+    /// - Returns: the last summary, and whether the timeout has ended the wait.
     func wait(_ client: HexlistClient) async throws -> (TransferSummary, hasTimedOut: Bool) {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let (events, incoming) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(16))
@@ -237,14 +239,15 @@ struct FetchWaiting {
         }
     }
 
-    /// - Parameter startTimer: starts the timeout with a number.
+    /// Handles events until the wait ends.
+    /// - Parameter startTimer: starts a timer that reports the given number when it fires.
     private func follow(_ events: AsyncStream<Event>, startTimer: (Int) -> Void) async throws -> (TransferSummary, hasTimedOut: Bool) {
         let line = ProgressLine()
         defer { line.end() }
         var last = TransferSummary()
         var begun: (at: ContinuousClock.Instant, bytes: Int64)?
         let start = ContinuousClock.now
-        // One timer at a time; progress makes the running one obsolete.
+        // `timer` is the number of the latest timer. `isWaiting` is false if that timer was made obsolete by progress.
         var (timer, isWaiting) = (0, false)
         for await event in events {
             switch event {
@@ -268,8 +271,8 @@ struct FetchWaiting {
         throw HexlistError(.daemonUnreachable, "hexlistd closed the connection.", hint: "Downloads resume when it runs again.")
     }
 
-    /// `3 of 12 files, 45 MiB of 120 MiB, 11 MiB/s, 7 s left`
-    /// - Parameter columns: the width of the terminal; a narrow one drops the rate, then the received bytes.
+    /// Returns the progress line: `3 of 12 files, 45 MiB of 120 MiB, 11 MiB/s, 7 s left`.
+    /// - Parameter columns: the width of the terminal. A narrow one leaves out the rate, then the received bytes.
     static func line(_ summary: TransferSummary, since begun: (at: ContinuousClock.Instant, bytes: Int64)?, columns: Int = 80) -> String {
         let all = summary.done + summary.failed + summary.cancelled + summary.running + summary.soon + summary.waiting
         var parts = ["\(ByteCountText.of(summary.bytes)) of \(ByteCountText.of(summary.size))"]
@@ -280,7 +283,7 @@ struct FetchWaiting {
             let rate = Double(summary.bytes - begun.bytes) / max(seconds, 0.001)
             if seconds > 0.5, rate > 1 {
                 parts.append("\(ByteCountText.of(Int64(rate)))/s")
-                // The size is announced by the peer and may be huge.
+                // The peer announces the size, which may be unreasonably large.
                 let left = min(Double(summary.size) - Double(summary.bytes), 1e15) / rate
                 parts.append("\(HumanText.span(seconds: Int(max(0, left)) + 1)) left")
             }

@@ -98,9 +98,10 @@ struct FilesCommand: AsyncParsableCommand {
         }
     }
 
-    /// Maximum number of empty pages. A list that changes while it is read has some; a hostile list has no end of them.
+    /// Maximum number of empty pages. A list that changes while it is read can have a few. The limit stops a malicious peer that sends only
+    /// empty pages.
     private static let emptyPageLimit = 100
-    /// Entries listed on a terminal without `--all`.
+    /// Maximum number of entries listed on a terminal without `--all`.
     private static let defaultLimit = 50
 }
 
@@ -190,15 +191,15 @@ struct LinkCommand: AsyncParsableCommand {
 }
 
 extension LinkCommand {
-    /// A warning about public links.
+    /// A warning printed with each public link.
     static let warning =
         "Whoever has this link can read the file. To revoke it, if the service supports that: `hexlist link --revoke`."
 }
 
 /// Creates links to files of services.
 enum ServiceLinks {
-    /// Makes links, with one request per service.
-    /// - Parameter each: called with `SERVICE:PATH` and the reply for it.
+    /// Creates links, with one request per service.
+    /// - Parameter each: called with `SERVICE:PATH` and its reply.
     static func make(
         _ files: [ServiceArgument], _ client: HexlistClient, expire: Double? = nil, revoke: Bool = false, force: Bool = false,
         _ each: (_ file: String, LinkReply) throws -> Void
@@ -236,7 +237,7 @@ enum FileText {
     static func cells(_ entry: FileEntry) -> [Table.Cell] {
         let isFolder = entry.kind.known == .folder
         return [
-            // Never cut, because the user has to type it; the row flows instead.
+            // A name is never cut, because the user has to type it. A row with a long name becomes running text instead.
             Table.Cell(isFolder ? entry.name + "/" : entry.name, isFolder ? .strong : .plain, columns: 255),
             Table.Cell(entry.size.map { ByteCountText.of($0) } ?? ""),
             Table.Cell(entry.modified.map { HumanText.moment($0) } ?? "", .faint),

@@ -84,12 +84,12 @@ struct FrameEncodeCommand: ParsableCommand {
     }
 }
 
-/// Reads wrappers one at a time, so that streams of any length fit in memory.
+/// Reads wrappers from a file one at a time, so that memory does not limit the length of the file.
 private enum FrameInput {
-    /// Maximum bytes kept of a line: the longest frame. A longer line is an error.
+    /// Maximum bytes of a line, which fits the largest frame. A longer line is an error.
     private static let lineBytes = ProtocolLimits.largestFrameBytes + 1
 
-    /// Calls `body` with the wrapper on each line; skips blank lines.
+    /// Reads lines and calls `body` with the wrapper on each. Skips blank lines.
     static func lines(_ file: String, _ output: Output, _ body: ([UInt8]) throws -> Void) throws {
         var line: [UInt8] = []
         func end() throws {
@@ -113,14 +113,14 @@ private enum FrameInput {
         try end()
     }
 
-    /// Calls `body` with each frame of a stream of length-prefixed frames.
+    /// Reads a stream of length-prefixed frames and calls `body` with each frame.
     static func frames(_ file: String, _ output: Output, _ body: ([UInt8]) throws -> Void) throws {
         var decoder = FrameDecoder(limit: ProtocolLimits.largestFrameBytes)
         var buffer = ByteBuffer()
         try InputFile.stream(file) { chunk in
             buffer.writeBytes(chunk)
             defer { buffer.discardReadBytes() }
-            defer { try? output.flush() }  // frames before an invalid length are still shown
+            defer { try? output.flush() }  // also prints the frames before an invalid length
             while let frame = try next(&decoder, &buffer, file) { try body(frame) }
         }
         guard buffer.readableBytes == 0 else {

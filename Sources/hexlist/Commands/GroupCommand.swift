@@ -24,7 +24,7 @@ struct GroupArgument: ParsableArguments {
     @Argument(help: ArgumentHelp("The name of the group, with or without @.", valueName: "name"), completion: .groups)
     var name: String
 
-    /// Runs a change and prints the result.
+    /// Runs `body`, which changes a group, and prints the result.
     func change(_ body: (HexlistClient) async throws -> GroupView, as text: (GroupView) -> String) async throws {
         let output = common.output
         let changed = try await common.withClient(body)

@@ -34,7 +34,7 @@ struct ShowCommand: AsyncParsableCommand {
                     }
                     if hex.unread { unread.append(hex.id) }
                 } catch let error as HexlistError {
-                    // A missing hex must not hide the others.
+                    // An id that does not exist must not prevent the other hexes from being shown.
                     if first == nil { first = error }
                 }
             }
@@ -63,7 +63,7 @@ struct ShowCommand: AsyncParsableCommand {
         try show(hex.children ?? [], hex.extra, output, indent: "")
     }
 
-    /// Prints hexes inside a hex with their ids and content. Recursive: one call per level.
+    /// Prints the hexes inside a hex, with their ids and links. Recursive, with one call per level.
     private func show(_ children: [ChildJSON], _ extra: JSONValue?, _ output: Output, indent: String) throws {
         for (position, child) in children.enumerated() {
             let extra = FileExtra.child(extra, position)
@@ -96,7 +96,7 @@ struct ShowCommand: AsyncParsableCommand {
 }
 
 extension HexlistClient {
-    /// Marks hexes as read after showing them. A failure is only noted.
+    /// Marks hexes as read after they were shown. A failure causes only a note.
     func markAsRead(_ ids: [Int64]) async {
         guard !ids.isEmpty else { return }
         do {
@@ -107,7 +107,7 @@ extension HexlistClient {
     }
 }
 
-/// The arguments that select the hexes of a change.
+/// The arguments that select the hexes to change.
 struct HexArguments: ParsableArguments {
     @Option(help: ArgumentHelp("All hexes from this peer.", valueName: "peer"), completion: .peers)
     var from: String?
@@ -126,15 +126,16 @@ struct HexArguments: ParsableArguments {
         }
     }
 
-    /// Whether there is a range. Ranges select received hexes only, so a range can be empty although its ids exist.
+    /// Whether any argument is a range. A range stands for received hexes only, so it can select nothing although its ids exist.
     var hasRange: Bool { hexes.contains { $0.ids.count > 1 } }
 
-    /// Whether hexes are given by their ids alone.
+    /// Whether all hexes are selected by single ids.
     var onlyIDs: Bool { !hexes.isEmpty && !hasRange }
 
+    /// Returns the selection for a request.
     /// - Parameters:
-    ///   - location: the location of the list for --from and --all; `nil` for the default.
-    ///   - newest: the first hex of that list when the user confirmed; newer ones are excluded.
+    ///   - location: the location of the hexes that --from and --all select; `nil` for the default.
+    ///   - newest: the id of the newest hex when the user confirmed. Hexes that arrived later are excluded.
     func selection(_ location: String? = nil, newest: Int64? = nil) -> HexSelection {
         guard !hexes.isEmpty else { return .list(from: from, location: location, newest: newest) }
         let ranges = hexes.map(\.ids)
@@ -142,7 +143,7 @@ struct HexArguments: ParsableArguments {
     }
 }
 
-/// A local id, or a range such as `3-40`.
+/// The ids that an argument selects: a single id, or a range such as `3-40`.
 struct HexRange {
     var ids: ClosedRange<Int64>
 
@@ -205,7 +206,7 @@ struct DeleteCommand: AsyncParsableCommand {
         try await common.reportCount { client in
             guard chosen.all else {
                 let selection = chosen.selection(location)
-                // Older daemons do not support this. Other errors also occur in the deletion and are reported there.
+                // An older daemon does not support this request. Any other error will occur again in the deletion and is reported there.
                 let deletion = try? await client.deletion(selection)
                 inside = deletion.flatMap(MineText.inside)
                 if let deletion, !yes, isatty(STDIN_FILENO) == 1, inside != nil || deletion.links >= Confirmation.linkLimit {
@@ -213,7 +214,7 @@ struct DeleteCommand: AsyncParsableCommand {
                     try Terminal.confirm("Delete \(MineText.deletion(deletion))? This cannot be undone. [y/N]")
                 }
                 let deleted = try await client.delete(selection)
-                // Needed for the message only.
+                // The message explains an empty result if the range contains hexes of My Hexlist.
                 if deleted.changed == 0, chosen.hasRange { hasOwn = (try? await client.hasOwnHex(in: chosen.hexes.map(\.ids))) ?? false }
                 return deleted
             }
@@ -221,7 +222,7 @@ struct DeleteCommand: AsyncParsableCommand {
             guard let newest = try await client.newest(location) else { return ChangedJSON(changed: 0) }
             let status = try await client.status()
             let count = held ? status.held : status.inbox
-            // Older daemons do not report the number.
+            // An older daemon does not report the number.
             let hexes = count.map { HumanText.count($0, "hex", "hexes") } ?? "all hexes"
             let what = hexes + (held ? " waiting for approval" : " of the inbox")
             try Confirmation(
@@ -235,7 +236,7 @@ struct DeleteCommand: AsyncParsableCommand {
         }
     }
 
-    /// - Parameter hasOwn: whether hexes of My Hexlist are in the ranges.
+    /// - Parameter hasOwn: whether the ranges contain hexes of My Hexlist.
     static func nothing(hasRange: Bool, held: Bool, hasOwn: Bool) -> String {
         let why =
             if hasRange {
@@ -275,12 +276,13 @@ struct AcceptCommand: AsyncParsableCommand {
 }
 
 extension HexlistClient {
-    /// The first hex of a list, read before asking about the list: hexes that arrive meanwhile are excluded.
+    /// Returns the id of the newest hex of a list. Read before the user is asked, so that hexes which arrive during the question can be
+    /// excluded.
     fileprivate func newest(_ location: String?) async throws -> Int64? {
         try await hexes(.init(location: location ?? "inbox"), limit: 1).items.first?.id
     }
 
-    /// Whether a hex of My Hexlist, not inside another, is in one of the ranges.
+    /// Whether one of the ranges contains a top-level hex of My Hexlist.
     fileprivate func hasOwnHex(in ranges: [ClosedRange<Int64>]) async throws -> Bool {
         var cursor: String?
         repeat {
@@ -293,7 +295,7 @@ extension HexlistClient {
 }
 
 extension CommonOptions {
-    /// Changes several hexes and prints their number.
+    /// Runs `body`, which changes hexes, and prints the number of changed hexes.
     func reportCount(_ body: (HexlistClient) async throws -> ChangedJSON, as text: (Int) -> String) async throws {
         let output = output
         let changed = try await withClient(body)

@@ -65,7 +65,7 @@ struct InboxCommand: AsyncParsableCommand {
         }
     }
 
-    /// The text for an empty list, with the number of held hexes, because new users do not know about them.
+    /// Returns the text for an empty list. It mentions the number of held hexes, because new users do not know that hexes can be held.
     private func nothing(_ client: HexlistClient) async throws -> String {
         var (count, areStrangers) = (0, true)
         if !held, let from {
@@ -93,10 +93,10 @@ struct InboxCommand: AsyncParsableCommand {
 
 enum InboxText {
     /// - Parameters:
-    ///   - from: the peer whose hexes are listed, as typed; `nil` for all.
+    ///   - from: the peer whose hexes are listed, as typed by the user; `nil` for all peers.
     ///   - isHeld: whether the list shows held hexes.
-    ///   - isEnd: whether this is a later page of a list.
-    ///   - held: the number of held hexes, from that peer if given.
+    ///   - isEnd: whether the empty page follows other pages of the list.
+    ///   - held: the number of held hexes from `from`, or from all peers.
     ///   - areStrangers: whether all held hexes are from strangers.
     static func nothing(from: String?, isHeld: Bool, unread: Bool, isEnd: Bool, held: Int, areStrangers: Bool = true) -> String {
         let what = "\(isEnd ? "No more" : "No")\(unread ? " unread" : "") hexes"
@@ -110,28 +110,29 @@ enum InboxText {
     }
 }
 
-/// Texts about hexes.
+/// Texts about a hex.
 enum HexText {
-    /// The description, or the subject if it is blank.
+    /// Returns the description; if it is blank, the subject.
     static func subject(_ hex: HexJSON) -> String {
         HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
     }
 
-    /// The title of a hex inside another; `nil` if it is blank.
+    /// Returns the title of a hex inside another; `nil` if it is blank.
     static func title(_ hex: ChildJSON) -> String? {
         let text = HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
         return HexSubject.isBlank(text) ? nil : text
     }
 
-    /// The content of a hex, such as `3 hexes with 40 links`; `nil` without hexes inside.
+    /// Describes the hexes inside a hex, such as `3 hexes with 40 links`; `nil` if there are none.
     static func inside(_ hex: HexJSON) -> String? {
         guard let hexes = hex.hexesInside else { return nil }
         return "\(HumanText.count(hexes, "hex", "hexes")) with \(HumanText.count(hex.linksInside ?? 0, "link", "links"))"
     }
 
-    /// The proven sender, and the claimed one if different: forwarded by a trusted peer, otherwise only a claim. A peer without an alias is
-    /// shown with its short UUID, because anybody can choose any name.
-    /// - Parameter columns: maximum columns of the proven sender.
+    /// Returns the peer that delivered the hex. Appends the original sender that the hex claims, if it is another. The claim is shown as
+    /// forwarded if a trusted peer delivered the hex, otherwise only as a claim. A peer without an alias is shown with its short UUID,
+    /// because anybody can choose any name.
+    /// - Parameter columns: maximum width of the peer that delivered the hex.
     static func sender(_ hex: HexJSON, columns: Int) -> String {
         guard let peer = hex.peerUUID, let label = hex.label else { return unproven(hex) }
         let proven = label.listed(columns: columns)
@@ -141,7 +142,8 @@ enum HexText {
         return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.listed(.named, columns: 40))"
     }
 
-    /// The claimed sender of a hex without a proven one; a hex of My Hexlist may have none.
+    /// Returns the sender that the hex claims, for a hex that no peer delivered. Without a claim, returns `unknown`; for a hex of My
+    /// Hexlist, an empty text.
     private static func unproven(_ hex: HexJSON) -> String {
         if let claimed = PeerID(hex.senderUUID) {
             let claim = PeerDisplayName(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
@@ -153,13 +155,13 @@ enum HexText {
 }
 
 extension PeerDisplayName {
-    /// The label for questions and notes. A long name is cut, so that the rest stays visible.
+    /// Returns the label for a question or a note. A long name is cut, so that the rest of the label stays visible.
     /// - Parameter columns: maximum columns of the name.
     func shown(_ detail: Detail = .short, columns: Int = 44) -> String {
         text(detail, columns: columns) { TextWidth.cut($0, columns: $1) }
     }
 
-    /// The label for lists on standard output; cut only on a terminal.
+    /// Returns the label for a list on standard output. A long name is cut on a terminal only.
     func listed(_ detail: Detail = .short, columns: Int = 44) -> String {
         shown(detail, columns: Terminal.output.isInteractive ? columns : .max)
     }

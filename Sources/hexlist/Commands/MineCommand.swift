@@ -57,7 +57,7 @@ struct MineListCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("List the content of this hex.", valueName: "hex"), completion: .mine)
     var hex: String?
 
-    /// The subcommands of `mine`, for suggestions.
+    /// The names of the subcommands of `mine`, used to suggest one for a typo.
     private static let subcommands = ["list", "add", "edit", "move", "rm"]
 
     func validate() throws {
@@ -353,7 +353,8 @@ struct MineRemoveCommand: AsyncParsableCommand {
 }
 
 extension HexlistClient {
-    /// A hex of My Hexlist with its content.
+    /// Returns a hex of My Hexlist with its content.
+    /// - Throws: `HexlistError` if the hex is in another location.
     fileprivate func mineHex(_ id: HexID) async throws -> HexJSON {
         do {
             let hex = try await self.hex(id.value)
@@ -371,7 +372,7 @@ extension HexlistClient {
 }
 
 extension CommonOptions {
-    /// Changes one hex and prints the result.
+    /// Runs `body`, which changes one hex, and prints the result.
     fileprivate func reportHex(_ body: (HexlistClient) async throws -> HexJSON, as text: (HexJSON) -> String) async throws {
         let output = output
         let hex = try await withClient(body)

@@ -48,7 +48,7 @@ struct OpenCommand: AsyncParsableCommand {
         }
     }
 
-    /// Fetches a file of a peer, and opens it if it is of a passive kind.
+    /// Fetches a file of a peer, and opens it if its type is safe (`OpenableFile`).
     private func openFile(_ link: LinkJSON, number: Int, of hex: Int64, _ client: HexlistClient) async throws {
         let start = try await client.fetch(TransferRequest(hex: hex, links: [self.number ?? number], cache: true))
         guard let first = start.first, let last = start.last else { throw SilentExit(status: .pending) }
@@ -90,14 +90,15 @@ struct OpenCommand: AsyncParsableCommand {
                 .badRequest, "Not opened: \(link.notOpened ?? "the daemon does not know where it leads").",
                 hint: "To see the link: `hexlist show \(hex.id)`.")
         }
-        // Printed before the output of the program.
+        // The note is printed before the program starts, so that it precedes the output of the program.
         StandardError.note("Opening \(TerminalText.clean(leadsTo, columns: 300))")
         let program = Opener.program(with, browser: Environment.value("BROWSER"))
         try Opener.run(program, link: link.url)
         if common.json { try report(link, leadsTo, program) }
     }
 
-    /// - Parameter number: the link's number, from 1; `nil` for the only link.
+    /// Returns the link to open.
+    /// - Parameter number: the number of the link, beginning with 1; `nil` if the hex must have only one link.
     static func choose(_ number: Int?, of hex: HexJSON) throws(HexlistError) -> LinkJSON {
         let links = hex.links ?? []
         guard let number else {
@@ -119,6 +120,6 @@ struct OpenCommand: AsyncParsableCommand {
 private struct OpenedJSON: Encodable, JSONEncodable {
     var url: String
     var opens: String
-    /// Missing if no program was started.
+    /// The program that was started; `nil` if none was.
     var program: String?
 }

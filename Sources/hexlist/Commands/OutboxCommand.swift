@@ -38,7 +38,7 @@ struct OutboxListCommand: AsyncParsableCommand {
             var cursor: String?
             repeat {
                 var table = OutboxText.table(hasHeader: listed == 0)
-                // Scripts get the order of delivery, as in earlier releases.
+                // JSON output keeps the order of delivery, which earlier releases used.
                 cursor = try await client.outbox(
                     to: to, states: states, newestFirst: !output.json, limit: min(left, LocalAPI.pageLimit), after: cursor
                 ) { row in
@@ -56,7 +56,7 @@ struct OutboxListCommand: AsyncParsableCommand {
         }
     }
 
-    /// A sentence about rows that are not shown, with their number if known.
+    /// Returns a sentence about the rows that are not shown, with their number if it is known.
     private func more(than listed: Int, _ states: [OutboxState], _ client: HexlistClient) async throws -> String {
         guard to == nil else { return "There are more; list all with --limit 0." }
         let counts = try await client.status().outbox
@@ -92,7 +92,7 @@ struct OutboxShowCommand: AsyncParsableCommand {
     }
 }
 
-/// The arguments that select the rows of a change.
+/// The arguments that select the outbox rows to change.
 struct OutboxSelection: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
@@ -106,7 +106,7 @@ struct OutboxSelection: ParsableArguments {
         if ids.isEmpty != (to != nil) { throw ValidationError("Which ones? Give ids from `hexlist outbox`, or --to PEER.") }
     }
 
-    /// Changes the given rows one by one and prints each, or changes all rows for a peer and prints their number.
+    /// Changes the given rows one by one and prints each, or changes all rows for a peer in one request and prints their number.
     func change(
         _ verb: String, _ one: (HexlistClient, Int64) async throws -> OutboxView,
         _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
@@ -120,7 +120,7 @@ struct OutboxSelection: ParsableArguments {
         }
     }
 
-    /// Changes rows one by one. Continues after an error; throws the first one at the end.
+    /// Changes rows one by one. After an error, continues with the next row; throws the first error at the end.
     private func change(_ client: HexlistClient, _ one: (HexlistClient, Int64) async throws -> OutboxView) async throws {
         let output = common.output
         var changed: [OutboxView] = []
@@ -194,7 +194,7 @@ struct OutboxCancelCommand: AsyncParsableCommand {
         try await selection.change("cancelled", { try await Self.cancel($1, $0) }, { try await $0.cancel($1) })
     }
 
-    /// Cancels a row and notes the files that the peer can no longer fetch.
+    /// Cancels a row, and prints how many files the peer can no longer fetch as a result.
     private static func cancel(_ id: Int64, _ client: HexlistClient) async throws -> OutboxView {
         let offered = try await client.outboxRow(id).offers?.count ?? 0
         let row = try await client.cancel(id)
@@ -208,7 +208,7 @@ struct OutboxCancelCommand: AsyncParsableCommand {
     }
 }
 
-/// Texts about rows of the outbox.
+/// Texts about outbox rows.
 enum OutboxText {
     static func show(_ rows: [OutboxView], _ output: Output, hasHeader: Bool) throws {
         if output.json {
@@ -232,10 +232,10 @@ enum OutboxText {
         ]
     }
 
-    /// Maximum number of offers shown for a row.
+    /// Maximum number of offers that are listed for a row.
     private static let offerLimit = 20
 
-    /// All facts about one row.
+    /// Returns a table with all details of a row.
     static func details(_ row: OutboxView) -> Table {
         let reason = RowReason(row)
         var table = Table()
@@ -268,7 +268,7 @@ enum OutboxText {
         return table
     }
 
-    /// The reason an offered file can no longer be fetched.
+    /// Returns the reason why an offered file can no longer be fetched.
     private static func problem(_ word: ForwardCompatibleEnum<OfferProblem>) -> String {
         switch word.known {
         case .changed: "changed since it was sent"
@@ -278,7 +278,7 @@ enum OutboxText {
         }
     }
 
-    /// The number of rows in each state: `2 wait, 1 refused, 412 delivered (3 waiting for approval there)`.
+    /// Returns the number of rows in each state: `2 wait, 1 refused, 412 delivered (3 waiting for approval there)`.
     static func summary(_ counts: [OutboxState: Int]) -> String {
         let (waiting, held) = (counts.rows(.queued, .sending), counts.rows(.held))
         let parts = [

@@ -62,7 +62,7 @@ struct PairCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// The six digits of a code, without spaces; `nil` if invalid.
+    /// Removes the spaces from a typed code. Returns `nil` if the rest is not a code of six digits.
     private static func digits(_ code: String) -> String? {
         let digits = String(decoding: code.utf8.filter { $0 != UInt8(ascii: " ") }, as: UTF8.self)
         return PairingConfirmation.areDigits(digits) ? digits : nil
@@ -99,10 +99,10 @@ struct PairCommand: AsyncParsableCommand {
 
 /// Texts about pairings.
 enum PairText {
-    /// The cleaned label of the peer, with its trust and short UUID, which the other person can read out.
+    /// Returns the label of the peer, cleaned, with its trust and its short UUID. The users can compare the UUID by reading it aloud.
     static func name(_ pairing: PairingView) -> String { pairing.label.shown(.full, columns: 64) }
 
-    /// The question about the digits. Cleaned; several lines.
+    /// Returns the question whether the digits are the same, cleaned, on several lines.
     static func question(_ pairing: PairingView, digits: String, _ terminal: Terminal) -> String {
         let trusted = pairing.trust == .trusted ? " You already trust it." : ""
         return """
@@ -117,8 +117,8 @@ enum PairText {
 
     enum Answer { case yes, no, otherDigits }
 
-    /// Interprets a typed answer. The digits themselves, with or without a gap, mean yes; other digits may be a typo and are not an
-    /// answer.
+    /// Interprets an answer that the user typed. The digits of this pairing, with or without a gap, mean yes. Other digits may be a typo
+    /// and count as no answer.
     static func answer(_ line: String, digits: String) -> Answer {
         guard !Terminal.isYes(line) else { return .yes }
         let typed = line.utf8.filter { ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "\t"), UInt8(ascii: "\r")].contains($0) }
@@ -130,7 +130,7 @@ enum PairText {
         "\(pairing.label.shown(.named, columns: 64)) is already trusted here. Pair again only if it does not trust this machine."
     }
 
-    /// The reason for a failed pairing, with the remaining attempts if few.
+    /// Returns the reason why a pairing failed. Mentions the number of remaining attempts if it is small.
     static func ended(_ pairing: PairingView) -> String {
         let why = pairing.message.map { ": \(TerminalText.clean($0, columns: 300))" } ?? "."
         return (["Not paired with \(name(pairing))\(why)"] + [left(pairing)].compactMap(\.self)).joined(separator: " ")

@@ -24,8 +24,8 @@ struct PeerArgument: ParsableArguments {
         help: ArgumentHelp("An alias, a UUID or the beginning of one, or the name of a stranger.", valueName: "peer"), completion: .peers)
     var peer: String
 
-    /// Runs a change and prints the result.
-    /// - Parameter undo: the command that undoes the change; empty for none.
+    /// Runs `body`, which changes a peer, and prints the result.
+    /// - Parameter undo: returns the words of the command that undoes the change; empty for none.
     func change(
         _ body: (HexlistClient) async throws -> PeerView, as text: (PeerView) -> String, undo: (PeerView) -> [String] = { _ in [] }
     ) async throws {
@@ -96,7 +96,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
     func run() async throws {
         let isInteractive = isatty(STDIN_FILENO) == 1
         try await argument.change { client in
-            // Looked up first: an unknown peer is the more helpful error.
+            // The peer is looked up before the argument is checked, because the error about an unknown peer is more helpful.
             let peer = try await client.peer(argument.peer)
             try checkArgument(isInteractive: isInteractive)
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) has no UUID.") }
@@ -107,7 +107,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
         }
     }
 
-    /// Refuses a name as the argument: anybody can choose any name, so it does not identify a peer.
+    /// Refuses a name as the argument. Anybody can choose any name, so a name does not identify a peer.
     private func checkArgument(isInteractive: Bool) throws {
         let digits = argument.peer.utf8.filter { $0 != UInt8(ascii: "-") }
         guard digits.count >= 8, digits.count <= 32, digits.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {
@@ -166,7 +166,7 @@ struct PeerAddCommand: AsyncParsableCommand {
         if let known { try refuseBlocked(known) }
         if !yes { try ask(new, known) }
         let (wasTrusted, view) = try await common.withClient { client in
-            // Checked again, because the state may have changed during the question.
+            // The peer is checked again, because its state may have changed while the user was asked.
             let known = try await Self.known(id, client)
             if let known { try refuseBlocked(known) }
             let alias = Self.alias(alias, new, known)
@@ -188,7 +188,7 @@ struct PeerAddCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// The known data of the peer; `nil` if it was never seen.
+    /// Returns the stored data of a peer; `nil` if the peer was never seen.
     private static func known(_ peer: PeerID, _ client: HexlistClient) async throws -> PeerView? {
         do {
             return try await client.peer(peer.description)
@@ -197,7 +197,7 @@ struct PeerAddCommand: AsyncParsableCommand {
         }
     }
 
-    /// The new alias; `nil` to keep the existing one.
+    /// Returns the alias to set; `nil` to keep the existing one. By default a peer without an alias gets the name in the URI.
     static func alias(_ given: String?, _ new: PeerURI, _ known: PeerView?) -> String? {
         let alias = given ?? (known?.alias == nil ? new.name : "")
         return alias.isEmpty ? nil : alias
@@ -225,7 +225,7 @@ struct PeerAddCommand: AsyncParsableCommand {
         try Terminal.confirm(known?.trust == .trusted ? "Already trusted. Remember these addresses? [y/N]" : "Trust it? [y/N]")
     }
 
-    /// The facts shown before the question.
+    /// Returns the lines that describe the new peer before the user is asked to trust it.
     static func lines(_ new: PeerURI, _ known: PeerView?) -> [String] {
         let peer = new.fingerprint.peerID
         let label = PeerDisplayName(uuid: peer.description, name: new.name, alias: nil, trust: known?.trust.text ?? Trust.stranger.rawValue)
@@ -309,7 +309,7 @@ struct PeerForgetCommand: AsyncParsableCommand {
         }
     }
 
-    /// The data that is removed, and the data that stays.
+    /// Returns the lines that list which data will be removed and which will stay.
     static func lines(_ peer: PeerView, waiting: Int, hasMore: Bool) -> [String] {
         var removed: [String] = []
         if peer.trust != .stranger { removed.append(peer.trust.text) }
@@ -376,7 +376,7 @@ struct PeerSetCommand: AsyncParsableCommand {
         case auto, never
     }
 
-    /// The default of `--fetch-limit`: 100 MiB.
+    /// The default of `--fetch-limit` in bytes: 100 MiB.
     private static let defaultLimit: Int64 = 100 << 20
 
     /// The values of `--receive`.
@@ -419,14 +419,14 @@ struct PeerSetCommand: AsyncParsableCommand {
 
 /// Texts about the settings of a peer.
 enum PolicyText {
-    /// `auto, up to 95.4 MiB per hex and per day; today 1.0 MiB`; `nil` without automatic downloads.
+    /// Describes the automatic downloads from a peer: `auto, up to 95.4 MiB per hex and per day; today 1.0 MiB`; `nil` if there are none.
     static func fetch(_ peer: PeerView) -> String? {
         guard let limit = peer.fetchLimit else { return nil }
         let today = peer.fetchedToday.map { $0 > 0 ? "; today \(ByteCountText.of($0))" : "" } ?? ""
         return "auto, up to \(ByteCountText.of(limit)) per hex and per day\(peer.trust == .trusted ? "" : ", once it is trusted")\(today)"
     }
 
-    /// The handling of hexes from a peer. A newer daemon may have values that are unknown here.
+    /// Describes where hexes from a peer go. A newer daemon may use values that this version does not know.
     static func receive(_ peer: PeerView) -> String {
         let receive = peer.receive?.text ?? PeerReceive.inbox.rawValue
         return switch PeerReceive(rawValue: receive) {

@@ -44,7 +44,7 @@ struct PeersListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        // The table also lists offline trusted peers; the output of --json is fixed by releases.
+        // The table also lists offline trusted peers. JSON output must stay as in earlier releases.
         let asksAll = all || !output.json
         try await common.withClient { client in
             if watch {
@@ -61,7 +61,8 @@ struct PeersListCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// Waits until at least `count` peers are online, and returns the list.
+    /// Waits until at least `count` peers are online and returns the list.
+    /// - Throws: `HexlistError` if the timeout expires first.
     private func waitFor(_ count: Int, _ client: HexlistClient, _ all: Bool) async throws -> [PeerView] {
         guard let timeout else { return try await Self.watch(client, all: all, until: count) }
         let list = try await withThrowingTaskGroup(of: [PeerView]?.self) { group in
@@ -139,8 +140,8 @@ struct PeersListCommand: AsyncParsableCommand {
 
 /// Texts and rows of the list of peers.
 enum PeersText {
-    /// The peers to show, in order: trusted ones (online, in conflict, offline), other online ones, and with `all` other offline ones and
-    /// ghosts.
+    /// Returns the peers to show, sorted: trusted ones (online, in conflict, offline), then other online ones. With `all`, also other
+    /// offline ones and ghosts.
     static func listed(_ peers: [PeerView], all: Bool) -> [PeerView] {
         let ranked = peers.map { (rank: rank($0), peer: $0) }.filter { all || $0.rank <= 2 }
         return (0...4).flatMap { rank in ranked.filter { $0.rank == rank }.map(\.peer) }
@@ -162,7 +163,7 @@ enum PeersText {
             + "until about two minutes after you run `hexlist id rotate` on one of them."
     }
 
-    /// The address of a peer; for an offline one, the time it was last seen.
+    /// Returns the address of a peer; for an offline peer the time when it was last seen.
     static func place(_ peer: PeerView) -> String {
         if peer.state == .away, let seen = peer.lastSeen { return "last seen \(HumanText.moment(seen))" }
         return peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
@@ -172,11 +173,11 @@ enum PeersText {
 extension PeerView {
     fileprivate var isTrusted: Bool { trust == .trusted }
 
-    /// Whether it is a trusted peer whose identity is used by two machines.
+    /// Whether two machines use the identity of this trusted peer.
     var isTwice: Bool { state == .ghost && reason.map { $0.utf8.elementsEqual("conflict".utf8) } ?? false && isTrusted }
 }
 
 extension [PeerView] {
-    /// Whether only hexes from strangers can be held: no peer has `--receive held`.
+    /// Whether only strangers' hexes are held, because no peer has the setting `--receive held`.
     var areHeldOfStrangers: Bool { !contains { $0.receive?.known == .held } }
 }

@@ -57,9 +57,9 @@ struct PeersImportCommand: AsyncParsableCommand {
     }
 }
 
-/// Texts about imports of rosters.
+/// Texts and checks for the import of a roster.
 enum RosterText {
-    /// Whether a file is empty or has a peer of a roster: a line with a JSON object that has a fingerprint.
+    /// Whether a file can be a roster: it is blank, or one of its lines is a JSON object with a fingerprint.
     static func isRoster(_ file: [UInt8]) -> Bool {
         file.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
             || file.split(separator: UInt8(ascii: "\n")).contains { line in

@@ -49,7 +49,7 @@ struct SearchCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         let words = text.joined(separator: " ")
-        // Reports errors before contacting the daemon.
+        // The arguments are parsed first, so that errors in them are reported even if no daemon runs.
         let terms = try SearchTerm.parse(words)
         let filter = HexlistClient.SearchFilter(
             text: words, location: place?.rawValue, unread: unread, from: from,
@@ -71,12 +71,12 @@ struct SearchCommand: AsyncParsableCommand {
                         if output.json { try output.object(hex) } else { table.add(cells(hex)) }
                     }
                 }
-                // With --limit 0 each page is printed as it arrives.
+                // If all matches are listed (--limit 0), each page is printed as soon as it arrives.
                 if pageLimit == .max, !table.isEmpty {
                     try output.table(table)
                     table = Table()
                 }
-                // A page may be short because few matches pass the filters.
+                // A page may have few matches although more pages follow, because most hexes of the page did not pass the filters.
             } while cursor != nil && left > 0
             if !table.isEmpty { try output.table(table) }
             try output.flush()
@@ -99,20 +99,20 @@ struct SearchCommand: AsyncParsableCommand {
 }
 
 enum SearchText {
-    /// The subject, and that of the top-level hex around it.
+    /// Returns the subject of a hex. For a hex inside others, adds the subject of the top-level hex.
     static func subject(_ hex: HexJSON) -> String {
         let subject = HexText.subject(hex)
         guard let top = hex.top else { return subject }
         return "\(subject) (in \(top.id)\(top.subject.isEmpty ? "" : " \(top.subject)"))"
     }
 
-    /// The matching text, unless another column already shows it.
+    /// Returns the text around the match; empty if another column already shows it.
     static func match(_ hex: HexJSON) -> String {
         guard let match = hex.match else { return "" }
         let text = match.before + match.found + match.after
         switch match.field {
         case "description": return match.before.hasPrefix("…") ? text : ""
-        case "sender": return ""  // its column shows it
+        case "sender": return ""  // the sender has its own column
         default: return match.link.map { "\($0) \(text)" } ?? text
         }
     }
@@ -136,7 +136,7 @@ enum SearchText {
         return isHeld ? text : text + " Use --in held to search hexes from strangers."
     }
 
-    /// - Returns: `nil` if the index is not behind.
+    /// Returns a note about hexes that are not in the search index yet; `nil` if there are none.
     static func behind(_ count: Int) -> String? {
         guard count > 0 else { return nil }
         return "\(HumanText.count(count, "hex is", "hexes are")) not searched yet: the index is still being built."

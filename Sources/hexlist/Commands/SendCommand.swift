@@ -125,7 +125,7 @@ struct SendCommand: AsyncParsableCommand {
     var links: [String] = []
 
     func validate() throws {
-        // The peer may be one of the words, or the only trusted one; only the daemon knows.
+        // The recipient may be an argument, or the only trusted peer. This cannot be checked without the daemon.
         if to.isEmpty && !toAll {
             guard recipientChoice.hasContent else { throw Self.nothing }
             return
@@ -167,10 +167,10 @@ struct SendCommand: AsyncParsableCommand {
         RecipientChoice(words: links, hasOtherContent: from != nil || clipboard || hex != nil || bulk != nil || !file.isEmpty, isRaw: raw)
     }
 
-    /// Whether the user can answer questions: standard input is a terminal, and is not read for links.
+    /// Whether the user can answer questions: standard input is a terminal, and no option reads content from it.
     private var isInteractive: Bool { isatty(STDIN_FILENO) == 1 && !links.contains("-") && from != "-" && bulk != "-" }
 
-    /// Finds the recipient of a command line without --to, and asks for confirmation.
+    /// Determines the recipient of a command line without --to, and asks the user to confirm it.
     private mutating func chooseRecipient() async throws {
         let choice = recipientChoice
         let found = (try? await common.withClient { try await choice.find($0) }) ?? .none(trusted: [])
@@ -185,12 +185,13 @@ struct SendCommand: AsyncParsableCommand {
             guard isInteractive else { throw MissingRecipient.unconfirmed(only, arguments: ProcessArguments.all) }
             peer = only
         }
-        to = [try peer.requiredID().description]  // the UUID, in case the name moves to another peer
+        to = [try peer.requiredID().description]  // the UUID, because another peer could take the name before the send
         try validate()
         try Terminal.confirm("Send it to \(peer.label.shown())? [y/N]")
     }
 
-    /// Asks before sending to a stranger by its name, which anybody can choose. Scripts are not asked.
+    /// Asks for confirmation before a send to an untrusted peer that is given by name, because anybody can choose any name. Asks nothing in
+    /// scripts.
     private mutating func confirmStrangers() async throws {
         guard isInteractive, !common.json else { return }
         for index in to.indices where !GroupName.isMarked(to[index]) {
@@ -237,12 +238,12 @@ struct SendCommand: AsyncParsableCommand {
         if status != .done { throw SilentExit(status: status) }
     }
 
-    /// The files and folders among the arguments.
+    /// The local files and folders among the arguments and in `--file`.
     private var paths: [String] {
         (raw ? [] : links.filter(FileArgument.isPath)) + file.filter { FileArgument.service($0) == nil }
     }
 
-    /// Whether the hex links to files that only trusted peers can fetch.
+    /// Whether the hex will contain links to files that only trusted peers can fetch.
     private var offersFiles: Bool {
         reoffer || !paths.isEmpty
             || file.compactMap(FileArgument.service).contains { PeerText.areEqual($0.service, LocalAPI.ownService) }
@@ -281,7 +282,8 @@ struct SendCommand: AsyncParsableCommand {
         return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)
     }
 
-    /// - Throws: `HexlistError` for a link of the form `SERVICE:PATH`, which probably means a file.
+    /// Refuses links of the form `SERVICE:PATH`, because the user probably meant `--file`.
+    /// - Throws: `HexlistError` if such a service exists.
     private func refuseServices(_ links: [LinkInput], _ client: HexlistClient) async throws {
         let named = links.compactMap { ServiceArgument(argument: $0.url) }
         guard !named.isEmpty else { return }
@@ -293,7 +295,7 @@ struct SendCommand: AsyncParsableCommand {
             hint: "Send a link to the file with --file \(ShellText.quoted(shown)), or the text itself with --raw.")
     }
 
-    /// Notes that forwarding a link to a file does not grant access to the file.
+    /// Prints a note if a forwarded hex contains links to files, because forwarding gives the recipient no access to the files.
     private func noteForeignFiles(_ id: Int64, _ client: HexlistClient) async throws {
         let count = try await client.hex(id).links?.count { FileArgument.isLink($0.url) } ?? 0
         guard count > 0 else { return }
@@ -302,7 +304,7 @@ struct SendCommand: AsyncParsableCommand {
                 + "To offer your own copies: --reoffer.")
     }
 
-    /// The typed hex, without files; `nil` for a forwarded one.
+    /// Returns the hex that the user typed, without files; `nil` if a stored hex is forwarded.
     private func typed(_ clipboard: String?) throws -> HexInput? {
         guard hex == nil else { return nil }
         let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
@@ -328,7 +330,7 @@ struct SendCommand: AsyncParsableCommand {
     private func table(_ outcomes: [SendOutcome]) -> Table {
         var table = Table()
         for outcome in outcomes {
-            // With `--wait queued` the reason for waiting is irrelevant.
+            // With `--wait queued` the user is not interested in why a row still waits.
             let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
             let why = [outcome.earlier ? "already sent with this key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
             table.add([

@@ -1,8 +1,8 @@
 import HexlistModel
 
 extension SendCommand {
-    /// Fast path for the common options of `send`, because setting up ArgumentParser takes longer than a send. `nil` for other options and
-    /// for errors, which ArgumentParser then handles. `SendWordsTests` compares the two.
+    /// Parses the common options of `send` without ArgumentParser, because its setup takes longer than a send. Returns `nil` for other
+    /// options and for errors; ArgumentParser then parses the arguments. `SendWordsTests` checks that both give the same result.
     /// - Parameter arguments: the arguments without the name of the program.
     init?(usual arguments: [String]) {
         guard arguments.first == Self.configuration.commandName else { return nil }
@@ -21,7 +21,7 @@ extension SendCommand {
         guard (try? validate()) != nil else { return nil }
     }
 
-    /// Includes `-`, standard input, which is left to ArgumentParser.
+    /// Whether a word begins with a dash. The word `-` (standard input) counts too, so that ArgumentParser handles it.
     private static func isOption(_ word: String) -> Bool { word.utf8.first == UInt8(ascii: "-") }
 
     private mutating func set(_ option: String, _ value: String) -> Bool {
@@ -41,7 +41,7 @@ extension SendCommand {
         return true
     }
 
-    /// Sets all properties to their defaults; ArgumentParser traps when an unset one is read.
+    /// Sets all properties to their defaults. ArgumentParser traps if a property is read that was never set.
     private mutating func setDefaults() {
         common = CommonOptions()
         (common.json, common.socket, common.stateDir) = (false, nil, nil)

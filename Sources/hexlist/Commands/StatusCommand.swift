@@ -24,7 +24,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         let (status, conflicts) = try await common.withClient { client in
             let status = try await client.status()
-            // Only the table names the peers; the output of --json is fixed by releases.
+            // Only the table shows the names of these peers. JSON output must stay as in earlier releases.
             guard status.ghosts > 0, !output.json else { return (status, [PeerView]()) }
             return (status, try await client.peers(all: true).filter(\.isTwice))
         }
@@ -36,7 +36,7 @@ struct StatusCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// - Parameter conflicts: trusted peers whose identity is used by two machines.
+    /// - Parameter conflicts: the trusted peers whose identity two machines use.
     private func table(_ status: StatusJSON, _ conflicts: [PeerView]) -> Table {
         var table = Table()
         table.add("name", status.name, .strong)

@@ -51,7 +51,7 @@ struct ExportCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Hexes to export.", valueName: "hex"))
     var hexes: [HexID] = []
 
-    /// The chosen format, by option or file name.
+    /// The format given by the option, or else by the suffix of the file name; `nil` if unknown.
     private var chosenFormat: FileFormat? { (named ?? output.flatMap(WrittenFormat.init(path:)))?.format }
 
     func validate() throws {
@@ -75,7 +75,7 @@ struct ExportCommand: AsyncParsableCommand {
     private func selection() throws -> ExportSelection {
         let place: HexLocation? = mine ? .mine : inbox ? .inbox : nil
         if let search {
-            _ = try SearchTerm.parse(search)  // reports errors before creating the file
+            _ = try SearchTerm.parse(search)  // reports a syntax error before the file is created
             return .search(search, from: from, location: place?.rawValue)
         }
         guard hexes.isEmpty else { return .hexes(.ids(hexes.map(\.value))) }
@@ -86,7 +86,7 @@ struct ExportCommand: AsyncParsableCommand {
         if let output, !force, access(output, F_OK) == 0 {
             throw HexlistError(.badRequest, "\(output) already exists.", hint: "Choose another name, or overwrite it with --force.")
         }
-        guard let format = chosenFormat else { return }  // checked by `validate`
+        guard let format = chosenFormat else { return }  // `validate` has already checked this
         let selection = try selection()
         let file = try output.map { try AtomicFile(path: $0) }
         do {
@@ -100,6 +100,7 @@ struct ExportCommand: AsyncParsableCommand {
         }
     }
 
+    /// Exports hexes to a file or to standard output.
     /// - Returns: the number of hexes.
     private func write(_ selection: ExportSelection, as format: FileFormat, to file: AtomicFile?) async throws -> Int {
         let stdout = common.output
@@ -110,13 +111,13 @@ struct ExportCommand: AsyncParsableCommand {
         defer { progress.end() }
         var count = 0
         var lines: [JSONValue] = []
-        // Lines on a terminal are progress enough.
+        // If hexes are printed on the terminal, a progress line would only disturb.
         let isShown = file == nil && format == .ndjson && stdout.terminal.isInteractive
         try await common.withClient { client in
             try await progress.during("reading …") {
                 try await client.export(selection) { line in
                     count += 1
-                    // Most formats can only be written as a whole.
+                    // All formats except NDJSON are written as a whole at the end.
                     if format == .ndjson { try put(line + [0x0A]) } else { lines.append(try JSONValue(parsing: line)) }
                     if !isShown { progress.update("\(HumanText.count(count, "hex", "hexes")) …") }
                 }
@@ -127,7 +128,7 @@ struct ExportCommand: AsyncParsableCommand {
             }
         }
         if format != .ndjson {
-            // A match inside a hex comes without its sender.
+            // Search results may include hexes inside received ones, which come without their sender. Their origin is therefore unknown.
             let isMine = mine && search == nil
             let whole = await progress.during("writing \(HumanText.count(count, "hex", "hexes")) …") {
                 format.write(lines, isMine: isMine)
@@ -164,7 +165,7 @@ struct WrittenFormat: ExpressibleByArgument {
         self.format = format
     }
 
-    /// The format for the suffix of a file name; `nil` if unknown.
+    /// Returns the format for the suffix of a file name; `nil` if unknown.
     init?(path: String) {
         guard let dot = path.lastIndex(of: ".") else { return nil }
         let end = path[path.index(after: dot)...].lowercased()
@@ -203,7 +204,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The file; - reads standard input.", valueName: "file"), completion: .file())
     var file: String
 
-    /// Maximum bytes of a file.
+    /// Maximum bytes of an imported file.
     private static let fileBytes = 128 << 20
 
     private struct ResultJSON: Encodable, JSONEncodable {
@@ -223,7 +224,7 @@ struct ImportCommand: AsyncParsableCommand {
         var reason: String
         var count: Int
         var first: String
-        /// The first five entries.
+        /// The first entries that were skipped, at most five.
         var items: [ItemJSON]
 
         init(_ skip: FileReading.Skip) {
@@ -294,16 +295,17 @@ struct ImportCommand: AsyncParsableCommand {
 
 /// The hexes read from a file.
 struct ImportedFile {
-    /// One HexJM each.
+    /// The hexes, one HexJM each.
     var lines: [JSONValue] = []
     var links = 0
     var skipped: [FileReading.Skip] = []
-    /// Whether the hexes are folders of bookmarks, not hexes of Hexlist.
+    /// Whether the hexes represent bookmark folders, instead of hexes exported by Hexlist.
     var hasFolders = false
-    /// The encoding of the file; `nil` for UTF-8.
+    /// The encoding of the file if it is not UTF-8; otherwise `nil`.
     var encoding: String?
 
-    /// - Parameter format: `nil` to detect it.
+    /// Reads the hexes in a file.
+    /// - Parameter format: the format of the file; `nil` to detect it.
     init(_ file: [UInt8], path: String, format: FileFormat?) throws(HexlistError) {
         let (text, encoding) = try Self.text(file, path)
         let name = Self.name(path)
@@ -354,7 +356,8 @@ struct ImportedFile {
         (lines, links, skipped) = (file.hexes, forest.linkCount, file.skipped)
     }
 
-    /// The file converted to UTF-8, and its encoding if different.
+    /// Converts a file to UTF-8.
+    /// - Returns: the text, and the original encoding if it was not UTF-8.
     static func text(_ file: [UInt8], _ path: String) throws(HexlistError) -> (bytes: [UInt8], encoding: String?) {
         do throws(DecodedText.Fault) {
             let text = try DecodedText(file)
@@ -364,7 +367,7 @@ struct ImportedFile {
         }
     }
 
-    /// The file name without folders and suffix.
+    /// Returns the file name without folders and suffix.
     static func name(_ path: String) -> String {
         guard path != "-" else { return "imported" }
         let last = path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? path
@@ -375,7 +378,7 @@ struct ImportedFile {
 
 /// Texts about imports.
 enum ImportText {
-    /// - Parameter parent: the hex imported into.
+    /// - Parameter parent: the hex that received the imported hexes; `nil` for the top level of My Hexlist.
     static func summary(_ result: ImportResult, links: Int, into parent: Int64? = nil) -> String {
         let inside = result.addedInside == 0 ? "" : " with \(result.addedInside) inside \(result.added == 1 ? "it" : "them")"
         let added = HumanText.count(result.added, "hex", "hexes") + inside
@@ -394,7 +397,7 @@ enum ImportText {
         return parts.joined(separator: ", ") + "; the file has \(HumanText.count(links, "link", "links"))."
     }
 
-    /// The number of entries skipped for one reason, and the first of them.
+    /// Returns a sentence about the entries skipped for one reason: their number, and the first of them.
     static func skipped(_ skip: FileReading.Skip) -> String {
         let items = skip.items.map(item).joined(separator: ", ")
         guard skip.count > 1 else { return "Skipped: \(items) \(skip.reason.rawValue)." }
@@ -406,8 +409,8 @@ enum ImportText {
         "line \(item.line)\(item.text.isEmpty ? "" : " `\(TerminalText.clean(item.text, columns: 60))`")"
     }
 
-    /// The error for CSV without a column of addresses.
-    /// - Parameter columns: the column names.
+    /// Returns the error for a CSV file that has no column with URLs.
+    /// - Parameter columns: the names of the columns in the file.
     static func noColumn(_ columns: [String], _ path: String) -> HexlistError {
         let names = columns.prefix(8).map { "`\(TerminalText.clean($0, columns: 40))`" }.joined(separator: ", ")
         let more = columns.count > 8 ? ", and \(columns.count - 8) more" : ""

@@ -54,7 +54,7 @@ struct TransfersListCommand: AsyncParsableCommand {
     }
 }
 
-/// The ids of the transfers to change.
+/// The arguments that select the transfers to change.
 struct TransferSelection: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
@@ -65,7 +65,7 @@ struct TransferSelection: ParsableArguments {
         guard !ids.isEmpty else { throw ValidationError("Which download? `hexlist transfers` lists them.") }
     }
 
-    /// Changes transfers one by one. Continues after an error; throws the first one at the end.
+    /// Changes transfers one by one. After an error, continues with the next transfer; throws the first error at the end.
     func change(_ one: (HexlistClient, Int64) async throws -> TransferView?) async throws {
         let output = common.output
         try await common.withClient { client in
@@ -180,14 +180,14 @@ enum TransferText {
 
     private static func path(_ row: TransferView) -> String { row.folder == "/" ? "/\(row.file)" : "\(row.folder)/\(row.file)" }
 
-    /// `12.5 MiB`, or while incomplete `3.1 of 12.5 MiB`.
+    /// Returns the size of a file: `12.5 MiB`, or during the download `3.1 of 12.5 MiB`.
     private static func size(_ row: TransferView) -> String {
         guard let size = row.size else { return row.bytes > 0 ? ByteCountText.of(row.bytes) : "" }
         return row.state.known == .done || row.bytes == 0
             ? ByteCountText.of(size) : "\(ByteCountText.of(row.bytes)) of \(ByteCountText.of(size))"
     }
 
-    /// The reason for waiting or failing.
+    /// Returns the reason why a transfer waits or has failed.
     static func why(_ row: TransferView) -> String {
         let peer = row.service ?? row.label.shown(.named)
         let wait: String =

@@ -80,37 +80,40 @@ struct WebCommand: AsyncParsableCommand {
 }
 
 extension WebCommand {
-    /// The page's address, and whether hexlistd had to be started for it.
+    /// Returns the address of the web page, and whether hexlistd was started to get it.
     private func opened() async throws -> (PageInvitation, isStarted: Bool) {
         do {
             return (try await common.withClient { try await $0.openPage() }, false)
         } catch let error as HexlistError where error.code == .daemonUnreachable && start {
             let folder = HexlistPaths.folder(of: common.paths.socket)
-            mkdir(folder, 0o700)  // hexlistd makes it otherwise
+            mkdir(folder, 0o700)  // hexlistd creates this folder itself, but it does not run yet
             try await DaemonStarter.start(notifySocket: HexlistPaths.join(folder, "start.\(getpid())"))
             return (try await common.withClient { try await $0.openPage() }, true)
         }
     }
 }
 
-/// The first thing that the page shows.
+/// The part of the web page that is shown first.
 enum PagePlace: String, ExpressibleByArgument, CaseIterable {
     case new, pair, inbox, requests, mine, outbox, peers
 }
 
-/// Texts about the page.
+/// Texts about the web page.
 enum PageText {
     static func forwarding(port: Int) -> String {
-        // Without the option ssh continues if another user of that machine holds the port, and that user would get the secret.
+        // Without ExitOnForwardFailure, ssh continues even if another user of this machine already listens on the port. That user would
+        // receive the secret.
         "This address works once, within 30 seconds. From another machine, first run "
             + "`ssh -o ExitOnForwardFailure=yes -L \(port):127.0.0.1:\(port) HOST`, then this again."
     }
 }
 
-/// A local file that redirects the browser to the page. Passing the URL as an argument would show its secret to all users of the machine.
+/// Writes a local HTML file that redirects the browser to the web page. Passing the URL as an argument would reveal its secret to all users
+/// of the machine.
 enum PageLaunchFile {
-    /// Writes the file with mode 0600, replacing an earlier one.
-    /// - Throws: `HexlistError` if it cannot be written.
+    /// Writes the file with mode 0600 and replaces an earlier one.
+    /// - Returns: the path of the file.
+    /// - Throws: `HexlistError` if the file cannot be written.
     static func write(_ url: String, folder: String) throws(HexlistError) -> String {
         let path = HexlistPaths.absolute(HexlistPaths.join(folder, "web.html"))
         let temporary = path + ".\(getpid())"
@@ -126,7 +129,8 @@ enum PageLaunchFile {
         return path
     }
 
-    /// - Parameter url: only letters, digits and `:/.#`, so it needs no escaping.
+    /// Returns the content of the file.
+    /// - Parameter url: contains only letters, digits and `:/.#`, so it needs no escaping.
     static func text(_ url: String) -> String {
         """
         <!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Hexlist</title>
@@ -136,7 +140,7 @@ enum PageLaunchFile {
         """
     }
 
-    /// A path as part of a `file:` URL.
+    /// Percent-encodes a path for a `file:` URL.
     static func escaped(_ path: String) -> String {
         path.utf8.map { byte in
             let isPlain = ASCII.isDigit(byte) || ASCII.isLowercase(ASCII.lowercased(byte)) || "/-._~".utf8.contains(byte)
