@@ -155,7 +155,7 @@ async function refreshSends() {
 
 // --- Receiving
 
-/** Loads all pages of a hex. */
+/** Requests all pages of the content of a hex. */
 async function wholeHex(id) {
   let page = await host.request("hex", { hex: id });
   const { hex, items } = page;
@@ -273,7 +273,7 @@ async function makeMenus() {
     try {
       api.contextMenus.create({ id, title, contexts }, () => void api.runtime.lastError);
     } catch {
-      // this browser does not have the context
+      // this browser does not support the context
     }
   }
 }

@@ -23,8 +23,8 @@ export class Host {
   #onEnd;
 
   /**
-   * @param onEvent called with the name and the value of an event
-   * @param onEnd called with a HostError when the host ended or cannot be started
+   * @param onEvent called with the name and the value of each event that the host sends
+   * @param onEnd called with a HostError if the host has exited or cannot be started
    */
   constructor(onEvent, onEnd) {
     this.#onEvent = onEvent;
@@ -43,7 +43,7 @@ export class Host {
     port.onDisconnect.addListener((ended) => this.#ended(port, ended?.error?.message ?? api.runtime.lastError?.message ?? ""));
   }
 
-  /** Sends a request. @returns the reply; throws HostError. */
+  /** Sends a request to the host, and starts the host if necessary. @returns the reply; throws HostError. */
   request(operation, members = {}) {
     this.connect();
     const id = ++this.#last;

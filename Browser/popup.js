@@ -148,8 +148,8 @@ $("choices").addEventListener("change", () => {
 });
 
 /**
- * Requests permissions, which asks the user the first time. Has to be called before any await of a click handler. The question may close
- * this window; `remember` restores the form afterwards.
+ * Requests permissions. The browser asks the user the first time, and this prompt may close the popup; `remember` stores the form before.
+ * A click handler has to call this function before its first await.
  */
 const requestPermissions = (...permissions) => api.permissions.request({ permissions });
 

@@ -10,7 +10,7 @@ extension HexlistClient {
         /// Whether to send to all trusted peers.
         public var toAll: Bool
         public var wait: SendWait
-        /// Seconds without progress after which the send stops waiting.
+        /// Maximum time in seconds to wait without progress.
         public var timeout: Double
         public var allowsEmpty: Bool
         public var force: Bool

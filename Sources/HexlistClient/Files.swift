@@ -13,7 +13,7 @@ extension HexlistClient {
     /// Timeout in seconds of requests that read files: enough for some terabytes.
     private static let readingSeconds = 86_400.0
 
-    /// Starts downloading the linked files of a hex, or a file or folder of a service.
+    /// Starts to download the files that a hex links to, or a file or folder of a service.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
         try await connection.call(
             .POST, "/v1/transfers", body: request.jsonBytes, seconds: connection.replySeconds + (request.timeout ?? 0))
@@ -52,7 +52,7 @@ extension HexlistClient {
         return try await connection.call(.GET, "/v1/services/\(try Self.segment(service, "service"))/files", query: query)
     }
 
-    /// Makes links to files of a service.
+    /// Creates links to files of a service.
     /// - Parameter each: called with the reply for each path. Replies arrive in any order.
     public func links(of service: String, _ request: LinkRequest, _ each: (LinkReply) throws -> Void) async throws -> LinkSummary {
         var summary: LinkSummary?
@@ -71,7 +71,7 @@ extension HexlistClient {
         return summary
     }
 
-    /// A page of transfers, newest first.
+    /// Requests a page of transfers, newest first.
     public func transfers(_ stages: [TransferStage] = [], limit: Int, after cursor: String? = nil) async throws -> Page<TransferView> {
         var query = URLQuery()
         for stage in stages { query.add("state", stage.rawValue) }
@@ -108,7 +108,7 @@ extension HexlistClient {
 
 // The cache of fetched files.
 extension HexlistClient {
-    /// A page of cached files, newest first.
+    /// Requests a page of cached files, newest first.
     public func cachedFiles(limit: Int, after cursor: String? = nil) async throws -> Page<CachedFile> {
         var query = URLQuery()
         query.add("limit", String(limit))

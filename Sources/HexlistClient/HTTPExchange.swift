@@ -123,6 +123,7 @@ struct HTTPExchange: Sendable {
 private struct HTTPReplyParts {
     var inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
 
+    /// Waits for the next part.
     /// - Throws: `HTTPExchange.Fault`, `CancellationError`.
     mutating func next() async throws -> HTTPClientResponsePart {
         do {

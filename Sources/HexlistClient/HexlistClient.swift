@@ -207,7 +207,7 @@ extension HexlistClient {
 extension HexlistClient {
     /// The conditions that select hexes in `hexes`.
     public struct HexFilter: Sendable {
-        /// `inbox`, `held` or `mine`.
+        /// The location of the hexes: `inbox`, `held` or `mine`.
         public var location: String
         public var unread: Bool
         /// The sender, as a PEER argument; `nil` for hexes from anybody.
@@ -242,7 +242,7 @@ extension HexlistClient {
     /// The conditions of a search.
     public struct SearchFilter: Sendable {
         public var text: String
-        /// `inbox`, `held` or `mine`; `nil` for the inbox and My Hexlist.
+        /// The location of the hexes: `inbox`, `held` or `mine`; `nil` for the inbox and My Hexlist.
         public var location: String?
         public var unread: Bool
         /// The sender, as a PEER argument; `nil` for hexes from anybody.

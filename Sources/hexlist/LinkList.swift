@@ -27,7 +27,7 @@ struct LinkList {
                 left -= 1
                 if output.json { try output.object(link) } else { table.add(Self.cells(link)) }
             }
-            // With --limit 0 each page is printed as it arrives.
+            // If all links are listed (--limit 0), each page is printed as soon as it arrives.
             if limit == .max, !table.isEmpty {
                 try output.table(table)
                 table = Table()

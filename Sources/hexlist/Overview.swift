@@ -13,9 +13,10 @@ struct Overview: Equatable {
     var new: [Line] = []
     var next: [Line] = []
 
+    /// Collects the news and suggestions.
     /// - Parameters:
     ///   - peers: all peers, including offline ones.
-    ///   - fetches: whether a download runs or waits.
+    ///   - fetches: whether any download runs or waits.
     init(_ status: StatusJSON, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }

@@ -12,9 +12,9 @@ struct RecipientChoice {
         case none(trusted: [PeerView])
     }
 
-    /// The positional arguments.
+    /// The positional arguments of the command line.
     let words: [String]
-    /// Whether something besides these arguments is sent: --from, --file, --hex or --bulk.
+    /// Whether an option gives something to send: --from, --file, --hex or --bulk.
     let hasOtherContent: Bool
     /// Whether `--raw` is given, which makes paths be sent as links.
     let isRaw: Bool

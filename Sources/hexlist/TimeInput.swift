@@ -4,6 +4,7 @@ import HexlistModel
 
 /// Parses a point in time given as a duration before now (`7d`), a local date (`2031-04-05`), or a local time (`2031-04-05T06:07`).
 enum TimeInput {
+    /// Parses a text.
     /// - Parameters:
     ///   - isEnd: whether a date stands for the end of that day instead of its beginning.
     ///   - now: the current time in milliseconds since 1970.

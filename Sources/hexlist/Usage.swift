@@ -9,6 +9,7 @@ struct Usage {
     /// The first word that is not a known subcommand although one is expected; `nil` if there is none.
     private let unknown: String?
 
+    /// Finds the command in the arguments.
     /// - Parameter arguments: the arguments without the program's name.
     init(_ arguments: [String]) {
         var commands: [any ParsableCommand.Type] = [Hexlist.self]
@@ -129,7 +130,7 @@ struct Usage {
         return NearestName.likely(String(option.drop { $0 == "-" }), among: names).map { "--\($0)" }
     }
 
-    /// Whether an option takes a value, according to the help of the command.
+    /// Whether an option takes a value. Determined from the help text of the command.
     static func takesValue(_ option: String, of command: any ParsableCommand.Type) -> Bool {
         let words = words(ofHelpFor: command)
         let isShort = !option.hasPrefix("--")

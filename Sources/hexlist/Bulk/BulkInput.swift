@@ -60,7 +60,7 @@ final class BulkInput: AsyncSequence, Sendable {
     var failure: HexlistError? { state.withLock(\.failure) }
 
     /// Opens the input. Opening a named pipe waits for its writer.
-    /// - Throws: `HexlistError`
+    /// - Throws: `HexlistError` if the input cannot be opened.
     func open() async throws {
         try await onThread { [self] in
             let descriptor = path == "-" ? STDIN_FILENO : Glibc.open(path, O_RDONLY | O_CLOEXEC)

@@ -4,7 +4,7 @@ import HexlistClient
 import HexlistJSON
 import HexlistModel
 
-/// `hexlist browser`: runs the native messaging host for the extension in `Browser/`.
+/// The command `hexlist browser`: runs the native messaging host for the extension in `Browser/`.
 struct BrowserCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "browser", abstract: "Connect the browser extension to the daemon.",

@@ -236,6 +236,7 @@ struct DeleteCommand: AsyncParsableCommand {
         }
     }
 
+    /// Returns the text if nothing was deleted.
     /// - Parameter hasOwn: whether the ranges contain hexes of My Hexlist.
     static func nothing(hasRange: Bool, held: Bool, hasOwn: Bool) -> String {
         let why =

@@ -92,6 +92,7 @@ struct InboxCommand: AsyncParsableCommand {
 }
 
 enum InboxText {
+    /// Returns the text for an empty list.
     /// - Parameters:
     ///   - from: the peer whose hexes are listed, as typed by the user; `nil` for all peers.
     ///   - isHeld: whether the list shows held hexes.

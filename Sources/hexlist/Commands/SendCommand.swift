@@ -5,7 +5,7 @@ import HexlistClient
 import HexlistModel
 import HexlistSystem
 
-/// `hexlist send`.
+/// The command `hexlist send`.
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send", abstract: "Send links, text or files to peers, one hex or many.",

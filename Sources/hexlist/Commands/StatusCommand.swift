@@ -36,6 +36,7 @@ struct StatusCommand: AsyncParsableCommand {
         try output.flush()
     }
 
+    /// Returns the table that shows the status.
     /// - Parameter conflicts: the trusted peers whose identity two machines use.
     private func table(_ status: StatusJSON, _ conflicts: [PeerView]) -> Table {
         var table = Table()

@@ -378,6 +378,7 @@ struct ImportedFile {
 
 /// Texts about imports.
 enum ImportText {
+    /// Returns the text about a completed import.
     /// - Parameter parent: the hex that received the imported hexes; `nil` for the top level of My Hexlist.
     static func summary(_ result: ImportResult, links: Int, into parent: Int64? = nil) -> String {
         let inside = result.addedInside == 0 ? "" : " with \(result.addedInside) inside \(result.added == 1 ? "it" : "them")"

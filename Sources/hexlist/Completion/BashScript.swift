@@ -1,5 +1,6 @@
 /// Fixes the completion script for bash. Bash splits `@team` into two words, so the script would not find the option before it.
 enum BashScript {
+    /// Returns the script with the fix for bash.
     /// - Parameter script: the script of swift-argument-parser, for any shell. A script that is not for bash is returned unchanged.
     static func completed(_ script: String) -> String {
         script.hasPrefix("#!/bin/bash\n") ? script + "\n\n" + wholeWords : script

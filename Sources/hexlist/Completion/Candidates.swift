@@ -123,6 +123,7 @@ extension CompletionKind {
         try await client.outbox(states: Candidates.states(words), newestFirst: true, limit: Candidates.limit).items.map(Candidate.init)
     }
 
+    /// Creates a completion that queries the daemon.
     /// - Parameter look: returns the candidates, given the typed part of the word and the command line.
     private static func completion(
         _ look: @escaping @Sendable (HexlistClient, _ typed: String, _ words: [String]) async throws -> [Candidate]
