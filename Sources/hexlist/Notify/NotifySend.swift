@@ -8,7 +8,7 @@ enum NotifySend {
     /// The button that the user pressed.
     enum Action: String { case open, read }
 
-    /// Maximum time in milliseconds to wait for a button. Afterwards the notification stays, but its buttons do nothing.
+    /// Maximum time in milliseconds to wait for a button. Pressing a button later has no effect.
     private static let buttonTimeout: Int64 = 60_000
     /// Timeout in milliseconds for showing a notification without buttons.
     private static let showTimeout: Int64 = 10_000
