@@ -1,34 +1,35 @@
 import HexlistModel
 
-/// The classification of one announcement.
+/// The state of one announcement compared with the known peers. Determines the ghost reason and the text for the user.
 enum AnnouncementStatus: Sendable, Equatable {
-    /// It belongs to a peer that has a row, as the announcement of that row or an additional one.
+    /// The announcement belongs to a proved peer. It is shown in the row of that peer or as a duplicate.
     case fits
     case unresolved
     case unresolvable(String)
     case unusable(String)
-    /// It is the announcement of this node.
+    /// The announcement of this node itself.
     case own
-    /// This node's UUID with another start; `isDisproved` if probing did not prove that start.
+    /// This node's UUID with the boot nonce of another process. `isDisproved`: whether a probe did not find such a process.
     case ownOtherStart(isDisproved: Bool)
-    /// This node's UUID with another start, not probed because this machine is hidden.
+    /// This node's UUID with the boot nonce of another process, which is not probed because this machine is hidden (`announce: false`).
     case ownOtherStartUnasked
-    /// This node's UUID, proved by another start.
+    /// Another process proved this node's UUID, so it has a copy of this node's private key.
     case ownClone
     case conflict
-    /// Another identity answers at the announced endpoint.
+    /// At the announced endpoint, a peer with another identity answered.
     case impostor(PeerID, Endpoint)
-    /// Another UUID with an endpoint of this machine.
+    /// The announced UUID is not this node's, but the announced endpoint is.
     case ownEndpoint(Endpoint)
     case blocked
-    /// A stranger's announcement while this machine is hidden.
+    /// A stranger's announcement, which is not probed because this machine is hidden.
     case hiding
-    /// Unknown: a probe is planned or running.
+    /// The peer is not proved yet; a probe is planned or running.
     case probing
     case failed(DirectoryPeer.Failure, Endpoint)
-    /// Announces an earlier start of the peer, or one that nobody proves.
+    /// The announced boot nonce is of an earlier process of the peer, was not confirmed by a probe, or has an endpoint that must not be
+    /// dialled.
     case formerStart
-    /// Announces another start than the one with the session.
+    /// The announced boot nonce differs from the one of the peer's session and is being probed.
     case otherStart
 
     var reason: GhostReason? {
@@ -72,7 +73,7 @@ enum AnnouncementStatus: Sendable, Equatable {
 }
 
 extension PeerDirectory {
-    /// The classification of a record; `nil` if it is not announced.
+    /// The status of a record's announcement; `nil` if the record is not announced.
     func status(_ record: Record) -> AnnouncementStatus? {
         guard let present = records[record] else { return nil }
         switch present.content {
@@ -106,7 +107,7 @@ extension PeerDirectory {
         }
         guard let boot = claim.boot, let proven = peer.boot, boot != proven, peer.sessions[boot] == nil else { return .fits }
         if peer.isFormer(boot) || refusal(of: claim) != nil { return .formerStart }
-        // Without a session, this endpoint is probed together with the peer's other ones.
+        // Without a session, the next probe of the peer covers all of its endpoints, including this one.
         return peer.hasSession ? .otherStart : .fits
     }
 
@@ -139,7 +140,7 @@ extension PeerDirectory {
 }
 
 extension DirectoryPeer.Failure {
-    /// The reason, to be put after "but".
+    /// The reason for the user, as the part of a sentence that follows "but".
     var text: String {
         switch self {
         case .refused: "the connection is refused"

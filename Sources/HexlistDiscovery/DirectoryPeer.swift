@@ -1,20 +1,21 @@
 import HexlistModel
 
-/// The state of one peer UUID. It has more than 15 properties: announcements, probes and sessions set them independently of each other.
+/// The directory's state of one peer. The type has more than 15 properties because announcements, probes and sessions each update some of
+/// them independently.
 struct DirectoryPeer: Sendable {
     enum Presence: Sendable, Equatable {
         /// Announced, but not proved by a Hello.
         case unproven
         /// Proved by a Hello, and has a session or answered the last probe.
         case verified
-        /// Proved before, now or in an earlier run, but currently offline.
+        /// Proved by a Hello at some time, possibly before this daemon started, but offline now.
         case away(Absence)
     }
 
     /// The reason why a peer is away.
     enum Absence: Sendable, Equatable {
         case notSeenYet, saidShutdown, refused, noAnswer, blocked
-        /// A stranger, while this machine is hidden.
+        /// The peer is a stranger, which is not probed because this machine is hidden.
         case hiding
         case failed(String)
     }
@@ -36,47 +37,48 @@ struct DirectoryPeer: Sendable {
     /// The last result of dialling one socket address of this peer.
     enum DialResult: Sendable, Equatable {
         case answered(BootNonce, at: ContinuousClock.Instant)
-        /// It proved another identity.
+        /// Another identity was proved at this address.
         case impostor(PeerID)
-        /// It is this machine.
+        /// The address is one of this machine.
         case own
-        /// It did not answer a probe, possibly together with others.
+        /// The address did not answer a probe. The probe may have dialled other addresses too.
         case silent(at: ContinuousClock.Instant)
     }
 
     let id: PeerID
     var presence = Presence.unproven
-    /// The name of the last Hello, or of the store.
+    /// The name in the peer's last Hello, or the stored name if there was no Hello yet.
     var name: String?
     var version: String?
     var trust = Trust.stranger
-    /// The start (boot nonce) that was proved last, and earlier ones.
+    /// The boot nonce that was proved last, and earlier ones. A boot nonce is a random number that identifies one run of the peer's daemon.
     var boot: BootNonce?
     var formerBoots: [BootNonce] = []
-    /// The number of open sessions of each start.
+    /// The number of open sessions for each boot nonce.
     var sessions: [BootNonce: Int] = [:]
-    /// Whether a session ended with `shutdown` after the last session began.
+    /// Whether a session ended with `Bye` `shutdown` and no session has begun since.
     var saidShutdown = false
     /// The records that currently announce this UUID.
     var records: Set<Record> = []
-    /// Whether the last announcement was withdrawn by the network, in contrast to a failure of avahi-daemon.
+    /// Whether the last announcement was withdrawn by the network, and not removed because avahi-daemon failed.
     var wasWithdrawn = false
-    /// The `lastKnown` and `static` endpoints, best first.
+    /// The endpoints from earlier dials (`lastKnown`) and from the configuration (`static`), best first.
     var saved: [Endpoint] = []
-    /// The endpoint at which the newest session was dialled; for an inbound session its source, for display only. `nil` when that session
-    /// has ended, even if an older one is open.
+    /// The dialled endpoint of the newest session. For an inbound session, its source address, which is only displayed. `nil` after that
+    /// session has ended, even if an older session is open.
     var sessionEndpoint: Endpoint?
-    /// Saved or dialled addresses whose announcement was withdrawn or replaced, until they are announced or answer again.
+    /// Saved or dialled addresses whose announcement was withdrawn or replaced. An address is removed from this set when it is announced or
+    /// answers again.
     var withdrawn: Set<Endpoint.SocketAddress> = []
     var dialResults: [Endpoint.SocketAddress: DialResult] = [:]
-    /// Announced starts that were dialled but not proved.
+    /// Announced boot nonces that a probe did not confirm.
     var disprovedBoots: [BootNonce] = []
     var failure: Failure?
     var lastSeen: ContinuousClock.Instant?
     /// The conflict while two machines prove this identity.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
-    /// Whether a pairing was requested by the peer or the user since this node started. The peer's request counts once its digits were
+    /// Whether the user or the peer has requested a pairing since this node started. A request of the peer counts after its digits were
     /// shown.
     var isToBePaired = false
 
@@ -92,7 +94,7 @@ struct DirectoryPeer: Sendable {
     }
     /// Whether `hexlist peers` shows the peer without `--all`.
     var isListed: Bool { presence == .verified && conflict == nil }
-    /// Whether only periodic probes check the peer: it is verified and has no session.
+    /// Whether the peer is verified but has no session, so that only periodic probes notice when it goes offline.
     var isUnattended: Bool { presence == .verified && sessions.isEmpty }
     /// Whether the peer is trusted, was seen before, and stopped answering.
     var isMissing: Bool { presence == .away(.noAnswer) && trust == .trusted && !hasSession && lastSeen != nil }
@@ -102,14 +104,14 @@ struct DirectoryPeer: Sendable {
 
     mutating func recordDial(_ socketAddress: Endpoint.SocketAddress, _ result: DialResult) {
         if dialResults[socketAddress] == nil, dialResults.count >= DirectoryLimits.dialResultsPerPeer {
-            // Evicts the least valuable result, the oldest of equal ones. Answers are worth more than failures.
+            // Evicts the least valuable result; among equally valuable ones, the oldest (`worth`).
             if let least = dialResults.min(by: { $0.value.worth < $1.value.worth }) { dialResults[least.key] = nil }
         }
         dialResults[socketAddress] = result
         if case .answered = result { withdrawn.remove(socketAddress) }
     }
 
-    /// Records that addresses did not answer, except those with a better known result.
+    /// Records that addresses did not answer. A result that shows which machine has the address is not overwritten.
     mutating func silent(_ endpoints: [Endpoint], at instant: ContinuousClock.Instant) {
         for endpoint in endpoints {
             switch dialResults[endpoint.socketAddress] {
@@ -131,14 +133,16 @@ struct DirectoryPeer: Sendable {
         return instant
     }
 
-    /// Whether this start has answered at the address, which is then valid for the life of the start.
+    /// Whether the process with this boot nonce has answered at the address. A process does not change its port, so the address stays valid
+    /// while the process runs.
     func hasAnswered(_ socketAddress: Endpoint.SocketAddress, _ start: BootNonce) -> Bool {
         guard case .answered(start, _)? = dialResults[socketAddress] else { return false }
         return true
     }
 
-    /// Records that `boot` was proved. The previous start becomes an earlier one.
-    /// - Returns: whether an earlier start proved itself again, so that two machines must have this identity.
+    /// Records that a Hello proved this boot nonce. The previous one is kept among the earlier ones.
+    /// - Returns: whether `boot` is an earlier boot nonce. Then two machines have this identity, because a restarted daemon has a new
+    ///   nonce.
     mutating func proved(_ boot: BootNonce) -> Bool {
         guard boot != self.boot else { return false }
         let isSecondMachine = formerBoots.contains(boot)
@@ -156,7 +160,8 @@ struct DirectoryPeer: Sendable {
         if disprovedBoots.count > DirectoryLimits.formerBoots { disprovedBoots.removeFirst() }
     }
 
-    /// Drops addresses of an earlier start that answered on another port: a start listens on one port only.
+    /// Drops outdated addresses after the process with this boot nonce answered at `endpoint`. A process listens on one port only, so
+    /// addresses of an earlier process on another port are no longer valid.
     mutating func leaveFormerPorts(_ endpoint: Endpoint, _ boot: BootNonce) {
         func isOver(_ socketAddress: Endpoint.SocketAddress) -> Bool {
             guard socketAddress.port != endpoint.port else { return false }
@@ -171,7 +176,7 @@ struct DirectoryPeer: Sendable {
         where isOver(socketAddress) && !saved.contains(where: { $0.socketAddress == socketAddress }) { dialResults[socketAddress] = nil }
     }
 
-    /// Saves the endpoint of a dialled session as the best one.
+    /// Saves an endpoint as the best one.
     mutating func save(_ endpoint: Endpoint) {
         let isStatic = saved.contains { $0.socketAddress == endpoint.socketAddress && $0.via == .static }
         saved.removeAll { $0.socketAddress == endpoint.socketAddress }
@@ -186,7 +191,7 @@ struct DirectoryPeer: Sendable {
 }
 
 extension DirectoryPeer.DialResult {
-    /// Sort key for eviction, smallest first.
+    /// Sort key for eviction: the kind of result, then its time. The smallest is evicted first, so answers are kept longest.
     fileprivate var worth: (Int, ContinuousClock.Instant?) {
         switch self {
         case .silent(let instant): (0, instant)
@@ -202,7 +207,7 @@ private func < (left: (Int, ContinuousClock.Instant?), right: (Int, ContinuousCl
     return leftInstant < rightInstant
 }
 
-/// One announced record.
+/// The state of one announced record.
 struct DirectoryRecord: Sendable {
     enum Content: Sendable, Equatable {
         case unresolved
@@ -214,10 +219,10 @@ struct DirectoryRecord: Sendable {
         case surplus(AnnouncedPeer)
     }
 
-    /// A usable announcement: the UUID it claims, and where.
+    /// The content of a usable announcement: the UUID that it claims, and the endpoint.
     struct AnnouncedPeer: Sendable, Equatable {
         var endpoint: Endpoint
-        /// The reason why the endpoint must not be dialled because of the announcement; `nil` if it may.
+        /// The reason why this announcement must not cause a dial of the endpoint; `nil` if it may.
         var refusal: DialPolicy.Refusal?
         var peer: PeerID
         var version: String?
@@ -231,11 +236,11 @@ struct DirectoryRecord: Sendable {
 
     var interfaceName: String?
     var content = Content.unresolved
-    /// Whether the last attempt to resolve it failed.
+    /// Whether the last attempt to resolve the record failed.
     var isLost = false
     /// The time of the last change of the content.
     var changedAt: ContinuousClock.Instant?
-    /// Increases with every new content, so the newest has the greatest number.
+    /// The position of this content among all contents that the directory has received. A newer content has a greater number.
     var number: UInt64 = 0
 
     var claim: AnnouncedPeer? {
@@ -253,23 +258,24 @@ struct ProbeSchedule: Sendable {
     /// The time of the next probe; `nil` while the target is queued, in flight, or waits for an event.
     var nextAt: ContinuousClock.Instant?
     var urgency = ProbeQueue.Urgency.retry
-    /// The time of the regular probe, while an extra probe is queued or in flight.
+    /// The planned time of the regular probe, kept while an extra probe is queued or in flight.
     var regularAt: ContinuousClock.Instant?
     /// The time of the last probe.
     var askedAt: ContinuousClock.Instant?
-    /// Consecutive failures.
+    /// Number of consecutive failed probes.
     var failures = 0
     var running: ProbeID?
-    /// Whether to probe again right after the running probe, because of a new announcement.
+    /// Whether to repeat the running probe immediately if it fails, for example because of a new announcement.
     var again = false
-    /// Token bucket of extra probes caused by the peer's announcements.
+    /// Token balance of the probes that announcements of the peer may cause.
     var allowance = DirectoryTimes.announcedProbes
     var allowanceAt: ContinuousClock.Instant?
 
-    /// Takes a token. The balance has a lower bound, so that endless announcements delay the next probe by minutes at most.
+    /// Takes a token. The balance may become negative, but has a lower bound, so that endless announcements delay the next probe by 20 s at
+    /// most.
     mutating func spend() { allowance = max(allowance - 1, -DirectoryTimes.announcedProbes) }
 
-    /// The time when a token is available.
+    /// Adds the tokens earned since the last call, and returns the time when a token is available.
     mutating func announcedInstant(now: ContinuousClock.Instant) -> ContinuousClock.Instant {
         if let allowanceAt {
             let earned = (now - allowanceAt) / DirectoryTimes.announcedProbe

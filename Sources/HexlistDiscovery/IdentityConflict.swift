@@ -1,10 +1,10 @@
 import HexlistModel
 
-/// Several live starts that proved the same identity: machines with copies of one state folder.
+/// A conflict between several running processes that proved the same identity, because machines have copies of one state folder.
 struct IdentityConflict: Sendable {
-    /// The time when each start last proved itself.
+    /// The time of the last proof by each process, with its boot nonce as key.
     private(set) var starts: [BootNonce: ContinuousClock.Instant] = [:]
-    /// The time of the next check.
+    /// The time when the processes are probed again.
     var checkAt: ContinuousClock.Instant
 
     init(checkAt: ContinuousClock.Instant) { self.checkAt = checkAt }

@@ -1,6 +1,6 @@
 import HexlistModel
 
-// Discovery events and resolvers.
+// Handling of discovery events, and opening and closing of resolvers.
 extension PeerDirectory {
     mutating func appeared(_ record: Record, interfaceName: String?) {
         if records[record] == nil {
@@ -15,7 +15,7 @@ extension PeerDirectory {
     }
 
     /// Evicts the oldest announcement of an unproven peer if the table is full.
-    /// - Returns: whether there is room.
+    /// - Returns: whether the table has room for another record.
     private mutating func makeRoomForRecord() -> Bool {
         guard records.count >= limits.records else { return true }
         for _ in 0..<arrivals.count {
@@ -60,17 +60,17 @@ extension PeerDirectory {
         }
     }
 
-    /// Accepts the oldest surplus announcement of a UUID when there is room for one.
+    /// Accepts the oldest surplus announcement of a UUID after one of its accepted announcements was removed.
     private mutating func admitSurplus(of id: PeerID) {
         guard peers[id]?.records.count == DirectoryLimits.claimsPerPeer - 1 else { return }
         let oldest = records.filter { $0.value.surplus?.peer == id }.min { $0.value.number < $1.value.number }
         if let (record, present) = oldest, let claim = present.surplus { setContent(record, .claim(claim)) }
     }
 
-    /// Drops the reports about an instance that has no records any more.
+    /// Forgets which ghost reasons were reported for an instance, if the instance has no records any more.
     private mutating func forgetReports(of key: InstanceKey) {
         guard reported[key] != nil else { return }
-        // An instance is on few interfaces, so looking up the known interfaces is faster than searching the table.
+        // Looks up the record of each interface, which is faster than searching the table for records of the instance.
         let isLeft = interfaces.contains { interface in
             [true, false].contains { records[Record(key: key, interface: interface.index, ipv6: $0)] != nil }
         }
@@ -168,7 +168,8 @@ extension PeerDirectory {
 
     private func hasRoomForClaim(of id: PeerID) -> Bool { peers[id].map { $0.records.count < DirectoryLimits.claimsPerPeer } ?? true }
 
-    /// Makes room for another announcement of a UUID by evicting the oldest one at whose address nobody answered.
+    /// Makes room for another announcement of a UUID by turning the oldest one into a surplus. Announcements at whose address the peer has
+    /// not answered are chosen first.
     private mutating func makeRoomForClaim(of id: PeerID) {
         guard let peer = peers[id], !hasRoomForClaim(of: id) else { return }
         let oldest = peer.records.min { left, right in
@@ -199,13 +200,14 @@ extension PeerDirectory {
         return .claim(.init(endpoint: endpoint, refusal: refusal, peer: peer, version: txt.version, boot: txt.boot))
     }
 
-    /// The differences between an announcement and the known state.
+    /// The differences between an announcement and the earlier announcements and saved endpoints of the peer.
     private struct AnnouncementChange {
         var isNewAddress: Bool
         var isNewStart: Bool
-        /// The record did not announce this peer before, or could not be resolved for a while.
+        /// Whether the record did not announce this peer before, or could not be resolved for a while.
         var isNewRecord: Bool
-        /// The record announced the same start at another address before: cached parts of two starts had been combined.
+        /// Whether the record announced the same boot nonce at another address before. The earlier result was then a mixture of cached
+        /// records from before and after a restart of the peer.
         var isCorrection = false
 
         static let again = AnnouncementChange(isNewAddress: false, isNewStart: false, isNewRecord: true)
@@ -229,12 +231,12 @@ extension PeerDirectory {
         return change
     }
 
-    /// Applies an announcement. It is only a hint: its only effect is a probe.
+    /// Reacts to an announcement. An announcement is only a hint: it can cause a probe, but it cannot make a peer verified.
     private mutating func announced(_ claim: DirectoryRecord.AnnouncedPeer, _ change: AnnouncementChange) {
         if change.isCorrection, let start = claim.boot { askAgain(claim.peer, start) }
         guard claim.peer != own else { return checkOwnStart(claim) }
         guard let peer = peers[claim.peer], refusal(of: claim) == nil else { return }
-        // An address that belonged to another identity may have become this peer's.
+        // Forgets the earlier dial result: an address at which another identity answered may belong to this peer now.
         if change.isNewAddress, peer.answered(claim.endpoint.socketAddress) == nil {
             peers[claim.peer]?.dialResults[claim.endpoint.socketAddress] = nil
         }
@@ -245,7 +247,7 @@ extension PeerDirectory {
         }
         switch peer.presence {
         case .unproven where change.isNewAddress || change.isNewStart:
-            peers[claim.peer]?.failure = nil  // it concerned other addresses
+            peers[claim.peer]?.failure = nil  // the failure concerned other addresses
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
         case .verified where change.isNewStart || change.isNewAddress && isUnprovenStart(claim.boot, of: peer):
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .lost)
@@ -259,7 +261,7 @@ extension PeerDirectory {
         boot.map { $0 != peer.boot && !peer.isFormer($0) } ?? false
     }
 
-    /// Allows a start to be probed again after a failure, because it was dialled at a wrong address.
+    /// Allows another probe of an announced boot nonce after a failure, because the earlier probe dialled a wrong address.
     private mutating func askAgain(_ id: PeerID, _ start: BootNonce) {
         let target = ProbeTarget.start(id, start)
         guard let schedule = schedules[target] else { return }
@@ -277,7 +279,7 @@ extension PeerDirectory {
         requestAnnounced(.peer(id), of: id, as: urgency)
     }
 
-    /// Requests a probe within the peer's rate limit for announcements.
+    /// Requests a probe because of an announcement. The probe is delayed if the peer's rate limit for such probes is exceeded.
     mutating func requestAnnounced(_ target: ProbeTarget, of id: PeerID, as urgency: ProbeQueue.Urgency) {
         let instant = schedules[.peer(id), default: ProbeSchedule()].announcedInstant(now: now)
         guard !queue.contains(target) else { return queue.enqueue(target, as: urgency) }
@@ -287,8 +289,8 @@ extension PeerDirectory {
         request(target, at: instant, as: urgency)
     }
 
-    /// Probes other announced starts of a peer that has a session, each once, to distinguish a restart or a second machine from an outdated
-    /// announcement.
+    /// Probes announced boot nonces of a peer that differ from that of its session, each once. The probe distinguishes a restarted daemon
+    /// or a second machine from an outdated announcement.
     mutating func checkStarts(of id: PeerID) {
         guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked, mayDialOnAnnouncement(peer) else {
             return
@@ -304,7 +306,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Like `checkStarts(of:)`, but also probes starts that were probed before.
+    /// Does the same as `checkStarts(of:)`, but also probes boot nonces that were probed before.
     mutating func checkStartsAnew(of id: PeerID) {
         for boot in Set(peers[id]?.records.compactMap { records[$0]?.claim?.boot } ?? []) {
             cancel(.start(id, boot))
@@ -335,11 +337,12 @@ extension PeerDirectory {
 
     // MARK: - Resolvers
 
-    /// Requests a resolver until the announced start has answered at the announced address and has a session.
+    /// Opens a resolver for a record, or closes it once the announced process has a session and has answered at the announced address.
     ///
     /// A resolver combines cached records of three types (SRV, TXT, address), and a cache keeps a replaced record for another second (RFC
-    /// 6762, 10.2). So its result may have the new start's boot nonce but the old start's port or address, until a later result corrects
-    /// it. The resolver therefore stays open until the address is proved, even if the start has a session.
+    /// 6762, 10.2). After a restart of the peer, the result may therefore combine the new boot nonce with the old port or address, until a
+    /// later result corrects it. For this reason the resolver stays open until the address is proved, even if the peer's new process has a
+    /// session.
     mutating func requestResolver(_ record: Record) {
         guard let present = records[record] else { return }
         if let claim = present.claim, isConfirmed(claim) {
@@ -375,8 +378,8 @@ extension PeerDirectory {
         }
     }
 
-    /// Closes a resolver whose time slice has ended and whose result was stable for a whole one, if the announced start has a session, to
-    /// free the slot for peers that were not reached yet.
+    /// Stops requesting a resolver that was closed at the end of its time slice, to leave the slot to peers that were not reached yet.
+    /// Applies only if the announced process has a session and the result has not changed for a whole time slice.
     private mutating func releaseResolver(_ record: Record) {
         guard let present = records[record], let claim = present.claim, let start = claim.boot, !resolverSlots.isOpen(record),
             peers[claim.peer]?.sessions[start] != nil, let changedAt = present.changedAt, now - changedAt >= ResolverSlots.timeSlice

@@ -1,12 +1,13 @@
 public import HexlistModel
 
-// Identity conflicts: two live machines with one identity. Detected when two starts prove it, resolved when only one still does.
+// Identity conflicts: two running machines have one identity. A conflict begins when two processes prove the identity, and ends when only
+// one still does.
 extension PeerDirectory {
     /// Whether two machines currently prove this UUID; for this node's UUID, whether another machine does. Nothing is delivered to a peer
-    /// in conflict, and nothing at all while this node is.
+    /// in conflict. While this node itself is in conflict, nothing is delivered to any peer.
     public func isInConflict(_ id: PeerID) -> Bool { id == own ? ownConflict != nil : peers[id]?.conflict != nil }
 
-    /// - Parameter boots: the starts that just proved themselves.
+    /// - Parameter boots: the boot nonces that were just proved.
     mutating func conflictDetected(_ id: PeerID, by boots: [BootNonce]) {
         guard let peer = peers[id] else { return }
         var conflict = peer.conflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
@@ -18,7 +19,8 @@ extension PeerDirectory {
         outputs.append(.changed(.conflict(id)))
     }
 
-    /// Probes all candidates again. The conflict ends when all starts but one have been silent for long enough.
+    /// Probes all announced processes of an identity in conflict again. Ends the conflict if at most one process has proved the identity
+    /// within `DirectoryTimes.conflict`.
     mutating func checkConflict(of id: PeerID) {
         guard var conflict = peers[id]?.conflict else { return }
         conflict.forget(before: now - DirectoryTimes.conflict)
@@ -41,8 +43,8 @@ extension PeerDirectory {
 
     // MARK: - The identity of this node
 
-    /// Records that another start proved this node's UUID, so that a copy of its identity exists elsewhere.
-    /// - Parameter boot: the other start; `nil` if unknown.
+    /// Records that another process proved this node's UUID, so that a copy of this node's private key exists elsewhere.
+    /// - Parameter boot: the boot nonce of the other process; `nil` if unknown.
     mutating func ownConflictDetected(by boot: BootNonce?) {
         guard boot != self.boot else { return }
         let isNew = ownConflict == nil
@@ -73,6 +75,6 @@ extension PeerDirectory {
         }
     }
 
-    /// A nonce that no process has, for an unknown start.
+    /// The boot nonce that stands for an unknown process. No real process has this nonce.
     private static let unknownStart = BootNonce(0)
 }

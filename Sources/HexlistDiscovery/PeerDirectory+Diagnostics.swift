@@ -2,7 +2,7 @@ public import HexlistModel
 
 // Diagnostics for `hexlist doctor`.
 extension PeerDirectory {
-    /// The interfaces on which this node's own announcement is visible, as it is for other machines.
+    /// The interfaces and IP versions on which this node receives its own announcement. Other machines there should receive it too.
     public var ownAnnouncements: [(interface: String, isIPv6: Bool)] {
         ownRecords.sorted(by: Record.inOrder).compactMap { record in
             guard record.unicast == nil, let present = records[record], present.claim?.boot == boot else { return nil }
@@ -13,11 +13,11 @@ extension PeerDirectory {
     /// The state of a configured address.
     public enum StaticAddressState: Sendable, Equatable {
         case answered(PeerID)
-        /// The peer that answered there is offline or blocked; the text has the details.
+        /// A peer has answered at this address before, but is offline or blocked now. The text names the peer and the reason.
         case away(PeerID, String)
         case isOwn
         case probing
-        /// The reason, to be put after "but".
+        /// No peer was proved at this address. The text is the reason, as the part of a sentence that follows "but".
         case failed(String)
     }
 

@@ -2,8 +2,8 @@ import HexlistModel
 
 // Rules about which peers and announced addresses this node may dial (Docs/Protocol.md, "Discovery").
 extension PeerDirectory {
-    /// Whether to probe a peer that has an endpoint. Not if it has a session or is blocked, nor, while this machine is hidden, if it is a
-    /// stranger without a configured address.
+    /// Whether a peer may be probed. False if it has a session or is blocked. While this machine is hidden, also false for a stranger
+    /// without a configured address.
     func mayProbe(_ peer: DirectoryPeer) -> Bool {
         !peer.hasSession && peer.trust != .blocked && (mayDialOnAnnouncement(peer) || peer.hasStaticEndpoint)
     }
@@ -11,9 +11,9 @@ extension PeerDirectory {
     /// Whether an announcement of this peer may cause a dial.
     func mayDialOnAnnouncement(_ peer: DirectoryPeer) -> Bool { !isHiding || peer.trust == .trusted }
 
-    /// The reason why an announced endpoint must not be dialled; `nil` if it may. A trusted peer may be behind a router in a private
-    /// network: a host that answers there must prove the peer's key and otherwise learns nothing. Announcements cannot make this machine
-    /// dial addresses on the Internet.
+    /// The reason why an announced endpoint must not be dialled; `nil` if it may. A trusted peer may be dialled at a private address behind
+    /// a router, because a host that answers there must prove the peer's key and otherwise learns nothing. Announcements cannot make this
+    /// machine dial addresses on the Internet.
     func refusal(of claim: DirectoryRecord.AnnouncedPeer) -> DialPolicy.Refusal? {
         guard claim.refusal == .foreignNetwork, peers[claim.peer]?.trust == .trusted,
             IPAddress(ofHost: claim.endpoint.host)?.isPrivate == true

@@ -1,6 +1,6 @@
 public import HexlistModel
 
-// Rows and endpoints of the directory for callers.
+// Read access for callers: the rows of a peer list, and the endpoints of a peer.
 extension PeerDirectory {
     /// Whether a peer is currently listed as `verified`.
     public func isVerified(_ id: PeerID) -> Bool { peers[id]?.isListed ?? false }
@@ -8,8 +8,8 @@ extension PeerDirectory {
     /// Whether the directory has an entry for a peer.
     public func contains(_ id: PeerID) -> Bool { peers[id] != nil }
 
-    /// The dialable endpoints of a peer, best first: those that answered, saved ones, those announced in a local network, other ones; last
-    /// those that did not answer, are no longer announced, or proved another identity.
+    /// The endpoints at which a peer may be dialled, best first: endpoints that answered, saved ones, ones announced in a network of this
+    /// machine, other announced ones. Endpoints that did not answer, are no longer announced, or proved another identity come last.
     public func endpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
         var found: [Endpoint.SocketAddress: (endpoint: Endpoint, number: UInt64)] = [:]
@@ -44,9 +44,10 @@ extension PeerDirectory {
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
     }
 
-    /// Whether an endpoint belongs to an earlier start: its announcement was withdrawn or replaced, or only earlier starts announce it, or
-    /// the newest proved start announces other ports; and the newest proved start never answered there. Such endpoints are dialled last,
-    /// because goodbyes and announcements can be forged, and are not listed beside current ones.
+    /// Whether an endpoint was probably used by an earlier process of the peer and is not valid any more. Conditions: the newest proved
+    /// process never answered at the endpoint, and its announcement was withdrawn or replaced, or only earlier processes announce it, or
+    /// the newest process announces other ports. Goodbye packets and announcements can be forged, so such endpoints are still dialled, but
+    /// last. They are not listed beside current ones.
     func isPast(_ endpoint: Endpoint, of peer: DirectoryPeer) -> Bool {
         guard endpoint.via != .static else { return false }
         let socketAddress = endpoint.socketAddress
@@ -59,7 +60,7 @@ extension PeerDirectory {
         return !starts.isEmpty && starts.allSatisfy { $0.map(peer.formerBoots.contains) ?? false }
     }
 
-    /// The endpoints at which the newest start of a peer answered a session or check.
+    /// The endpoints at which the newest process of a peer answered when this node dialled it.
     public func answeredEndpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id], let boot = peer.boot else { return [] }
         return endpoints(of: id).filter { peer.hasAnswered($0.socketAddress, boot) }
@@ -73,7 +74,7 @@ extension PeerDirectory {
         rows += addressRows()
         let nameless = records.filter { $0.value.claim == nil }
         for (key, group) in Dictionary(grouping: nameless.keys, by: \.key) {
-            // `invalid` is more informative than unresolved.
+            // Prefers the reason `invalid`, which is more informative than `unverified`.
             let statuses = group.compactMap { status($0) }
             guard let best = statuses.first(where: { $0.reason == .invalid }) ?? statuses.first, let reason = best.reason else { continue }
             let why = best.text(heard: interfaceList(group))
@@ -85,7 +86,8 @@ extension PeerDirectory {
     }
 
     /// The row of one peer in `listing`; `nil` if it has none. The cost does not depend on the number of other peers, unless `comparing`.
-    /// - Parameter comparing: whether to check if it may be a reinstalled peer, which compares it with the names of all peers.
+    /// - Parameter comparing: whether to add the hint that the machine may have been reinstalled, which requires a comparison with all
+    ///   peers.
     public func row(of id: PeerID, comparing: Bool) -> DirectoryRow? {
         guard let peer = peers[id], let row = firstRow(of: peer) else { return nil }
         guard comparing, row.state != .ghost else { return row }
@@ -125,7 +127,7 @@ extension PeerDirectory {
         return row
     }
 
-    /// The single row for all announcements of an unproven UUID, with the most important reason.
+    /// The single row for all announcements of an unproven UUID. If they have different reasons, the row has the most important one.
     private func unprovenRow(_ peer: DirectoryPeer, _ row: DirectoryRow) -> DirectoryRow? {
         let announcing = peer.records.sorted(by: Record.inOrder)
         let statuses = announcing.compactMap { status($0) }
@@ -139,11 +141,12 @@ extension PeerDirectory {
         return row
     }
 
-    /// The ghosts of a peer that has a row: one for each instance and reason.
+    /// The ghost rows for the additional announcements of a listed peer: one for each instance and reason.
     private func foldedRows(of peer: DirectoryPeer) -> [DirectoryRow] {
         let announcing = peer.records.sorted(by: Record.inOrder)
         let fitting = announcing.filter { status($0) == .fits }
-        // The announcement of the peer's own row: one with its current name at the address that answered last, else the first.
+        // Selects the announcement that the peer's own row represents: one with the peer's current name, at the address that answered last,
+        // or the first one if none answered. The others are duplicates.
         let instance = peer.name.map { PeerName.instance(displayName: $0, peer: peer.id) }
         let named = fitting.filter { PeerText.areEqual($0.key.name, instance) }
         let main = (named.isEmpty ? fitting : named).reduce(named.first ?? fitting.first) { best, record in
@@ -162,7 +165,7 @@ extension PeerDirectory {
         return rows + ghostRows(announcing.filter { status($0) != .fits }, of: peer.id)
     }
 
-    /// The rows of announcements: one for each instance and reason.
+    /// The ghost rows for announcements: one for each instance and reason.
     private func ghostRows(_ announcing: [Record], of peer: PeerID) -> [DirectoryRow] {
         var rows: [DirectoryRow] = []
         for (key, group) in Dictionary(grouping: announcing, by: \.key) {
@@ -183,8 +186,8 @@ extension PeerDirectory {
         return rows
     }
 
-    /// Adds a hint to the rows of an offline trusted peer and of a stranger with the same name and address: it may be the same machine
-    /// after a reinstallation, with a new identity. Only a hint, because names and addresses prove nothing.
+    /// Adds a hint to two rows if an offline trusted peer and a stranger have the same name and address: both may be the same machine,
+    /// which was reinstalled and has a new identity. The text is only a hint, because names and addresses prove nothing.
     private func hintInstalledAnew(_ rows: inout [DirectoryRow]) {
         func trust(_ row: DirectoryRow) -> Trust { row.peer.flatMap { peers[$0]?.trust } ?? .stranger }
         let absent = rows.indices.filter { rows[$0].state == .away && trust(rows[$0]) == .trusted }
@@ -259,12 +262,12 @@ extension PeerDirectory {
     }
 }
 
-/// The dial order of endpoints, smallest first.
+/// The sort key of endpoints: the smallest is dialled first.
 private struct EndpointRank: Comparable {
     /// 0 answered, 1 saved, 2 announced in a local network, 3 announced elsewhere, 4 silent, 5 proved another identity.
     var tier: Int
     var age: Duration
-    /// The number of the content; newest first.
+    /// `DirectoryRecord.number` of the announcement. The greatest number is dialled first.
     var number: UInt64
 
     static func < (left: EndpointRank, right: EndpointRank) -> Bool {

@@ -1,10 +1,11 @@
 import HexlistModel
 
-// Extra probes of trusted peers that stopped answering. A network can fail silently: no interface loses its carrier, mDNS still has all
-// records, and every peer there seems to be offline. Nothing reports that it works again. So a few missing peers are probed at random
-// times; as soon as one answers, all of them are probed.
+// Extra probes of missing peers, which are trusted peers that stopped answering. A network can fail silently: no interface loses its
+// carrier, mDNS still has all records, and every peer in the network seems to be offline. No event reports that the network works again.
+// Therefore a few missing peers are probed at random times; as soon as one answers, all of them are probed.
 extension PeerDirectory {
-    /// The earliest time for an extra probe of a missing peer; `nil` if its regular probes are as frequent, or if it has none.
+    /// The earliest time for an extra probe of a missing peer; `nil` if the peer's regular probes are as frequent, or if no probe of it is
+    /// planned.
     private func missingProbeTime(_ id: PeerID) -> Instant? {
         guard let lastSeen = peers[id]?.lastSeen, let schedule = schedules[.peer(id)], let askedAt = schedule.askedAt,
             schedule.nextAt != nil || schedule.running != nil || queue.contains(.peer(id))
@@ -22,13 +23,14 @@ extension PeerDirectory {
         return next
     }
 
-    /// Schedules one timer for all missing peers. A timer that fires soon is kept.
+    /// Schedules the timer for the next extra probe, which all missing peers share. A timer that already fires within the longest interval
+    /// is kept.
     mutating func scheduleMissingProbe() {
         let bounds = DirectoryTimes.missingProbe
         if let planned = nextMissingProbeAt, planned <= now + bounds.upperBound { return }
         nextMissingProbeAt = nil
         guard let next = nextMissingPeer() else { return }
-        // Random, because many machines may have lost the same network.
+        // The delay is random, so that machines that lost the same network do not all probe at the same time.
         let pause = bounds.lowerBound + (bounds.upperBound - bounds.lowerBound) / 1_000 * randomNumber(below: 1_000)
         let at = max(next.at, now + pause)
         nextMissingProbeAt = at
@@ -39,7 +41,7 @@ extension PeerDirectory {
         nextMissingProbeAt = nil
         let next = nextMissingPeer { schedules[.peer($0)]?.running == nil }
         if let next, next.at <= now {
-            // If the regular probe is due, the peer only moves to the front.
+            // Saves the planned time of the regular probe. If the regular probe is already in the queue, this only raises its urgency.
             if let regularAt = schedules[.peer(next.peer)]?.nextAt {
                 schedules[.peer(next.peer)]?.nextAt = nil
                 schedules[.peer(next.peer)]?.regularAt = regularAt
@@ -49,12 +51,13 @@ extension PeerDirectory {
         scheduleMissingProbe()
     }
 
-    /// Probes all silent peers when a missing one answers: its network is back, perhaps with others on it.
+    /// Probes all peers that did not answer, after one missing peer answered: its network works again, and other peers may be in that
+    /// network.
     mutating func missingPeerReturned(_ id: PeerID) {
         guard missing.contains(id) else { return }
         for (other, peer) in peers where other != id && peer.presence == .away(.noAnswer) && mayProbe(peer) {
-            // Queued peers stay queued, and peers without a schedule have no endpoint. A running probe may have started too early and is
-            // repeated.
+            // Skips peers that are already in the probe queue, and peers without a planned probe, which have no endpoint. A running probe
+            // is repeated if it fails, because it may have begun before the network worked again.
             guard let schedule = schedules[.peer(other)], schedule.nextAt != nil || schedule.running != nil else { continue }
             schedules[.peer(other)]?.failures = 0
             request(.peer(other), at: now, as: peer.trust == .trusted ? .trusted : .retry)

@@ -1,7 +1,7 @@
 import HeapModule
 import HexlistModel
 
-// Scheduling of probes, and their results.
+// Scheduling of probes, and handling of their results.
 extension PeerDirectory {
     // MARK: - Requesting probes
 
@@ -38,7 +38,7 @@ extension PeerDirectory {
         schedules[target] = schedule
     }
 
-    /// Cancels the planned probes of a target. A running probe continues.
+    /// Cancels the planned probes of a target. A running probe continues, but is not repeated.
     mutating func cancel(_ target: ProbeTarget) {
         queue.remove(target)
         schedules[target]?.nextAt = nil
@@ -46,7 +46,8 @@ extension PeerDirectory {
         schedules[target]?.again = false
     }
 
-    /// Probes all peers without a session as soon as the rate limit allows, after waking up or a change of networks.
+    /// Probes all peers without a session as soon as the rate limit allows. Called after the machine woke from sleep or its networks
+    /// changed.
     mutating func probeEverybody() {
         for (id, peer) in peers where mayProbe(peer) {
             guard !endpoints(of: id).isEmpty else { continue }
@@ -109,7 +110,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Whether a target still needs its probe: time has passed since it was queued.
+    /// Whether a queued target still needs its probe. The state of the peer may have changed while the target was in the queue.
     private func isWanted(_ target: ProbeTarget) -> Bool {
         switch target {
         case .peer(let id): peers[id].map(mayProbe) ?? false
@@ -129,7 +130,8 @@ extension PeerDirectory {
             // While this machine is hidden, only configured addresses of strangers are dialled, not announced ones.
             let all = endpoints(of: id).filter { mayDialOnAnnouncement(peer) || $0.via == .static }
             let good = all.filter { peer.dialResults[$0.socketAddress]?.isGood ?? true }
-            // Addresses that proved another identity are only probed if there are no others, and every third time, because addresses move.
+            // Every third probe includes the addresses at which another identity answered, because addresses can move to another machine.
+            // They are also included if there are no other addresses.
             let asksAll = good.isEmpty || (schedules[target]?.failures ?? 0) % 3 == 2
             return picked(asksAll ? all : good, of: peer)
         case .start(let id, let boot):
@@ -143,7 +145,7 @@ extension PeerDirectory {
         }
     }
 
-    /// The first endpoints of a ranking, with slots reserved for the best saved ones.
+    /// Selects the endpoints of one probe: the best ones of a ranking, and always the best saved ones.
     private func picked(_ ranked: [Endpoint], of peer: DirectoryPeer) -> [Endpoint] {
         let remembered = Set(peer.saved.prefix(DirectoryLimits.rememberedPerProbe).map(\.socketAddress))
         var room = DirectoryLimits.endpointsPerProbe - ranked.count { remembered.contains($0.socketAddress) }
@@ -179,7 +181,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Applies a proof whose target was removed meanwhile: it still proves the peer it names.
+    /// Handles the result of a probe that no longer belongs to its target's schedule. A proof is still valid for the peer that it names.
     private mutating func applyProof(_ target: ProbeTarget, _ result: ProbeResult) {
         switch result {
         case .proved(let id, let boot, _): proved(id, boot)
@@ -208,7 +210,7 @@ extension PeerDirectory {
         reschedule(.peer(id), at: now + reverifyInterval(), as: .routine)
     }
 
-    /// Handles a result that proved another identity than the expected one.
+    /// Handles the result of a probe in which another identity than the expected one was proved.
     private mutating func answeredWrongly(_ target: ProbeTarget, _ mark: DirectoryPeer.DialResult, at endpoint: Endpoint) {
         switch target {
         case .peer(let id):
@@ -242,11 +244,11 @@ extension PeerDirectory {
         request(.address(address), at: now, as: .routine)
     }
 
-    /// Handles a proof of this node's UUID by another start: a clone of its identity.
+    /// Handles a proof of this node's UUID by another process, which has a copy of this node's identity.
     private mutating func ownAnswered(_ target: ProbeTarget) {
         switch target {
         case .start(own, let boot): ownConflictDetected(by: boot)
-        case .start, .reach, .peer, .address: ownConflictDetected(by: nil)  // the result does not say which start
+        case .start, .reach, .peer, .address: ownConflictDetected(by: nil)  // the result has no boot nonce
         }
     }
 
@@ -277,7 +279,7 @@ extension PeerDirectory {
         }
     }
 
-    /// - Parameter nextAt: the time of the next probe; `nil` for the back-off.
+    /// - Parameter nextAt: the time of the next probe; `nil` to use the back-off.
     private mutating func peerFailed(_ id: PeerID, _ failure: DirectoryPeer.Failure, failures: Int, nextAt: Instant?) {
         guard let peer = peers[id], mayProbe(peer) else { return }  // it has a session, or must not be probed
         touchedPeers.insert(id)
@@ -301,8 +303,8 @@ extension PeerDirectory {
         }
     }
 
-    /// Whether a peer is probed again after failures: announced, configured and trusted ones always, a stranger that is no longer announced
-    /// for about 10 minutes. A peer without endpoints waits for one.
+    /// Whether a peer is probed again after failures. A peer that is announced, configured or trusted is always retried. A stranger that is
+    /// no longer announced is retried for about 10 minutes. A peer without endpoints is not retried.
     func isWorthRetrying(_ peer: DirectoryPeer, failures: Int) -> Bool {
         guard !endpoints(of: peer.id).isEmpty else { return false }
         guard peer.records.isEmpty, !peer.hasStaticEndpoint, peer.trust != .trusted else { return true }
@@ -352,7 +354,7 @@ extension PeerDirectory {
 }
 
 extension ProbeTarget {
-    /// The peer that must answer; `nil` for any.
+    /// The UUID that the answering peer must prove; `nil` if any peer may answer.
     var expected: PeerID? {
         switch self {
         case .peer(let id), .start(let id, _), .reach(let id): id

@@ -1,12 +1,12 @@
 import HexlistModel
 
 // Checks whether a trusted peer that has only dialled this node can be dialled too. Its announcement is only a hint; when a handshake at
-// the announced address proves the peer's key, the address is saved, so that the next start of this node does not depend on mDNS.
+// the announced address proves the peer's key, the address is saved. After a restart, this node can then dial the peer without mDNS.
 extension PeerDirectory {
-    /// Maximum consecutive checks. The count restarts with the peer's next session.
+    /// Maximum number of consecutive failed checks. The count begins again with the peer's next session.
     private static let attempts = 4
 
-    /// - Parameter again: whether a new address was announced, so that a check that failed before is repeated.
+    /// - Parameter again: whether to repeat a check that failed before, because a new address was announced.
     mutating func checkReach(of id: PeerID, again: Bool = false) {
         guard let peer = peers[id], needsReach(peer), !reachEndpoints(of: id).isEmpty else { return }
         if schedules[.reach(id)] == nil {
@@ -21,7 +21,7 @@ extension PeerDirectory {
             && !peer.saved.contains { saved in peer.sessions.keys.contains { peer.hasAnswered(saved.socketAddress, $0) } }
     }
 
-    /// The endpoints announced by a start that has a session.
+    /// The endpoints announced by a process of the peer that has a session with this node.
     func reachEndpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
         let announced = Set(
@@ -32,10 +32,11 @@ extension PeerDirectory {
         return endpoints(of: id).filter { announced.contains($0.socketAddress) && peer.dialResults[$0.socketAddress]?.isGood ?? true }
     }
 
-    /// Records that the peer's key was proved at an endpoint, by the start that was the newest when the check began.
+    /// Records that a check proved the peer's key at an endpoint.
+    /// - Parameter start: the peer's newest proved boot nonce when the check began.
     mutating func reached(_ target: ProbeTarget, at endpoint: Endpoint, by start: BootNonce?) {
         guard case .reach(let id) = target, let peer = peers[id], let boot = peer.boot else { return }
-        // If another start proved itself during the check, it is unknown which of the two answered.
+        // If another process of the peer proved itself during the check, it is unknown which of the two answered.
         guard boot == start else { return checkReachAnew(of: id) }
         peers[id]?.recordDial(endpoint.socketAddress, .answered(boot, at: now))
         peers[id]?.leaveFormerPorts(endpoint, boot)
@@ -44,7 +45,7 @@ extension PeerDirectory {
         for record in peer.records { requestResolver(record) }
     }
 
-    /// Restarts the checks for a start that was not checked yet.
+    /// Discards earlier checks and begins again, because the peer has a new process that was not checked yet.
     mutating func checkReachAnew(of id: PeerID) {
         if schedules[.reach(id)]?.running != nil {
             schedules[.reach(id)]?.again = true

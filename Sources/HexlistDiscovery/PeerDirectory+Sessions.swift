@@ -1,6 +1,6 @@
 import HexlistModel
 
-// Session events.
+// Handling of session events.
 extension PeerDirectory {
     mutating func sessionUp(_ session: SessionInfo) {
         let id = session.peer
@@ -28,7 +28,7 @@ extension PeerDirectory {
         if isNewStart { checkReachAnew(of: id) } else { checkReach(of: id) }
     }
 
-    /// Records that a Hello proved this peer and its start.
+    /// Records that a Hello proved this peer and its boot nonce.
     mutating func proved(_ id: PeerID, _ boot: BootNonce) {
         guard var peer = peers[id] else { return }
         let before = peer.boot
@@ -62,7 +62,8 @@ extension PeerDirectory {
         }
         peers[id] = peer
         touchedPeers.insert(id)
-        // Even if another start has a session, the announcements of this one need their resolvers again.
+        // The announcements of the process whose session ended need their resolvers again, even if another process of the peer has a
+        // session.
         for record in peer.records { requestResolver(record) }
         guard !peer.hasSession else { return }
         cancel(.reach(id))
@@ -87,7 +88,7 @@ extension PeerDirectory {
         touchedPeers.insert(id)
         peers[id]?.presence = .away(absence)
         peers[id]?.failure = nil
-        // The end of the session counts as the first failure, so that probes follow the back-off.
+        // Counts the reason for the absence as the first failure, so that the following probes use the back-off.
         schedules[.peer(id), default: ProbeSchedule()].failures = 1
         if isWorthRetrying(peer, failures: 1) {
             reschedule(.peer(id), at: now + DirectoryTimes.backoff.pause(after: 1), as: retryUrgency(peer))

@@ -1,7 +1,7 @@
 public import HexlistModel
 
 extension PeerDirectory {
-    /// An event for the directory. Each input also fires due timers; `tick` does nothing else.
+    /// An event that the caller passes to the directory. Each event also fires the timers that are due; `tick` has no other effect.
     public enum Input: Sendable {
         case discovery(DiscoveryEvent)
         /// A session's Hello was verified. Sent for each session, also for a second one with the same peer.
@@ -11,18 +11,18 @@ extension PeerDirectory {
         /// A later Hello of an open session has a new name.
         case renamed(PeerID, name: String)
         case probeEnded(ProbeID, ProbeResult)
-        /// Two starts of this peer proved themselves, and the older one still responds.
+        /// Two processes of this peer proved themselves, and the older one still responds, so two machines have this identity.
         case identityConflict(PeerID, BootNonce, BootNonce)
-        /// Another start, on another machine, proved this node's UUID on an inbound session.
+        /// A process on another machine proved this node's UUID on an inbound session.
         case ownIdentityElsewhere(BootNonce)
-        /// A peer of the store, at the start or after an import.
+        /// A peer that the store has data of. Sent for each such peer when this node starts and after an import.
         case knownPeer(KnownPeer)
         /// All configured addresses; replaces the previous set.
         case staticPeers([StaticAddress])
         case trustChanged(PeerID, Trust)
         /// All peers that the store has data of; replaces the previous set.
         case remembered(Set<PeerID>)
-        /// The peer or the user requested a pairing. A peer's request is sent once the user was notified.
+        /// The peer or the user requested a pairing. For a request of the peer, this is sent after the user was notified.
         case pairingAsked(PeerID)
         /// Whether this node is hidden (`announce: false`).
         case hiding(Bool)
@@ -32,16 +32,18 @@ extension PeerDirectory {
     }
 
     public enum Output: Sendable, Equatable {
-        /// Dial these endpoints in order, staggered by 250 ms, up to the Hello, then send `probeEnded`. `expecting` is the peer that must
-        /// answer; `nil` for any.
+        /// Dial these endpoints in order, 250 ms apart, until one of them completes the Hello. Then pass the result to the directory as the
+        /// input `probeEnded`. `expecting` is the UUID that the peer must prove; `nil` for any.
         case probe(ProbeID, [Endpoint], expecting: PeerID?)
-        /// Dial these endpoints up to the end of the handshake, which proves the key, without sending anything, then send `probeEnded`. The
-        /// peer has a session that it dialled; the check finds out whether it can be dialled too.
+        /// Dial these endpoints until one of them completes the TLS handshake, which proves the peer's key, but send no frames to the peer.
+        /// Then pass the result to the directory as the input `probeEnded`. The check finds out whether a peer that dialled its session can
+        /// be dialled too.
         case check(ProbeID, [Endpoint], expecting: PeerID)
         case openResolver(Record)
         case closeResolver(Record)
         case changed(PeerEvent)
-        /// A stranger without stored data came or went. Not an event, but displayed listings must be refreshed.
+        /// A stranger without stored data became verified or is no longer verified. This is not recorded as an event, but displayed peer
+        /// lists must be refreshed.
         case listingChanged
     }
 }
@@ -51,9 +53,9 @@ public struct ProbeID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(number)" }
 }
 
-/// The result of a probe. Endpoints are unchanged from the output.
+/// The result of a probe or check. An endpoint in the result is one of the endpoints of the output, unchanged.
 public enum ProbeResult: Sendable, Equatable {
-    /// A session was established. Its `sessionUp` is sent too, before or after.
+    /// A session was established. The caller also passes its `sessionUp` to the directory, before or after this result.
     case proved(PeerID, BootNonce, Endpoint)
     /// The result of a `check`: the expected key was proved at this endpoint.
     case reached(Endpoint)
@@ -64,18 +66,18 @@ public enum ProbeResult: Sendable, Equatable {
     case otherIdentity(PeerID, Endpoint)
     /// This node's identity was proved at this endpoint: by this process if `sameBoot`, else by a clone.
     case ownIdentity(sameBoot: Bool, Endpoint)
-    /// Something answered, but no session was established. The text follows "answers, but ".
+    /// A host answered, but no session was established. The text completes a sentence that begins "answers, but".
     case failed(String)
 }
 
-/// A session as the directory sees it.
+/// The properties of a session that the directory needs.
 public struct SessionInfo: Sendable, Hashable {
     public var peer: PeerID
     public var boot: BootNonce
     /// The name in the session's Hello.
     public var name: String
     public var version: String?
-    /// The dialled endpoint. For an inbound session its source with `via: .inbound`, for display only, or `nil`.
+    /// The dialled endpoint. For an inbound session, its source address with `via: .inbound`, which is only displayed, or `nil`.
     public var endpoint: Endpoint?
     /// The resolved numeric address of an endpoint with a host name, saved for times when the name cannot be resolved.
     public var address: String?
@@ -103,7 +105,7 @@ public enum SessionEnd: Sendable, Equatable {
     case other
 }
 
-/// A peer of the store.
+/// A peer that the store has data of.
 public struct KnownPeer: Sendable, Equatable {
     public var id: PeerID
     public var name: String
@@ -121,7 +123,7 @@ public struct KnownPeer: Sendable, Equatable {
     }
 }
 
-/// A `host:port` of the configuration.
+/// A peer's address in the configuration, `host:port`.
 public struct StaticAddress: Hashable, Sendable, CustomStringConvertible {
     /// A numeric address or a DNS name.
     public var host: String
@@ -138,7 +140,7 @@ public struct StaticAddress: Hashable, Sendable, CustomStringConvertible {
 
 /// A change that is recorded as an event.
 public enum PeerEvent: Sendable, Equatable {
-    /// The peer became verified. For strangers, only sent if they have stored data.
+    /// The peer became verified. For a stranger, only sent if it has stored data, a configured address or a pairing request.
     case up(PeerID)
     /// The peer is no longer verified. Sent once for each `up`.
     case down(PeerID)
@@ -160,13 +162,14 @@ public struct GhostEvent: Sendable, Equatable {
 
 /// The reason why an announcement is not a separate live peer.
 public enum GhostReason: String, Sendable, CaseIterable {
-    /// This node's UUID, unless a Hello proves another start.
+    /// The announcement has the UUID or the endpoint of this node, and no other machine has proved the UUID.
     case `self`
-    /// Another interface, IP version, reflector or instance name of a known peer, merged into its endpoints.
+    /// Another announcement of a known peer: on another interface, with another IP version or instance name, or from an mDNS reflector. Its
+    /// endpoint is added to those of the peer.
     case duplicate
-    /// Nobody answers, or it is of an earlier start of a known peer.
+    /// No peer answers at the endpoint, or the announcement is of an earlier process of a known peer.
     case stale
-    /// Two live machines with the same UUID; a Hello proved both starts.
+    /// Two running machines have the same UUID; both proved it by a Hello.
     case conflict
     /// A Hello proved another UUID than the announced one.
     case impostor
@@ -179,7 +182,7 @@ public enum GhostReason: String, Sendable, CaseIterable {
 /// A row of `hexlist peers --all --why`.
 public struct DirectoryRow: Sendable, Equatable {
     public enum State: String, Sendable, CaseIterable {
-        /// UUID and start were proved by a Hello.
+        /// A Hello proved the UUID and the boot nonce.
         case verified
         /// Verified before, but not answering.
         case away
@@ -188,17 +191,17 @@ public struct DirectoryRow: Sendable, Equatable {
 
     public struct ListedEndpoint: Sendable, Equatable {
         public var endpoint: Endpoint
-        /// The time when this process last dialled a session there.
+        /// The time of the last successful dial of this endpoint by this process; `nil` if there was none.
         public var lastOK: ContinuousClock.Instant?
     }
 
     /// The UUID of the peer, or the one that a ghost announces. Unique among rows that are not ghosts.
     public var peer: PeerID?
-    /// The name in the last Hello, else in the store, else in the announcement. Text of a peer, to be cleaned for display.
+    /// The name in the last Hello, else in the store, else in the announcement. The text is from a peer and must be cleaned for display.
     public var name: String
     public var state: State
     public var reason: GhostReason?
-    /// One sentence for the user, without a full stop. Contains text of a peer.
+    /// One sentence for the user, without a full stop. May contain text from a peer, which must be cleaned for display.
     public var why: String
     /// The endpoints, best first.
     public var endpoints: [ListedEndpoint]

@@ -5,12 +5,12 @@ public import HexlistModel
 /// The state machine of discovery: distinguishes peers from ghosts (Docs/Protocol.md, "Discovery"; Docs/Ghosts.md).
 ///
 /// Performs no IO: the caller passes in events and the current time, carries out the outputs in order, and calls again at `nextDeadline`.
-/// Announcements can only cause probes; the state of a peer changes only by a session's Hello. Memory and work are bounded for any network
-/// traffic: at most `limits.records` announcements, about `limits.instances` peers besides those of the store, `limits.resolvers` open
-/// resolvers, and on average `limits.probesPerSecond` probes per second.
+/// Announcements can only cause probes; only a session's Hello makes a peer verified. Memory and work are bounded for any network traffic:
+/// at most `limits.records` announcements, about `limits.instances` peers besides those of the store, `limits.resolvers` open resolvers,
+/// and on average `limits.probesPerSecond` probes per second.
 ///
-/// It has more than 15 properties because peers, announcements, conflicts, probes and deadlines change together with each input. Separate
-/// parts are `ProbeQueue`, `ResolverSlots`, `DialPolicy` and `IdentityConflict`.
+/// The type has more than 15 properties because peers, announcements, conflicts, probes and deadlines change together with each input.
+/// Separate parts are `ProbeQueue`, `ResolverSlots`, `DialPolicy` and `IdentityConflict`.
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -19,7 +19,8 @@ public struct PeerDirectory: Sendable {
     let limits: DirectoryLimits
 
     var peers: [PeerID: DirectoryPeer] = [:]
-    /// The peers that the store has data of, and those of them in `peers`. They do not count towards `limits.instances`.
+    /// The peers that the store has data of, and the subset of them that is in `peers` (`known`). Known peers do not count towards
+    /// `limits.instances`.
     private var remembered: Set<PeerID> = []
     private var known: Set<PeerID> = []
     var records: [Record: DirectoryRecord] = [:]
@@ -27,18 +28,19 @@ public struct PeerDirectory: Sendable {
     var arrivals: Deque<Record> = []
     /// The records that announce this node's UUID.
     var ownRecords: Set<Record> = []
-    /// Other starts that proved this node's UUID.
+    /// The conflict with other processes that proved this node's UUID; `nil` if there are none.
     var ownConflict: IdentityConflict?
-    /// The number of the newest content of a record.
+    /// Number of record contents received so far; the next content gets the next number (`DirectoryRecord.number`).
     var contents: UInt64 = 0
-    /// Starts of this node's UUID that were probed but not proved.
+    /// Boot nonces announced with this node's UUID that a probe did not confirm.
     var ownDisproved: Set<BootNonce> = []
     var addresses: [StaticAddress: DirectoryAddress] = [:]
     var policy = DialPolicy()
     var interfaces: [InterfaceAddress] = []
     /// Whether this node is hidden: it does not announce itself, and dials strangers only at configured addresses.
     var isHiding = false
-    /// The first 8 digits of trusted UUIDs, as in instance names, with their count: a heuristic for which resolvers to open first.
+    /// The first 8 digits of trusted UUIDs, which instance names contain, with the number of UUIDs for each. Used to guess which unresolved
+    /// records belong to trusted peers, because their resolvers are opened first.
     var trustedHints: [String: Int] = [:]
 
     var schedules: [ProbeTarget: ProbeSchedule] = [:]
@@ -51,7 +53,8 @@ public struct PeerDirectory: Sendable {
     /// The state of the random generator that spreads probes.
     var random: UInt64
 
-    /// The peers reported as `up`. The following sets are compared with the state after each input, to find changes.
+    /// The peers reported as `up`. After each input, this set and `listed`, `unattended` and `missing` are compared with the peers that
+    /// changed.
     var reportedUp: Set<PeerID> = []
     var listed: Set<PeerID> = []
     var unattended: Set<PeerID> = []
@@ -69,13 +72,13 @@ public struct PeerDirectory: Sendable {
         var target: ProbeTarget
         var endpoints: [Endpoint]
         var deadline: Instant
-        /// The newest proved start of the target's peer when the probe began.
+        /// The newest proved boot nonce of the target's peer when the probe began.
         var start: BootNonce?
     }
 
     /// - Parameters:
     ///   - own: this node's UUID, which is never listed.
-    ///   - boot: the boot nonce of this start; also seeds the random generator.
+    ///   - boot: the boot nonce of this process; also seeds the random generator.
     public init(own: PeerID, boot: BootNonce, limits: DirectoryLimits = .init(), now: ContinuousClock.Instant = .now) {
         self.own = own
         self.boot = boot
@@ -86,7 +89,7 @@ public struct PeerDirectory: Sendable {
         random = boot.value | 1
     }
 
-    /// - Parameter now: the current time; clamped to the latest one.
+    /// - Parameter now: the current time. If it is earlier than that of the previous input, the latter is used.
     /// - Returns: the outputs, in order.
     public mutating func handle(_ input: Input, now: ContinuousClock.Instant) -> [Output] {
         self.now = max(now, self.now)
@@ -136,7 +139,7 @@ public struct PeerDirectory: Sendable {
         }
     }
 
-    /// The stored copy of an equal record, so that all tables share one object.
+    /// Returns the stored record that equals this one, if there is one, so that all tables share one object.
     private func canonical(_ record: Record) -> Record { records.index(forKey: record).map { records[$0].key } ?? record }
 
     // MARK: - Peers
@@ -201,7 +204,8 @@ public struct PeerDirectory: Sendable {
         known = ids.intersection(peers.keys)
     }
 
-    /// Whether the peer's state changes are reported. Not for strangers without stored data, alias or pairing request.
+    /// Whether changes of the peer's state are reported as events. False for a stranger without stored data, pairing request or configured
+    /// address.
     private func isReportable(_ peer: DirectoryPeer) -> Bool {
         peer.trust != .stranger || known.contains(peer.id) || peer.isToBePaired || peer.hasStaticEndpoint
     }
@@ -325,7 +329,7 @@ public struct PeerDirectory: Sendable {
     }
 }
 
-/// A scheduled time. Whether it is still current is checked against the state it belongs to.
+/// A timer of the heap. A cancelled timer stays in the heap, and `isCurrent` detects it by comparing its time with the state of its target.
 struct Deadline: Comparable, Sendable {
     enum Timer: Hashable, Sendable {
         case probe(ProbeTarget)
@@ -344,7 +348,7 @@ struct Deadline: Comparable, Sendable {
 
 /// The state of a configured address.
 struct DirectoryAddress: Sendable {
-    /// The peer that answered there last; the address then is one of its endpoints.
+    /// The peer that last answered at this address. The address is then one of that peer's endpoints.
     var peer: PeerID?
     var isOwn = false
     var failure: DirectoryPeer.Failure?

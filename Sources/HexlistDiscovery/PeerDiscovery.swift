@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// A discovery event. All of its content is a hint: only a Hello proves anything.
+/// An event of a discovery service. Its content is only a hint, because only a Hello proves the identity of a peer.
 public enum DiscoveryEvent: Sendable, Equatable {
     case appeared(Record, interfaceName: String?)
     /// The network withdrew the record, by a goodbye packet or because its TTL expired.
@@ -9,18 +9,18 @@ public enum DiscoveryEvent: Sendable, Equatable {
     case resolved(Record, Resolution)
     /// A resolver found nothing (the text is for the user). It continues until it is closed.
     case resolveFailed(Record, String)
-    /// The state of avahi-daemon changed. `unavailable` ends all records and resolvers of local links without withdrawing them; after
+    /// The state of avahi-daemon changed. `unavailable` removes all records and resolvers of local links without a `withdrawn` event; after
     /// `running`, existing records appear again.
     case backend(BackendState)
-    /// The state of browsing a domain by unicast DNS. `unavailable` withdraws nothing.
+    /// The state of browsing a domain by unicast DNS. With `unavailable`, the records of the domain stay valid.
     case domain(String, BackendState)
-    /// The addresses of this machine: once at the start, then after each change.
+    /// The addresses of this machine. Sent when discovery starts, then after each change.
     case interfaces([InterfaceAddress])
     /// The machine woke from sleep.
     case woke
 }
 
-/// The state of a discovery service, for local links or for a domain. The texts have the problem and a remedy.
+/// The state of a discovery service, for local links or for a domain. The texts name the problem and a remedy.
 public enum BackendState: Sendable, Equatable {
     case running
     /// Other peers are visible, but this node cannot be announced. For a domain: it responds, but lists no services.

@@ -5,7 +5,8 @@ import HexlistModel
 enum ProbeTarget: Hashable, Sendable {
     /// All endpoints of a peer without a session.
     case peer(PeerID)
-    /// The endpoints announced by another start of a peer, or of this node, than the one with the session.
+    /// The endpoints announced with this UUID and boot nonce. The nonce differs from that of the peer's session or, for this node's UUID,
+    /// of this process; the probe finds out whether the other process is running.
     case start(PeerID, BootNonce)
     /// The announced endpoints of a trusted peer that dialled its session, to check whether it can be dialled.
     case reach(PeerID)
@@ -16,15 +17,15 @@ enum ProbeTarget: Hashable, Sendable {
 /// The priority queue and rate limiter of probes: on average at most `rate` per second. Unused tokens are saved, up to `burst`, for urgent
 /// probes.
 ///
-/// No class is starved, except retries: trusted peers get every second slot; lost sessions, newcomers and periodic probes share the others;
-/// retries use what is left.
+/// No urgency except `retry` is starved: every second slot is for `trusted`; `lost`, `newcomer` and `routine` share the others by round
+/// robin; `retry` uses the slots that are left.
 struct ProbeQueue: Sendable {
     enum Urgency: Int, CaseIterable, Sendable {
         /// A trusted peer that lost its session, came back, or restarted.
         case trusted
         /// A verified peer that lost its session, or whose first check failed.
         case lost
-        /// Announced, but unknown.
+        /// A peer that was announced but is not proved yet.
         case newcomer
         /// Periodic probes: verified peers, peers of the store, configured addresses.
         case routine
@@ -41,7 +42,7 @@ struct ProbeQueue: Sendable {
     }
 
     private let rate: Double
-    /// Tokens available to all classes: at most those of one second, and at least one.
+    /// Tokens available for every urgency. The balance is limited to the tokens of one second, but not to less than one token.
     private var tokens: Double
     private let tokensLimit: Double
     private var savedTokens: Double

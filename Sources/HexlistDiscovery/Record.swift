@@ -28,7 +28,7 @@ public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
 
 /// An item reported by a browser: an instance on one interface with one IP version.
 ///
-/// A reference type inside, because each record is stored in many tables.
+/// The value is a reference to shared content, because each record is stored in many tables.
 public struct Record: Hashable, Sendable {
     private final class Content: Sendable {
         let key: InstanceKey
@@ -50,8 +50,8 @@ public struct Record: Hashable, Sendable {
     /// The index of the interface.
     public var interface: Int32 { content.interface }
     public var ipv6: Bool { content.ipv6 }
-    /// For a record found by unicast DNS in a configured domain, the index of the host's address it stands for (`interface` is 0). `nil`
-    /// for an announcement on a link.
+    /// For a record found by unicast DNS in a configured domain (`interface` is 0): the index of the host's address, because each address
+    /// has a record of its own. `nil` for an announcement on a link.
     public var unicast: Int? { content.unicast }
 
     public init(key: InstanceKey, interface: Int32, ipv6: Bool, unicast: Int? = nil) {

@@ -2,14 +2,14 @@ import DequeModule
 
 /// Assigns a limited number of resolver slots to records: those of trusted peers first, the others by round robin.
 ///
-/// A resolver keeps its slot while no record waits; otherwise it must release it after `timeSlice`.
+/// A resolver keeps its slot while no other record waits for one. If a record waits, the resolver is closed after `timeSlice`.
 struct ResolverSlots: Sendable {
     /// Time a resolver keeps its slot while others wait. A resolver reports a failure after 5 s.
     static let timeSlice: Duration = .seconds(10)
 
     private let limit: Int
-    /// Slots that waiting untrusted records get before trusted ones: whether a record belongs to a trusted peer is only a guess until it is
-    /// resolved, and can be forged.
+    /// Number of slots that records of trusted peers must leave to waiting untrusted records. Until a record is resolved, its peer is only
+    /// guessed from the instance name, which can be forged.
     private let reserved: Int
 
     private struct Open: Sendable {

@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// The announcement of a node.
+/// The DNS-SD announcement of a node.
 public struct ServiceAnnouncement: Sendable, Equatable {
     /// The instance name, at most 63 bytes; Avahi refuses longer ones.
     public var instanceName: String

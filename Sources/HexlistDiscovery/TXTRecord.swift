@@ -2,7 +2,7 @@ public import HexlistModel
 
 /// The content of an announcement's TXT record (Docs/Protocol.md, "Discovery"; RFC 6763 section 6).
 ///
-/// A hint that anyone on the link can give. Parsing never fails: missing and malformed values are `nil`.
+/// The content is only a hint, because anyone on the link can announce it. Parsing never fails: missing and malformed values are `nil`.
 public struct TXTRecord: Hashable, Sendable {
     /// Maximum bytes read, including the length byte of each string. RFC 6763 recommends at most 400.
     public static let maximumBytes = 400
