@@ -33,7 +33,7 @@ public final class AvahiDiscovery: PeerDiscovery {
     private let shared = Mutex(Shared())
 
     /// - Parameters:
-    ///   - domains: the domains to browse. The announcement is made in `local`.
+    ///   - domains: the domains to browse. The announcement is always published in `local`.
     ///   - logger: silent by default.
     public init(
         domains: [String] = ["local"], serviceType: String = ProtocolLimits.serviceType,
@@ -136,7 +136,8 @@ public final class AvahiDiscovery: PeerDiscovery {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = shared.withLock { shared in
-                    // Cancelled before it waited: its cancellation handler ran already, so nothing would resume it later.
+                    // If the task was cancelled before it waited, its cancellation handler has already run, and nothing would resume the
+                    // continuation later.
                     if shared.isFinished || Task.isCancelled { return true }
                     shared.waiters[number] = continuation
                     return false

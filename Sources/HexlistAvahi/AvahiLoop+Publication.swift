@@ -11,9 +11,9 @@ struct AvahiPublication {
     var retryAt: ContinuousClock.Instant?
     /// The entry group. Created from the client and freed with it.
     var group: OpaquePointer?
-    /// The announcement in the entry group. If the wanted name is taken, it has an alternative one.
+    /// The announcement in the entry group. If the wanted name was taken, this one has an alternative name.
     var published: ServiceAnnouncement?
-    /// The last instance name that was free, to be used again; `nil` for the announcement's own.
+    /// The instance name for the next publication, if an alternative was needed before; `nil` to use the announcement's own name.
     var name: String?
 
     mutating func replace(_ announcement: ServiceAnnouncement?) {
@@ -24,7 +24,7 @@ struct AvahiPublication {
         retryAt = nil
     }
 
-    /// Clears the entry group, keeps it, and schedules publication.
+    /// Empties the entry group without freeing it, and schedules publication.
     mutating func reset() {
         if let group { avahi_entry_group_reset(group) }
         published = nil
@@ -44,7 +44,7 @@ struct AvahiPublication {
 // Publication of this node's announcement.
 extension AvahiLoop {
     private static let retryDelay: Duration = .seconds(10)
-    /// Number of names tried in a row.
+    /// Maximum number of names that are tried for one publication.
     private static let nameAttempts = 32
 
     func publishIfDue() {
@@ -61,7 +61,7 @@ extension AvahiLoop {
         if publication.group == nil {
             publication.group = avahi_entry_group_new(
                 client,
-                { _, state, context in  // first from inside avahi_entry_group_new
+                { _, state, context in  // the first call comes from inside avahi_entry_group_new
                     AvahiLoop.from(context)?.groupChanged(state)
                 }, context)
         }
@@ -106,7 +106,7 @@ extension AvahiLoop {
                 publication.published = wanted
                 publication.name = wanted.instanceName
                 return
-            case Int32(AVAHI_ERR_COLLISION):  // with a service of this machine
+            case Int32(AVAHI_ERR_COLLISION):  // another service of this machine has the name
                 wanted.instanceName = Self.alternative(to: wanted.instanceName)
             default: return publicationFailed(Self.text(error))
             }
@@ -135,7 +135,8 @@ extension AvahiLoop {
     private func add(_ announcement: ServiceAnnouncement, to group: OpaquePointer, flags: AvahiPublishFlags) -> Int32 {
         var list: UnsafeMutablePointer<AvahiStringList>?
         defer { avahi_string_list_free(list) }
-        // Avahi's list is prepended to and the daemon reverses it, so the string added first is the first on the wire.
+        // New strings are added at the front of Avahi's list, and the daemon reverses it, so the string added first is the first on the
+        // wire.
         for string in announcement.strings {
             guard let longer = avahi_string_list_add_arbitrary(list, string, string.count) else { return Int32(AVAHI_ERR_NO_MEMORY) }
             list = longer

@@ -4,7 +4,8 @@ import HexlistModel
 
 // Resolvers that stay open and report changes.
 extension AvahiLoop {
-    /// Opens the resolver of a record. No effect if the record is not announced any more: the request may have crossed its withdrawal.
+    /// Opens the resolver of a record. No effect if the record is not announced any more, because the request may be older than the
+    /// withdrawal.
     func openResolver(_ record: Record) {
         guard announced.contains(record), resolvers[record] == nil, resolverRetries[record] == nil else { return }
         makeResolver(record, failures: 0)
@@ -56,7 +57,7 @@ extension AvahiLoop {
         }
         resolvers[record] = resolver
         resolverRecords[resolver] = record
-        // The entry stays until the resolver answers, so that consecutive failures are counted.
+        // The entry in `resolverRetries` stays until the resolver answers, so that consecutive failures are counted.
         if failures > 0 { resolverRetries[record] = (.now + Self.resolverTimeout, failures) }
     }
 

@@ -8,7 +8,8 @@ import Logging
 /// do not access the properties.
 ///
 /// Callbacks only record events. Objects are created and freed, and the daemon is called, after the callback has returned, so that nothing
-/// is freed inside its own callback. It has more than 15 properties because each of libavahi-client's handles has one beside its state.
+/// is freed inside its own callback. The type has more than 15 properties because it stores the handles of libavahi-client and the state of
+/// each.
 final class AvahiLoop {
     private let mailbox: AvahiMailbox
     let domains: [String]
@@ -30,7 +31,7 @@ final class AvahiLoop {
     private var reconnects = 0
     /// Back-off between attempts to create a client: 1, 2, 4 … 30 s.
     private static let reconnectBackoff = Backoff(from: .seconds(1), to: .seconds(30))
-    /// Whether this client has browsed a running daemon.
+    /// Whether browsing has started with a running daemon since this client was created.
     private var hasBrowsed = false
 
     private var browsers: [OpaquePointer] = []
@@ -83,7 +84,7 @@ final class AvahiLoop {
             handle(requests)
             retryResolvers()
             publishIfDue()
-            // One of the calls above may have failed; that is handled before waiting.
+            // If one of the calls above failed, the failure is handled before waiting.
             guard pendingClientState == nil else { continue }
             if avahi_simple_poll_iterate(poll, millisecondsToWait()) != 0 { delayAfterPollFailure() }
         }
@@ -127,7 +128,7 @@ final class AvahiLoop {
         var error: Int32 = 0
         client = avahi_client_new(
             api, AVAHI_CLIENT_NO_FAIL,
-            { client, state, context in  // first from inside avahi_client_new
+            { client, state, context in  // the first call comes from inside avahi_client_new
                 guard let client, let loop = AvahiLoop.from(context) else { return }
                 loop.pendingClientState = state
                 if state == AVAHI_CLIENT_FAILURE { loop.clientFailure = AvahiLoop.text(avahi_client_errno(client)) }
@@ -204,7 +205,7 @@ final class AvahiLoop {
                         loop.clientFailure = loop.client.map { AvahiLoop.text(avahi_client_errno($0)) }
                         return
                     }
-                    guard let name, let type, let domain else { return }  // cache exhausted, all for now
+                    guard let name, let type, let domain else { return }  // the events "cache exhausted" and "all for now"
                     let key = InstanceKey(name: String(cString: name), type: String(cString: type), domain: String(cString: domain))
                     let record = Record(key: key, interface: interface, ipv6: `protocol` == AVAHI_PROTO_INET6)
                     if event == AVAHI_BROWSER_NEW {
@@ -229,8 +230,8 @@ final class AvahiLoop {
 
     private func recordWithdrawn(_ record: Record) {
         guard announced.remove(record) != nil else { return }
-        // Closed here and not by a request in the mailbox: if the record appears again before requests are handled, its new resolver must
-        // not be confused with this one.
+        // Closes the resolver here and not by a request in the mailbox: if the record appears again before requests are handled, its new
+        // resolver must not be confused with this one.
         retireResolver(record)
         send(.withdrawn(record))
     }

@@ -20,7 +20,7 @@ public final class DNSDiscovery: Sendable {
         var domains: [DomainBrowser]
         var events: (@Sendable (DiscoveryEvent) -> Void)?
         var isStopped = false
-        /// The number of the current wait. Earlier waits have no effect when they end.
+        /// The number of the current timer. Earlier timers have no effect when they fire.
         var wait: UInt64 = 0
     }
     private let state: Mutex<State>
@@ -77,7 +77,7 @@ public final class DNSDiscovery: Sendable {
         for event in events { state.events?(event) }
     }
 
-    /// Sends the next query if it is due, else waits for it.
+    /// Schedules the next query for the time when it is due, at least `minimumInterval` from now.
     private func scheduleNextQuery() {
         let (wait, delay) = state.withLock { state -> (UInt64, Duration?) in
             guard !state.isStopped, state.events != nil, let next = state.domains.map(\.next.at).min() else { return (0, nil) }

@@ -27,7 +27,7 @@ public struct DNSMessage: Sendable, Equatable {
     /// The records of the answer section, in order. Unsupported types and classes are left out.
     public var answers: [ResourceRecord] = []
 
-    /// - Returns: `nil` if it is not a response, truncated, or contains a malformed name.
+    /// - Returns: `nil` if the bytes are not a response, are truncated, or contain a malformed name.
     public init?(_ bytes: [UInt8]) {
         var reader = Reader(bytes: bytes)
         guard reader.uint16() != nil, let flags = reader.uint16(), flags & 0x8000 != 0, let questions = reader.uint16(),
@@ -110,7 +110,7 @@ public struct DNSMessage: Sendable, Equatable {
             return Array(bytes[offset..<offset + count])
         }
 
-        /// Reads a name, and continues after its first compression pointer.
+        /// Reads a name. Reading then continues after the name, or after its first compression pointer.
         mutating func name() -> DNSName? {
             var labels: [[UInt8]] = []
             var length = 1

@@ -1,8 +1,8 @@
 import HexlistDiscovery
 import HexlistModel
 
-/// Browses one domain by repeating queries when their TTL expires. A state machine: returns the next query with its time, and the discovery
-/// events.
+/// Browses one domain by repeating queries when their TTL expires. Performs no IO: the caller sends the query `next` at its time and passes
+/// in the response, and receives discovery events.
 ///
 /// A server that does not respond withdraws nothing: its last response stays in effect. Whether a peer is online is decided by its session
 /// or a probe.
@@ -129,7 +129,8 @@ struct DomainBrowser: Sendable {
         case .found(let resolutions, let seconds):
             instance.failures = 0
             instance.retryAt = nil
-            // A server of the previous network may have had other records.
+            // If the network changed after the query, the response is used but queried again immediately: the previous server may have
+            // other records.
             instance.validUntil = isOutdated(asked) ? now : now + Self.lifetime(seconds)
             let before = instance.reported.count
             instance.reported = resolutions
@@ -146,7 +147,7 @@ struct DomainBrowser: Sendable {
         }
     }
 
-    /// Opens or closes a resolver. An instance is queried repeatedly while one is open.
+    /// Opens or closes a resolver. An instance is queried repeatedly while at least one of its resolvers is open.
     /// - Returns: the resolution if it is already known.
     mutating func resolve(_ record: Record, open: Bool, now: Instant) -> [DiscoveryEvent] {
         guard let number = record.unicast, instances[record.key] != nil else { return [] }

@@ -109,7 +109,7 @@ struct ServiceLookup {
         }
     }
 
-    /// The queried name and its aliases.
+    /// The queried name and its aliases (CNAME records in the response). Records of any of these names answer the query.
     private static func owners(_ name: DNSName, _ message: DNSMessage) -> [DNSName] {
         var owners = [name]
         while owners.count <= aliases {

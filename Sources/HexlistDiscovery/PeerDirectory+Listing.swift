@@ -74,7 +74,7 @@ extension PeerDirectory {
         rows += addressRows()
         let nameless = records.filter { $0.value.claim == nil }
         for (key, group) in Dictionary(grouping: nameless.keys, by: \.key) {
-            // Prefers the reason `invalid`, which is more informative than `unverified`.
+            // Prefers the reason `invalid`, which is the most informative one.
             let statuses = group.compactMap { status($0) }
             guard let best = statuses.first(where: { $0.reason == .invalid }) ?? statuses.first, let reason = best.reason else { continue }
             let why = best.text(heard: interfaceList(group))

@@ -86,12 +86,12 @@ public struct Rejection: Sendable, Equatable {
     }
 }
 
-/// The object of an `Ack`: the results of the sequence numbers after the previous `through`, up to this one.
+/// The object of an `Ack`: the results of the sequence numbers after `through` of the previous receipt, up to and including this `through`.
 public struct Receipt: Sendable, Equatable {
     public var through: Int64
     /// The status of all covered numbers that are not in `rejected`; `nil` if there are none.
     public var status: ReceiptStatus?
-    /// The status of the original; only for `duplicate`.
+    /// The status of the hex that was received first; only if `status` is `duplicate`.
     public var of: ReceiptStatus?
     public var rejected: [Rejection]
     /// The id of the envelope whose frames the receipt is for; `nil` on a session.
@@ -138,7 +138,8 @@ public enum WrapperObject: Sendable {
     case pairing(Pairing)
 }
 
-/// A repair made by the tolerant decoder: the member, and the rule (`T2`).
+/// A repair made by the tolerant decoder: the affected member, and the applied rule of Docs/Protocol.md ("Tolerant decoding"), such as
+/// `T2`.
 public struct Repair: Sendable, Equatable {
     /// The path of the member, such as `links[0].service`, `jmObject`, `versionID`.
     public var path: String
@@ -191,7 +192,7 @@ public struct DecodedWrapper: Sendable {
 /// The reason why a frame was refused.
 public struct Refusal: Error, Sendable, Equatable {
     public var code: RefusalCode
-    /// A text for the user about the problem and its place.
+    /// A text for the user with the problem and its position in the frame.
     public var message: String
     /// The sequence number if the frame is valid JSON, even if it is `malformed` by T5; `nil` for an undecodable frame (T22).
     public var sequence: Int64?

@@ -1,15 +1,15 @@
 public import HexlistModel
 
-/// Decides when a batch of a bulk transfer is large enough for the store.
+/// The conditions under which a batch of a bulk transfer is passed to the store.
 struct BatchThreshold {
-    /// Size of the previous batch, in hexes, from which this is a bulk transfer.
+    /// Minimum size of the previous batch, in hexes, for the session to count as a bulk transfer.
     var stream = 64
-    /// Waiting hexes, and their weight, that are enough for a batch.
+    /// Number of waiting hexes, and their total weight, at which a batch is passed to the store without further delay.
     var enough = 512
     var enoughWeight = 2 << 20
-    /// Maximum delay of a smaller batch after the end of the previous one; far less than the time of a window.
+    /// Maximum delay of a smaller batch, from the end of the previous batch.
     var patience = Duration.milliseconds(8)
-    /// Pause after which the peer has probably nothing more to send until it gets a receipt.
+    /// Time without a received frame after which a smaller batch is passed to the store, because the peer probably waits for a receipt.
     var gap = Duration.milliseconds(2)
 }
 
@@ -27,11 +27,11 @@ struct InboundNumbers: Sendable {
         case refused(Rejection)
     }
 
-    /// Undecodable frames since the last valid number; they explain a gap of that size.
+    /// Number of undecodable frames since the last valid sequence number. The next number may skip at most this many numbers.
     var undecodable = 0
     /// `through` of the last receipt.
     private(set) var through: Int64 = 0
-    /// Entries of the numbers after `through`, from index `head`.
+    /// The states of the sequence numbers after `through`. The first one is at index `head`; elements before it were acknowledged.
     private var entries: [Entry] = []
     private var head = 0
     private var waiting: [IncomingHex] = []
@@ -56,7 +56,7 @@ struct InboundNumbers: Sendable {
         return true
     }
 
-    /// Accepts the next sequence number, with a refusal if the frame was already refused.
+    /// Accepts the sequence number of a received frame. `refusal` is set if the decoder refused the frame.
     /// - Returns: false if it is not the next number; the session then ends with `sequenceFault`.
     mutating func accept(_ sequence: Int64, refused refusal: Refusal? = nil) -> Bool {
         // Cannot overflow: both numbers are positive.
@@ -84,8 +84,8 @@ struct InboundNumbers: Sendable {
         waiting.append(hex)
     }
 
-    /// The time until which a batch waits for more hexes during a bulk transfer: fewer, larger transactions need a quarter less work. `nil`
-    /// if it does not wait.
+    /// The time until which a batch waits for more hexes during a bulk transfer; `nil` if it does not wait. Waiting leads to fewer, larger
+    /// transactions, which need a quarter less work.
     /// - Parameter lastReceived: the time of the latest frame.
     func batchDue(_ pace: BatchThreshold, lastReceived: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let lastBatch, lastBatch.count >= pace.stream, waiting.count < pace.enough, waitingWeight < pace.enoughWeight else {
@@ -129,7 +129,7 @@ struct InboundNumbers: Sendable {
         return batch
     }
 
-    /// Applies the results of the batch, in its order, after it was committed or refused.
+    /// Applies the results of the batch, in the order of its hexes, after the batch was committed or refused.
     mutating func completed(_ results: [DeliveryResult], now: ContinuousClock.Instant) {
         lastBatch = (inFlight.count, now)
         for (hex, result) in zip(inFlight, results) {
@@ -188,7 +188,7 @@ struct InboundNumbers: Sendable {
     private mutating func nextReceipt(frameLimit: Int) -> Receipt {
         var receipt = Receipt(through: through, status: nil)
         var hasUsed = false
-        var room = frameLimit - 256  // without the wrapper
+        var room = frameLimit - 256  // 256 bytes are reserved for the wrapper
         entries: while head < entries.count {
             switch entries[head] {
             case .waiting: break entries

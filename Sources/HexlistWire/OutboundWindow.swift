@@ -12,7 +12,7 @@ struct OutboundWindow: Sendable {
     private(set) var unacknowledgedBytes = 0
     /// The time since which a receipt is expected; `nil` if nothing is unacknowledged.
     private(set) var waitingSince: ContinuousClock.Instant?
-    /// The frames after the last `through`, from index `head`.
+    /// The sent frames. The unacknowledged ones begin at index `head`.
     private var sent: [Sent] = []
     private var head = 0
 

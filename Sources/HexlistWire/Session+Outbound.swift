@@ -23,8 +23,8 @@ extension Session {
 
     // MARK: Pairing
 
-    /// Refuses a `Pair`. Any number of requests gets a single `cancel`. Other steps are ignored: they crossed the `cancel` that ended their
-    /// exchange, and a response would end the next one.
+    /// Refuses a `Pair`. Any number of requests gets a single `cancel`. Other steps are ignored: the peer sent them before it received the
+    /// `cancel` that ended their exchange, and a response would end the next exchange.
     public mutating func refusePairing(_ pairing: Pairing) {
         if pairing.knownStep == .commit { hasPendingPairingCancel = true }
     }
@@ -76,7 +76,7 @@ extension Session {
         hello.maxFrameBytes = max(hello.maxFrameBytes, maxFrameBytes)
         guard always || hello != ownHello else { return }
         ownHello = hello
-        takePendingFrames(&actions)  // after the Hello, a pending refusal would restart the peer's wait
+        takePendingFrames(&actions)  // before the Hello, because a refusal after it would delay the peer's retry
         actions.append(.send(.hello(hello)))
         if isTLS { actions.append(.setFrameLimit(hello.maxFrameBytes)) }
     }
@@ -240,7 +240,7 @@ extension Session {
         return bucket.nextToken
     }
 
-    /// Records that the caller paused reading, so that silence is not the peer's fault.
+    /// Records that the caller paused reading, so that the missing frames do not count as silence of the peer.
     public mutating func pausedReading(now: Instant) {
         guard pausedSince == nil else { return }
         pausedSince = now

@@ -27,7 +27,7 @@ public struct Session: Sendable {
         public var security: Security
         /// The dialled peer; `nil` for an acceptor, and for a dialer that accepts any peer.
         public var expected: PeerID?
-        /// The Hello to send. Its `maxFrameBytes` is this side's limit after the peer's Hello.
+        /// The Hello to send. Its `maxFrameBytes` limits the received frames after the peer's Hello.
         public var hello: Hello
         /// Maximum bytes of a frame before the peer's Hello, from the second frame on.
         public var strangerFrameBytes: Int
@@ -127,7 +127,7 @@ public struct Session: Sendable {
     var state = State.awaitingHello
     /// The latest Hello of the peer.
     public internal(set) var peerHello: Hello?
-    /// Another start that proved this node's identity, which ended the session (`conflict`).
+    /// The boot nonce of another process that proved this node's identity, which ended the session with `conflict`; otherwise `nil`.
     public internal(set) var refusedBoot: BootNonce?
     /// The latest Hello of this side. Its limits never decrease.
     public internal(set) var ownHello: Hello
@@ -207,8 +207,8 @@ public struct Session: Sendable {
         }
     }
 
-    /// Whether a frame is exempt from the rate limit of strangers. Receipts are: each must acknowledge frames of this side, or it ends the
-    /// session. With the limit, an untrusted peer could acknowledge only 20 times a second.
+    /// Whether a frame is exempt from the rate limit of strangers. Receipts are exempt, because a receipt that acknowledges no frame of
+    /// this side ends the session. With the limit, an untrusted peer could acknowledge only 20 times a second.
     private static func isExemptFromRateLimit(_ frame: DecodedFrame) -> Bool {
         switch frame {
         case .wrapper(let wrapper): wrapper.operation == .ack

@@ -6,7 +6,7 @@ public struct TokenBucket: Sendable {
 
     /// - Parameters:
     ///   - perSecond: the rate, at least 0.1, so that nobody waits forever.
-    ///   - first: the initial tokens; at most those of one second, or 1.
+    ///   - first: the initial number of tokens, limited to those of one second, but not to less than 1.
     public init(perSecond: Double, first: Double = .infinity, now: ContinuousClock.Instant) {
         self.perSecond = max(0.1, perSecond)
         tokens = min(first, max(1, self.perSecond))

@@ -5,7 +5,7 @@ import HexlistModel
 struct ChildrenMember {
     /// The position of the `[`; 0 if the last member of this name is not an array.
     var start = 0
-    /// The index among the unknown members if it is not an array (T1).
+    /// The index of this member among the unknown members if its value is not an array (T1); otherwise `nil`.
     var kept: Int?
     var isGiven = false
     var isNull = false
@@ -14,14 +14,14 @@ struct ChildrenMember {
 
 /// The position of an inner hex in the JSON.
 struct ChildPosition {
-    /// Its index in the array, counting elements that are not hexes.
+    /// The index of the hex in its array. Elements that are not hexes are counted too.
     var index: Int
-    /// The position of its own `children`; 0 if there are none.
+    /// The position of the hex's own `children`; 0 if it has none.
     var children: Int
 }
 
-/// Reads inner hexes level by level: at each level, the arrays found at the previous one. There is no recursion, and each byte is read
-/// once per level it is nested in, at most `ProtocolLimits.levels` times.
+/// Reads inner hexes level by level, without recursion: each step reads the `children` arrays of the hexes at the previous level. Each byte
+/// is read once per level it is nested in, at most `ProtocolLimits.levels` times.
 extension HexReader {
     /// Records the position of a `children` member and validates its grammar.
     /// - Returns: the position after its value.

@@ -9,21 +9,21 @@ struct LinksMember {
         case array
         /// An object that maps paths to links or URLs (T17).
         case map
-        /// A string, parsed once it is known to be the last member of its name (T18).
+        /// A string (T18). Parsed after all members of the hex, because a later `links` member would replace it.
         case text
         /// A number or a boolean (T4).
         case scalar
     }
 
     var form: Form = .absent
-    /// The range of a `text` between the quotes.
+    /// The range of the string between its quotes, if the form is `text`.
     var start = 0
     var end = 0
     var hasEscapes = false
     var isRepeated = false
 }
 
-/// The names of known services in the arena; `nil` if not added yet.
+/// The slices of the arena that contain names of known services; `nil` for a name that was not added yet.
 struct KnownServices {
     var unknown: TextSlice?
     var dropbox: TextSlice?
@@ -58,7 +58,8 @@ extension HexReader {
         return try json.scalar(at: position)
     }
 
-    /// Parses links in a string, once it is known to be the last member of its name (T18).
+    /// Parses the links in a string (T18). Called after all members of the hex were read, because a later `links` member replaces the
+    /// string.
     mutating func finishLinks(_ json: JSONScanner, _ member: LinksMember) {
         guard member.start < member.end else { return }
         let mark = unknown.mark
@@ -84,7 +85,8 @@ extension HexReader {
         addLink(url: texts.text(json, member.start, member.end, hasEscapes: member.hasEscapes))
     }
 
-    /// Reads an array or object of links, which must extend to the end of the text.
+    /// Reads the text as an array or object of links.
+    /// - Returns: false if the text is neither, or does not end after it.
     private mutating func isEmbedded(_ json: JSONScanner, from start: Int) -> Bool {
         let position = json.skipSpace(start)
         do throws(GrammarFault) {
@@ -302,7 +304,8 @@ extension JSONScanner {
         return length == 0 ? nil : start &+ length
     }
 
-    /// 1 or 0. Computed without a comparison, which the compiler would turn into an unpredictable branch.
+    /// Returns 1 if the word is zero, otherwise 0. Computed without a comparison, which the compiler would turn into an unpredictable
+    /// branch.
     @inline(__always)
     private static func isZero(_ word: UInt64) -> Int { Int(truncatingIfNeeded: ~(word | (0 &- word)) >> 63) }
 }

@@ -1,10 +1,11 @@
 import HexlistJSON
 import HexlistModel
 
-// The objects of Hello, Ack and Pair. They are small and rare, so they are parsed into values. The rules are those of hexes: members in any
-// order, unknown ones are ignored, the last of a name wins.
+// The objects of Hello, Ack and Pair. They are small and rare, so they are parsed into values. As in hexes, members may have any order,
+// unknown ones are ignored, and the last member of a repeated name is used.
 
-/// Maximum refused numbers of a receipt, since no window is larger. The rest is represented by one invalid number.
+/// Maximum number of refusals that are read from a receipt; no window is larger. If a receipt has more, one refusal with an invalid number
+/// is added, which ends the session.
 private let maximumRejected = ProtocolLimits.windowFramesRange.upperBound
 
 private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window }
@@ -58,8 +59,8 @@ extension HexReader {
         return end
     }
 
-    /// Reads a receipt. Unreadable members get values that cannot be valid: `through` -1, or a refused number -1. So the session ends with
-    /// `receiptFault`.
+    /// Reads a receipt. If a member cannot be read, `through` or the refused number is set to -1. This value is invalid, so the session
+    /// ends with `receiptFault`.
     mutating func receipt(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var status = Text()
         var of = Text()
@@ -195,7 +196,7 @@ extension HexReader {
         texts.withBytes(of: text.slice, in: json) { Name(utf8: $0) }
     }
 
-    /// The elements for which `element` returns a value; `nil` if the value is not an array.
+    /// The values that `element` returns for the elements of an array, without `nil`; `nil` if the JSON value is not an array.
     private func elements<Element>(
         _ json: JSONScanner, at start: Int, open: Int, _ element: (JSONScanner, Int, Int) -> Element?
     ) throws(GrammarFault) -> ([Element]?, Int) {

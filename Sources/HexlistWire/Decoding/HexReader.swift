@@ -6,7 +6,7 @@ enum LimitViolation {
     case links
     case children
     case levels
-    /// A text is too long; the path of its member.
+    /// A text is too long. The value is the path of its member.
     case text(String)
 
     var code: RefusalCode {
@@ -28,8 +28,8 @@ enum LimitViolation {
 
 /// Parses a HexJM into slices of its bytes: one pass for the hex, and one for each level of inner hexes (`HexReader+Children`).
 ///
-/// Members may come in any order and be repeated. Each is parsed where it occurs and the last one wins (T19), so a repeated member costs
-/// only its own bytes. It has more than 15 properties: one per member, and reusable buffers.
+/// Members may come in any order and be repeated. Each is parsed where it occurs and the last one is used (T19), so a repeated member costs
+/// only its own bytes. The type has more than 15 properties: the members of the hex, and reusable buffers.
 struct HexReader {
     var texts = TextReader()
     var unknown = UnknownMembers()
@@ -42,7 +42,7 @@ struct HexReader {
     var members = WrapperMembers()
     /// The object of a Hello, Ack or Pair.
     var object: WrapperObject?
-    /// The text that contained the object, if it was embedded in a string (T5).
+    /// The unescaped string that contains the object, if `jmObject` is a string with escapes (T5).
     var text: [UInt8]?
 
     // The hex that was read last. Its texts are slices of the bytes or of the arena.
@@ -53,13 +53,13 @@ struct HexReader {
     var links: [LinkContent] = []
     var extra: TextSlice = .empty
     var violation: LimitViolation?
-    /// The inner hexes, as in `HexContent.children`; their links follow the first `ownLinks` of `links`.
+    /// The inner hexes, as in `HexContent.children`. In `links`, the first `ownLinks` belong to the top hex, the others to inner hexes.
     var children: [ChildContent] = []
     var childPositions: [ChildPosition] = []
     var ownLinks = 0
     /// The inner hex that is being read; `nil` for the top hex.
     var current: Int?
-    /// The number of links, and the violation, before the current hex.
+    /// The number of links and the violation before the current hex was read. `clearLinks` restores them.
     var linkMark = 0
     var violationMark: LimitViolation?
     /// The `packageUUID` of a link package (T14), if it is valid as a message ID.
@@ -167,7 +167,7 @@ struct OpenHex {
     }
 }
 
-/// Members with older or local names, by their index among the unknown members; the last one of each.
+/// The members with older or local names. Each value is the index among the unknown members of the last member with that name.
 struct OlderNames {
     var description: Int?
     var color: Int?
@@ -195,7 +195,7 @@ extension HexReader {
         return end
     }
 
-    /// Reads the members of a hex. The grammar of `children` is validated, but they are read later.
+    /// Reads the members of a hex. For `children`, only the grammar is validated; the inner hexes are read later.
     /// - Returns: the position after the `}`.
     @inline(__always)
     mutating func members(
@@ -280,7 +280,7 @@ extension HexReader {
         violation = texts.first { $0.0.slice.count > textLimit }.map { .text(prefix + $0.1) }
     }
 
-    /// The UUID of a slice if it is valid as a message ID (T21), that is neither nil nor max.
+    /// Parses a message ID (T21); `nil` if the slice is not a UUID, or is the nil or max UUID.
     @inline(__always)
     func messageID(_ slice: TextSlice, _ json: JSONScanner) -> MessageID? {
         guard slice.count == 36, let uuid = texts.withBytes(of: slice, in: json, { UUIDBytes(text: $0) }),
@@ -303,7 +303,8 @@ extension HexReader {
         return end
     }
 
-    /// Keeps a member that may replace a missing one; the last one of its name wins.
+    /// Keeps a member with an older or local name, whose value replaces a missing member.
+    /// - Parameter index: the index among the unknown members of the last member with this name.
     mutating func keep(
         _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int, insteadOf index: inout Int?
     ) throws(GrammarFault) -> Int {
@@ -313,7 +314,8 @@ extension HexReader {
         return end
     }
 
-    /// Uses the value of an older name if the member is missing, unless it is `null`.
+    /// Sets `text` to the value of the unknown member at `index`, unless the value is `null`.
+    /// - Returns: whether the value was used.
     mutating func takeOlder(_ index: Int?, _ json: JSONScanner, _ open: Int, into text: inout Text) -> Bool {
         guard let index else { return false }
         let value = unknown.members[index].value.lowerBound
@@ -324,7 +326,7 @@ extension HexReader {
         return true
     }
 
-    /// Finishes the unknown members of an object.
+    /// Appends the unknown members of an object, as a JSON object, to the arena.
     /// - Parameter path: returns the path of a member, given its name.
     mutating func close(from mark: Int, _ json: JSONScanner, path: (String) -> String) -> TextSlice {
         if reportsRepairs {

@@ -50,7 +50,7 @@ struct TextReader {
         if arena.capacity > 64 << 10 { arena = [] } else { arena.removeAll(keepingCapacity: true) }
     }
 
-    /// Fast path for the string that most senders write here; no effect if there is anything else.
+    /// Fast path: reads the member at `position` if it has this name and its value is a string. No effect otherwise.
     /// - Parameters:
     ///   - name: as for `JSONScanner.value(of:at:)`.
     ///   - position: the position of a name's quote or of the `}`; updated to the next one.

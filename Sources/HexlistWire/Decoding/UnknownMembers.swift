@@ -27,13 +27,13 @@ struct UnknownMember {
 
 /// The unknown members of the objects being read. A stack, because objects are nested.
 ///
-/// Bounded by the frame: a member takes at least 5 bytes there and 20 here.
+/// Memory is bounded by the frame size: a member takes at least 5 bytes of the frame and 20 bytes here.
 struct UnknownMembers {
     private(set) var members: [UnknownMember] = []
     /// Unescaped names, for finding repeated ones.
     private var names: [UInt8] = []
 
-    /// The index of the first member of an object that is opened now.
+    /// The index of the next member to be appended. Taken when an object is opened, it marks the object's first member.
     var mark: Int { members.count }
 
     mutating func removeAll() {

@@ -13,12 +13,14 @@ public struct LocalHex: Sendable {
     }
 }
 
-/// The tolerant decoder (Docs/Protocol.md, "Tolerant decoding"): strict about JSON syntax, tolerant about content.
+/// The tolerant decoder: strict about JSON syntax, tolerant about content. Its rules T1 to T22 are in Docs/Protocol.md, "Tolerant
+/// decoding"; comments refer to them by number.
 ///
-/// Works in one pass without building a JSON tree: texts are slices of the frame. It takes linear time for any input, uses no recursion,
-/// and does not allocate by announced sizes. A decoder keeps only buffers between frames; it is not thread-safe.
+/// Works in one pass without building a JSON tree: texts are slices of the frame. Decoding takes linear time for any input, uses no
+/// recursion, and never allocates memory for a size that is only announced. A decoder keeps only buffers between frames; it is not
+/// thread-safe.
 public struct WrapperDecoder: Sendable {
-    /// Maximum bytes of an input, far more than a frame; slices have 31 bits of offset.
+    /// Maximum bytes of an input, far more than a frame has. A slice stores its offset in 31 bits.
     static let largestInput = 1 << 28
 
     private static let tooLarge = Refusal(code: .tooLarge, message: "more than \(largestInput) bytes of JSON")
@@ -148,7 +150,7 @@ extension WrapperDecoder {
 
     /// Reads the object into the reader.
     /// - Parameter open: the number of open containers around the object.
-    /// - Returns: the position after it.
+    /// - Returns: the position after the object.
     private mutating func read(
         _ operation: Operation, _ json: JSONScanner, at start: Int, open: Int
     ) throws(GrammarFault) -> Int {

@@ -7,7 +7,7 @@ struct WrapperMembers {
     enum Object {
         case absent
         case null
-        /// An object that was read as a hex; the reader has it.
+        /// An object that was read as a hex, whose content is in the reader.
         case hex(start: Int)
         /// An object of which only the grammar was validated.
         case object(start: Int)
@@ -35,7 +35,7 @@ struct WrapperMembers {
     var hasOddSequence = false
     /// Whether there is a `links` member that is not `null`, as in a link package (T14).
     var hasLinks = false
-    /// Whether a member was repeated, for reporting. Text members know this themselves.
+    /// Whether these members were repeated, for reporting. For text members, `Text.isRepeated` has this information.
     var isObjectRepeated = false
     var isSequenceRepeated = false
     /// Members with older names of `versionID` (T11), by their index among the unknown members.
@@ -112,7 +112,7 @@ extension HexReader {
         }
         switch json.byte(start) {
         case UInt8(ascii: "{"):
-            // The operation may still follow, but most frames are Stores and name it first.
+            // `operationType` may follow later. Until it is known, the object is read as a hex, because most frames are Stores.
             guard mayBeStore(members.operationType, json) else {
                 members.object = .object(start: start)
                 return try json.skipValue(at: start, open: 1)

@@ -6,10 +6,10 @@ public enum HexEncoder {
     /// Nesting depth of a hex's members in a wrapper.
     private static let hexLevel = 2
 
-    /// The hex as a JSON object: known members, then unknown ones byte for byte (T1). `children` is only written if there are any.
+    /// Returns the hex as a JSON object: known members, then unknown ones byte for byte (T1). `children` is only written if there are any.
     ///
-    /// Omits kept members with a name that this version knows, and those that would exceed the nesting limit: they were received in a
-    /// string (T5, T18), where nesting is counted separately.
+    /// Omits an unknown member if this version knows its name by now, or if it would exceed the nesting limit. The latter is possible for a
+    /// member received in a string (T5, T18), where nesting is counted separately.
     public static func encode(_ hex: HexContent) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(hex.byteCount + 128 + hex.allLinkCount * 48 + hex.children.count * 96)
@@ -31,7 +31,7 @@ public enum HexEncoder {
         }
     }
 
-    /// The beginning of a hex: the bracket and the sender members.
+    /// The beginning of an encoded hex: the opening brace and the two sender members.
     public static func senders(uuid: String, name: String) -> [UInt8] {
         var json = JSONWriter(wireCapacity: 96)
         json.raw(#"{"senderUUID":"#)
@@ -174,6 +174,8 @@ public enum HexEncoder {
 
 /// Iterates over the members of a kept object, `{"a":1}`.
 enum KeptMembers {
+    /// Calls `body` for each member of the object.
+    /// - Parameters:
     ///   - level: the number of open containers around a member's value.
     ///   - body: receives each name, and the member from its name's quote to the end of its value. Members that would exceed the nesting
     ///     limit are skipped, as is everything after a syntax error.

@@ -50,7 +50,8 @@ enum WrapperWriter {
         return json.bytes
     }
 
-    /// Encodes a decoded wrapper in canonical form, including its unknown members. Used for own frames, not for forwarding.
+    /// Encodes a decoded wrapper in canonical form, including its unknown members. Used for frames that this machine creates, not for
+    /// forwarding.
     static func encode(_ wrapper: DecodedWrapper) -> [UInt8] {
         var json = begin(wrapper.operation, versionID: wrapper.versionID)
         json.identity(wrapper.messageID, wrapper.sequence)

@@ -11,7 +11,7 @@ public enum FrameFault: Error, Sendable, Equatable {
 ///
 ///     | length N: UInt32 big-endian | N bytes: one DataSendWrapper |
 ///
-/// Allocates by received bytes, not by announced lengths.
+/// Allocates memory only for received bytes, not for announced lengths.
 public struct FrameDecoder: Sendable {
     /// Maximum bytes of a body. Applies from the next frame on, even if its header was already received.
     public var limit: Int

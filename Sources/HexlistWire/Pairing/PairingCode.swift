@@ -70,7 +70,7 @@ enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Decodes 32 bytes; `nil` for other lengths or alphabets, missing padding, or violation bits.
+    /// Decodes 32 bytes; `nil` for other lengths or alphabets, missing padding, or unused bits that are not zero.
     static func decode32(_ text: String) -> [UInt8]? {
         let utf8 = Array(text.utf8)
         guard utf8.count == 44, utf8.last == UInt8(ascii: "=") else { return nil }

@@ -3,20 +3,22 @@ public import HexlistModel
 // Inputs and outputs of the coordinator.
 extension PairingCoordinator {
     public struct Limits: Sendable {
-        /// Duration of the window for requests of peers, and of a request by the user.
+        /// Time for which requests of peers are accepted after the user opened the window, and for which a request by the user is valid.
         public var on: Duration = .seconds(120)
-        /// Maximum exchanges in which this side's nonce is sent, while pairing is on. A peer that has the nonce can compute the digits and
-        /// give up until they suit it. A man in the middle has these guesses on both sides: nine of the ten.
+        /// Maximum number of exchanges in which this side's nonce is sent while pairing is on. A peer that has the nonce can compute the
+        /// digits and repeat the exchange until they suit it, so each exchange gives it one guess. A man in the middle can guess on both
+        /// sides, nine times in total.
         public var tries = 5
-        /// Maximum failures until pairing is switched off.
+        /// Maximum number of failed exchanges. When it is reached, pairing is switched off.
         public var failures = 3
-        /// Maximum failures of a key within `memory`, including exchanges it gave up; then its requests are refused.
+        /// Maximum number of failures of a key within `memory`, including exchanges that its peer gave up. When it is reached, requests of
+        /// the key are refused.
         public var failuresPerKey = 3
         public var memory: Duration = .seconds(600)
-        /// Maximum keys with failures within `memory`; then requests of other keys are refused.
+        /// Maximum number of keys with failures within `memory`. When it is reached, requests of other keys are refused.
         public var keys = 256
-        /// Time after a session was lost while its digits were shown in which digits of other peers are not shown: a peer that can cut a
-        /// session must not be able to present its own request just as the user confirms.
+        /// Time for which requests of other peers are refused after a session was lost while its digits were shown. Otherwise a peer that
+        /// can cut a session could present its own digits just as the user confirms.
         public var reserved: Duration = .seconds(10)
         /// Interval between attempts of a request by the user.
         public var retry: Duration = .seconds(2)
@@ -31,8 +33,8 @@ extension PairingCoordinator {
         case refuse(SessionKey)
         /// The user's request needs a session with the peer: call `begin` on an existing one, or dial.
         case reach(PeerID)
-        /// Show digits to the user, with the peer's current name (`nameShown`). `wasAsked` for a request of the peer, which is a news for
-        /// the user.
+        /// Show digits to the user, with the peer's current name (`nameShown`). `wasAsked`: whether the peer requested the pairing, so that
+        /// the user must be notified.
         case shown(PeerID, digits: String, wasAsked: Bool)
         /// Both users confirmed: trust this key under the displayed name, then call `stored`.
         case trust(PeerID, Fingerprint, number: Int, name: String?)
@@ -80,7 +82,7 @@ extension PairingCoordinator {
         public var result: Result
         /// Whether it was the last permitted attempt, so that pairing was switched off.
         public var isLast = false
-        /// The attempts that the key has left within `memory`; `nil` if this one did not count.
+        /// Number of attempts that the key has left within `memory`; `nil` if this attempt did not count.
         public var triesLeft: Int?
     }
 

@@ -44,7 +44,7 @@ public struct PairingCoordinator: Sendable {
     private(set) var failures = 0
     private var tries = 0
     private var failed: [Fingerprint: [Instant]] = [:]
-    /// The key whose session was lost while its digits were compared, and the time until which other peers wait.
+    /// The key whose session was lost while its digits were compared, and the time until which requests of other peers are refused.
     private var reserved: (key: Fingerprint, until: Instant)?
     var lastNumber = 0
 
@@ -67,7 +67,7 @@ public struct PairingCoordinator: Sendable {
         } ?? []
     }
 
-    /// Whether a session with the peer is needed.
+    /// Whether a session with the peer is needed for the running exchange or the user's request.
     public func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
     /// Whether a stranger may have a session for pairing: any peer while the window is open; otherwise the one the user requested, and one
@@ -205,21 +205,21 @@ public struct PairingCoordinator: Sendable {
         return [.changed]
     }
 
-    /// A session with the peer began, or one of several ended: a waiting request is retried.
+    /// Retries a waiting request, because a session with the peer began or one of several ended.
     public mutating func sessionsChanged(of peer: PeerID, now: Instant) -> [Action] {
         guard exchange == nil, request?.peer == peer else { return [] }
         request?.nextTry = now
         return tick(now: now)
     }
 
-    /// A session and its exchange ended.
+    /// Ends the exchange on a session that ended.
     public mutating func sessionEnded(_ session: SessionKey, now: Instant) -> [Action] {
         guard exchange?.session == session else { return [] }
         return drive(now: now) { $0.sessionEnded() }
     }
 
-    /// Records that the trust of `.trust` was stored.
-    /// - Parameter failure: a sentence for the user if it was not.
+    /// Records the result of the action `.trust`.
+    /// - Parameter failure: a sentence for the user if the trust was not stored; otherwise `nil`.
     public mutating func stored(_ number: Int, failure: String?) -> [Action] {
         guard let index = outcomes.firstIndex(where: { $0.number == number }) else { return [] }
         outcomes[index].result = failure.map { .notStored($0) } ?? .paired
@@ -308,14 +308,14 @@ public struct PairingCoordinator: Sendable {
         if end == .lost, exchange.digits != nil { reserved = (key, now + limits.reserved) }
         if isFailure { failures += 1 }
         if exchange.isSpent, end != .lost { noteFailure(of: key, now: now) }
-        // If the peer of the user's request is refused from now on, there is nothing to wait for.
+        // The user's request also ends if its peer has used up its attempts, because the peer's answers would be refused.
         let isBarred = !isFailure && request?.peer == exchange.peer && mayTry(key, now: now) != nil
         let isExhausted = tries >= limits.tries || failures >= limits.failures || isBarred
         let isLast = isExhausted && (openUntil != nil || request != nil)
         if isExhausted { openUntil = nil }
         if isExhausted || isFailure && exchange.isOwn { request = nil }
         var out: [Action] = []
-        // A peer that had this side's nonce may have had a guess, so the user is informed.
+        // Informs the user about an exchange in which this side's nonce was sent, because the peer may have guessed at the digits.
         if exchange.isSpent || exchange.isOwn && request == nil {
             let outcome = FinishedPairing(
                 number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),

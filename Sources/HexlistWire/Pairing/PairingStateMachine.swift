@@ -26,7 +26,7 @@ public struct PairingStateMachine: Sendable {
         /// Both users confirmed.
         case paired
         /// The exchange ended without a pairing.
-        /// - Parameter isFailure: whether an attacker may have used up a guess at the digits.
+        /// - Parameter isFailure: whether the exchange may have been an attacker's guess at the digits.
         case ended(EndReason, isFailure: Bool)
     }
 
@@ -66,7 +66,7 @@ public struct PairingStateMachine: Sendable {
     private enum State: Sendable {
         /// This side requested and waits for the peer's nonce. `crossed`: the peer requested at the same time, and its request is dropped.
         case committed(PairingNonce, crossed: Bool)
-        /// The peer requested; this side has sent its nonce and waits for the committed one.
+        /// The peer requested; this side has sent its nonce and waits for the nonce that belongs to the peer's commitment.
         case answered(PairingNonce, commitment: [UInt8])
         case comparing(digits: String, saidYes: Bool, heardYes: Bool)
         case ended
@@ -133,8 +133,8 @@ public struct PairingStateMachine: Sendable {
     public mutating func received(_ pairing: Pairing, freshNonce: @autoclosure () -> PairingNonce, now: Instant) -> [Action] {
         if case .ended = state { return [] }
         if pairing.knownStep == .cancel {
-            // The message is not displayed, because it would be a stranger's advice beside a question. It is only compared with a known
-            // one, to distinguish a rejection from a timeout.
+            // The message is not displayed, because a stranger could use it to influence the user's decision. It is only compared with the
+            // text of a timeout, to distinguish a timeout from a rejection.
             let end: EndReason =
                 switch state {
                 case .committed, .ended: .notTaken
@@ -145,7 +145,7 @@ public struct PairingStateMachine: Sendable {
         }
         switch (state, pairing.knownStep) {
         case (.committed(let nonce, crossed: false), .commit?):
-            // If two requests cross, the one of the greater UUID is used.
+            // If both sides requested at the same time, the request of the side with the greater UUID is used.
             guard own.peerID < peer.peerID else {
                 state = .committed(nonce, crossed: true)
                 return []
