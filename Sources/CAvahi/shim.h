@@ -19,7 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/// Resets a `hexlist_wakeup` descriptor to not readable.
+/// Reads from a `hexlist_wakeup` descriptor, so that it is not readable any more.
 static inline void hexlist_empty(int fd) {
     uint64_t count;
     ssize_t taken = read(fd, &count, sizeof(count));

@@ -242,7 +242,8 @@ extension PeerDirectory {
             DirectoryRow.ListedEndpoint(endpoint: $0, lastOK: peer.answered($0.socketAddress))
         }
         guard let session = peer.sessionEndpoint else { return places }
-        // The address of the session comes first; for an inbound session, the known listening endpoint of the same host.
+        // Puts the endpoint of the session first. For an inbound session, uses the known listening endpoint of the same host, if there is
+        // one.
         let isInbound = session.via == .inbound
         let index = places.firstIndex { isInbound ? $0.endpoint.host == session.host : $0.endpoint.socketAddress == session.socketAddress }
         places.insert(index.map { places.remove(at: $0) } ?? DirectoryRow.ListedEndpoint(endpoint: session, lastOK: nil), at: 0)

@@ -64,7 +64,7 @@ public enum ProbeResult: Sendable, Equatable {
     case noAnswer
     /// Another identity than the expected one was proved at this endpoint.
     case otherIdentity(PeerID, Endpoint)
-    /// This node's identity was proved at this endpoint: by this process if `sameBoot`, else by a clone.
+    /// This node's identity was proved at this endpoint: by this process if `sameBoot`, otherwise by a machine with a copy of the identity.
     case ownIdentity(sameBoot: Bool, Endpoint)
     /// A host answered, but no session was established. The text completes a sentence that begins "answers, but".
     case failed(String)
@@ -184,7 +184,7 @@ public struct DirectoryRow: Sendable, Equatable {
     public enum State: String, Sendable, CaseIterable {
         /// A Hello proved the UUID and the boot nonce.
         case verified
-        /// Verified before, but not answering.
+        /// The peer was verified before, but is offline now.
         case away
         case ghost
     }

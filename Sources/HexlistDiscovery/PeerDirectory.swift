@@ -274,7 +274,7 @@ public struct PeerDirectory: Sendable {
         peers[id]?.saved.removeAll { $0.via == .lastKnown }
         guard !peer.hasSession else { return }
         guard !peer.records.isEmpty else { return drop(id) }
-        // If a deleted peer is still announced, it becomes a newcomer.
+        // A deleted peer that is still announced is treated like a peer that was announced for the first time.
         var fresh = DirectoryPeer(id: id)
         fresh.records = peer.records
         fresh.saved = peer.saved.filter { $0.via == .static }
@@ -314,7 +314,7 @@ public struct PeerDirectory: Sendable {
     }
 
     private mutating func reportGhost(_ record: Record) {
-        // Announcements of an earlier start remain briefly after each restart and are not reported.
+        // Announcements of the earlier process remain for a short time after each restart of a peer. They are not reported.
         guard let status = status(record), let reason = status.reason, status != .formerStart else { return }
         switch reason {
         case .self, .duplicate, .unverified: return  // normal

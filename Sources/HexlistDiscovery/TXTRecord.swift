@@ -17,8 +17,8 @@ public struct TXTRecord: Hashable, Sendable {
     /// The value of `boot`.
     public var boot: BootNonce?
 
-    /// - Parameter strings: the first 16 within 400 bytes are read. The first of repeated keys wins; keys are case-insensitive ASCII;
-    ///   strings without `=` or with an empty or unprintable key are ignored.
+    /// - Parameter strings: the strings of the record. The first 16 that fit into 400 bytes are read. Of repeated keys the first is used;
+    ///   keys are case-insensitive ASCII; strings without `=` or with an empty or unprintable key are ignored.
     public init(strings: [[UInt8]]) {
         var seen: Set<[UInt8]> = []
         for string in Self.readable(strings) {

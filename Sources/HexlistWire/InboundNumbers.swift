@@ -45,7 +45,7 @@ struct InboundNumbers: Sendable {
     private var refusals = RefusalOrder<DeliveryResult>()
 
     private var last: Int64 { through + Int64(entries.count - head) }
-    /// Frames that wait for the store, or for a receipt that the peer does not read. Both are limited by the window.
+    /// Number of frames that wait for the store, or for a receipt that cannot be sent because the peer does not read.
     var waitingFrames: Int { max(entries.count - head, waiting.count + inFlight.count) }
     var isIdle: Bool { waiting.isEmpty && inFlight.isEmpty }
     var hasBatchInFlight: Bool { !inFlight.isEmpty }

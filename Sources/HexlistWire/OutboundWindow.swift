@@ -39,7 +39,7 @@ struct OutboundWindow: Sendable {
         if let since = waitingSince { waitingSince = since + pause }
     }
 
-    /// - Returns: the results of the covered rows, in order; `nil` if the receipt is invalid (`receiptFault`).
+    /// - Returns: the results of the outbox rows that the receipt covers, in order; `nil` if the receipt is invalid (`receiptFault`).
     mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [RowResult]? {
         let through = nextSequence - 1 - Int64(unacknowledgedFrames)
         guard receipt.through > through, receipt.through < nextSequence else { return nil }

@@ -173,7 +173,7 @@ extension Session {
 
     private mutating func tickOpen(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
         if let since = pausedSince {
-            // The store has finished all frames, so the peer is not reading its receipts.
+            // If the store has finished all frames, reading is paused because the peer does not read its receipts.
             if inbound.isIdle, outbound.waitingSince != nil || hasPendingFrames, now >= since + timing.silence {
                 return end(.silent, &actions)
             }

@@ -107,7 +107,7 @@ public struct Session: Sendable {
         case pairing(Pairing)
         /// The peer acknowledged or refused outbox rows, in order.
         case settled([RowResult])
-        /// The Ping with this message was answered in time, or not.
+        /// The peer answered the Ping of `challenge` with this message in time (`challengeAnswered`), or did not (`challengeFailed`).
         case challengeAnswered(String)
         case challengeFailed(String)
         /// The peer requests to be dialled back.

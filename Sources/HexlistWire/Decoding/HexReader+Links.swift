@@ -86,7 +86,7 @@ extension HexReader {
     }
 
     /// Reads the text as an array or object of links.
-    /// - Returns: false if the text is neither, or does not end after it.
+    /// - Returns: false if the text is neither, or continues after the closing bracket.
     private mutating func isEmbedded(_ json: JSONScanner, from start: Int) -> Bool {
         let position = json.skipSpace(start)
         do throws(GrammarFault) {

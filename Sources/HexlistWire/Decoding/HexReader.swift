@@ -28,7 +28,7 @@ enum LimitViolation {
 
 /// Parses a HexJM into slices of its bytes: one pass for the hex, and one for each level of inner hexes (`HexReader+Children`).
 ///
-/// Members may come in any order and be repeated. Each is parsed where it occurs and the last one is used (T19), so a repeated member costs
+/// Members may come in any order and be repeated. Each is parsed at its position and the last one is used (T19), so a repeated member costs
 /// only its own bytes. The type has more than 15 properties: the members of the hex, and reusable buffers.
 struct HexReader {
     var texts = TextReader()

@@ -31,7 +31,7 @@ struct WrapperMembers {
     var messageID = Text()
     var object = Object.absent
     var sequence: Int64?
-    /// Whether a `sequence` was ignored (T21).
+    /// Whether a `sequence` was ignored because its value is invalid (T21).
     var hasOddSequence = false
     /// Whether there is a `links` member that is not `null`, as in a link package (T14).
     var hasLinks = false

@@ -3,8 +3,8 @@ import HexlistModel
 
 /// The output and input of `hexlist frame`.
 public enum FrameDescription {
-    /// A JSON object on one line that can be displayed on a terminal. Kept members are shown as received, except for unsafe characters
-    /// (`JSONText.makePrintable`).
+    /// Describes a frame as a JSON object on one line, which can be displayed on a terminal. Unknown members are shown as received, except
+    /// for unsafe characters (`JSONText.makePrintable`).
     public static func json(_ frame: DecodedFrame) -> [UInt8] {
         var json = JSONWriter()
         switch frame {

@@ -70,8 +70,8 @@ public struct PairingCoordinator: Sendable {
     /// Whether a session with the peer is needed for the running exchange or the user's request.
     public func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
-    /// Whether a stranger may have a session for pairing: any peer while the window is open; otherwise the one the user requested, and one
-    /// that is about to be trusted.
+    /// Whether a stranger may have a session for pairing. While the window is open, any peer may. Otherwise only the peer of the running
+    /// exchange or of the user's request, and a peer whose trust is being stored.
     public func invites(_ peer: PeerID, now: Instant) -> Bool {
         if concerns(peer) || openUntil.map({ now < $0 }) ?? false { return true }
         return outcomes.contains { outcome in
@@ -137,7 +137,7 @@ public struct PairingCoordinator: Sendable {
         return drive(now: now) { $0.reject() }
     }
 
-    /// The user confirms that both machines show these digits.
+    /// Handles the user's confirmation that both machines show these digits.
     /// - Parameter number: the item that the user saw; `nil` for the running one.
     public mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (ConfirmationResult, [Action]) {
         if let number, exchange.map({ $0.number != number || $0.peer != peer }) ?? true {
@@ -147,7 +147,7 @@ public struct PairingCoordinator: Sendable {
         return (.accepted, drive(now: now) { $0.confirm(digits: digits) } + [.changed])
     }
 
-    /// The user rejects the digits or cancels the request.
+    /// Handles the user's rejection of the digits, or cancellation of the request.
     /// - Returns: `nil` if there is neither an exchange nor a request with the peer.
     public mutating func reject(_ peer: PeerID, now: Instant) -> [Action]? {
         if exchange?.peer == peer {
@@ -189,7 +189,7 @@ public struct PairingCoordinator: Sendable {
         return failed[key] != nil || failed.count < limits.keys || recentFailures(now: now).count < limits.keys
     }
 
-    /// Starts the exchange of the user's request on a session, after `.reach`.
+    /// Starts the exchange for the user's request on a session that was established after the action `.reach`.
     public mutating func begin(on session: SessionKey, with peer: Fingerprint, nonce: PairingNonce, now: Instant) -> [Action] {
         guard exchange == nil, let request, request.peer == peer.peerID, now < request.until, mayTry(peer, now: now) == nil else {
             return []
@@ -198,7 +198,7 @@ public struct PairingCoordinator: Sendable {
         return start(machine, on: session, isOwn: true, actions, now: now)
     }
 
-    /// Records that no session could be established after `.reach`.
+    /// Records that no session could be established after the action `.reach`.
     public mutating func notReached(_ peer: PeerID) -> [Action] {
         guard exchange == nil, request?.peer == peer, request?.obstacle != .notReached else { return [] }
         request?.obstacle = .notReached
@@ -249,7 +249,7 @@ public struct PairingCoordinator: Sendable {
 
     // MARK: Inside
 
-    /// Resets the counters, unless pairing is already on. A running exchange counts as one of the new attempts.
+    /// Resets the counters, unless pairing is already on. A running exchange in which the nonce was sent counts as a new attempt.
     private mutating func switchOn() {
         guard openUntil == nil, request == nil else { return }
         failures = 0

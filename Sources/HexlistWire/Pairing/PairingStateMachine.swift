@@ -195,7 +195,7 @@ public struct PairingStateMachine: Sendable {
         return [confirmation]
     }
 
-    /// The user rejects the digits or cancels the request.
+    /// Handles the user's rejection of the digits, or cancellation of the request.
     public mutating func reject() -> [Action] {
         if case .ended = state { return [] }
         return end(hasShown ? .rejected : .withdrawn)
