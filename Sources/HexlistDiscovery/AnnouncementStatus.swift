@@ -9,7 +9,7 @@ enum AnnouncementStatus: Sendable, Equatable {
     case unusable(String)
     /// The announcement of this node itself.
     case own
-    /// This node's UUID with the boot nonce of another process. `isDisproved`: whether a probe did not find such a process.
+    /// This node's UUID with the boot nonce of another process. `isDisproved`: whether a probe could not confirm that nonce.
     case ownOtherStart(isDisproved: Bool)
     /// This node's UUID with the boot nonce of another process, which is not probed because this machine is hidden (`announce: false`).
     case ownOtherStartUnasked
