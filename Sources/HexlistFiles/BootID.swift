@@ -4,14 +4,14 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// Whether the machine was restarted since a partial file was last written, from an extended attribute of the file. Without a restart all
-/// written bytes are still readable, even if the process was killed.
+/// Whether the machine was restarted since a partial file was last written, as recorded in an extended attribute of the file. Without a
+/// restart all written bytes are still readable, even if the process was killed.
 enum BootID {
-    /// The file has no such attribute: the file system does not support them, or an earlier version wrote the file.
+    /// The attribute is missing: the file system does not support it, or an older version of Hexlist wrote the file.
     case none
-    /// The machine has not been restarted since.
+    /// The machine was not restarted since the file was written.
     case now
-    /// The machine was restarted since.
+    /// The machine was restarted since the file was written.
     case earlier
 
     private static let name = "user.hexlist.boot"

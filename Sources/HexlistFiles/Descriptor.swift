@@ -41,7 +41,7 @@ final class Descriptor: Sendable {
     }
 
     /// Reads until the buffer is full or the file ends.
-    /// - Returns: the bytes read.
+    /// - Returns: the number of bytes read.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileFault) -> Int {
         var count = 0
         while count < buffer.count {
@@ -88,7 +88,7 @@ final class Descriptor: Sendable {
     func renameNew(_ old: String, to new: String) throws(FileFault) -> Bool {
         if use({ hexlist_rename_new($0, old, new) }) == 0 { return true }
         if errno == EINVAL || errno == ENOSYS {
-            // The file system does not support RENAME_NOREPLACE. With link(2) and unlink(2) both names exist for a moment.
+            // The file system does not support RENAME_NOREPLACE. The fallback uses link(2) and unlink(2), so both names exist for a moment.
             if use({ linkat($0, old, $0, new, 0) }) == 0 {
                 _ = use { unlinkat($0, old, 0) }
                 return true
@@ -101,7 +101,7 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// Bytes of the file system that are free for this user.
+    /// Returns the number of bytes on the file system that are free for this user.
     func freeBytes() throws(FileFault) -> Int64 {
         var status = statvfs()
         guard use({ fstatvfs($0, &status) }) == 0 else { throw .last }

@@ -5,9 +5,9 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// A folder of files named by their SHA-256, readable only by this user: `FOLDER/<64 hexadecimal digits>/NAME`. Calls block.
+/// A folder of files by their SHA-256 digest, readable only by this user: `FOLDER/<64 hexadecimal digits>/NAME`. Calls block.
 public struct DigestFolder: Sendable {
-    /// Absolute path. The folder is created with the first file.
+    /// Absolute path of the folder, which is created with the first file.
     public let path: String
 
     public init(path: String) { self.path = path }
@@ -75,7 +75,7 @@ public struct DigestFolder: Sendable {
         return digests
     }
 
-    /// Moves a file into another `DigestFolder`. Across file systems it is copied and its digest checked.
+    /// Moves a file into another `DigestFolder`. Between two file systems the file is copied, and its digest is verified.
     /// - Throws: `notFound`, `changed`, `otherBytes`, `diskFull`; `system`.
     public func move(_ digest: [UInt8], name: String, to other: DigestFolder) throws {
         guard SharePath.isName(name) else { throw FileFault.notFound }
@@ -97,7 +97,7 @@ public struct DigestFolder: Sendable {
     }
 
     private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
-    /// Far more than the cache ever has: bounds the memory for entries that other programs put there.
+    /// Bounds memory use if other programs put entries there; far more than the cache ever has.
     private static let maximumDigests = 100_000
     private static let maximumNames = 1_000
 }

@@ -8,7 +8,7 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
     /// Maximum length in bytes, quotes included. Longer tags of peers are ignored.
     public static let maximumBytes = 128
 
-    /// The tag with its quotes: printable ASCII.
+    /// The tag with its quotes, in printable ASCII.
     public let description: String
 
     /// The tag of a local file: HMAC-SHA256, truncated to 16 bytes.

@@ -1,6 +1,6 @@
 internal import Crypto
 
-/// The SHA-256 of a file, read in chunks. Blocks, so call it on a thread for files.
+/// Computes the SHA-256 of a file, reading it in chunks. Blocks, so it must be called on a file thread.
 public enum FileDigest {
     /// Size of a read, in bytes.
     static let piece = 1 << 20

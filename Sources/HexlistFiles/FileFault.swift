@@ -6,13 +6,13 @@ public import HexlistSystem
 
 /// The reason why a file cannot be offered, read or written.
 public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// There is no such file, or the peer may not have it.
+    /// The file does not exist, or the peer may not have it.
     case notFound
     /// This user has no permission to read the file, or to write to the folder.
     case notAllowed
-    /// It is a folder, a symbolic link, a device, a pipe or a socket.
+    /// The file is a folder, a symbolic link, a device, a pipe or a socket.
     case notRegular
-    /// Not a folder.
+    /// The path does not lead to a folder.
     case notFolder
     /// The file is not the one that was offered, or it changed while it was read.
     case changed
@@ -21,13 +21,13 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The folder has more files, or more levels, than fit into one hex.
     case tooManyFiles(most: Int)
     case tooDeep(most: Int)
-    /// Too little free space on the disk, less `minimumFree`. The transfer continues when there is enough.
+    /// The free space on the disk, minus `minimumFree`, is too small. The transfer continues when there is enough.
     case diskFull
     /// The peer sent more bytes than it announced.
     case tooLong
     /// The source ended before the announced size. The value is the number of bytes received.
     case tooShort(Int64)
-    /// The SHA-256 differs from the announced one. The bytes are deleted.
+    /// The SHA-256 digest differs from the announced one. The bytes are deleted.
     case otherBytes
     /// The partial file is locked by another process, or belongs to another user.
     case partInUse
@@ -39,7 +39,7 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
     case cancelled
     case system(SystemError)
 
-    /// The fault for the current `errno`.
+    /// Returns the fault for the current `errno`.
     static var last: FileFault { FileFault(code: errno) }
 
     init(code: CInt) {
@@ -52,7 +52,7 @@ public enum FileFault: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The predicate of a sentence about the file: "`x` …".
+    /// The fault as the predicate of a sentence whose subject is the file.
     public var description: String {
         switch self {
         case .notFound: "does not exist"

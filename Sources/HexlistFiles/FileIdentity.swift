@@ -4,14 +4,15 @@ import HexlistModel
     internal import Glibc
 #endif
 
-/// Identifies a file and its version without reading it: device, inode, size, and the times of its last change of content (`mtime`) and of
-/// anything (`ctime`). Programs can set a file's mtime, but not its ctime.
+/// Identifies a file and its version without reading it: device, inode, size, time of the last change of its content (`mtime`), and time of
+/// the last change of content or metadata (`ctime`). Programs can set a file's mtime, but not its ctime.
 public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
     public var device: UInt64
     public var inode: UInt64
-    /// Bytes.
+    /// Size in bytes.
     public var size: Int64
-    /// Nanoseconds since 1970, clamped to `Int64`.
+    /// Time of the last change of content (mtime), in nanoseconds since 1970, clamped to `Int64`. The same unit applies to `changed`, the
+    /// ctime.
     public var modified: Int64
     public var changed: Int64
 
@@ -29,16 +30,16 @@ public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
             modified: Self.nanoseconds(status.st_mtim), changed: Self.nanoseconds(status.st_ctim))
     }
 
-    /// Whether this is the same file, unchanged.
+    /// Whether both identify the same, unchanged file.
     public func isSame(as other: FileIdentity) -> Bool { self == other }
 
-    /// Whether this is probably the same file with the same content: it ignores the ctime, which a rename changes, and the device number,
+    /// Whether both are probably the same file with the same content. Ignores the ctime, which a rename changes, and the device number,
     /// which a restart can change.
     public func hasSameContent(as other: FileIdentity) -> Bool {
         inode == other.inode && size == other.size && modified == other.modified
     }
 
-    /// The five numbers, for a column of the store.
+    /// The five numbers, separated by spaces, for a column of the store.
     public var description: String { "\(device) \(inode) \(size) \(modified) \(changed)" }
 
     /// Parses `description`; `nil` for any other text.

@@ -8,16 +8,16 @@ public import HexlistModel
 /// The name of an offer is only for display: the offer's ID alone selects the file.
 public struct FileLink: Sendable, CustomStringConvertible {
     public enum Target: Sendable {
-        /// A file that was offered. The name is text of a peer, may be empty, and has at most `maximumBytes`; `FileName` makes a safe name
-        /// of it.
+        /// A file that was offered. The name is untrusted text, may be empty, and has at most `maximumBytes`; `FileName` converts it to a
+        /// safe name.
         case offer(OfferID, name: String)
-        /// A file or a folder in a share. The share's name follows the rules of `SharePath`.
+        /// A file or a folder in a share. The share's name follows the rules for names in a `SharePath`.
         case share(name: String, path: SharePath)
     }
 
     /// Maximum length of a link in bytes.
     public static let maximumBytes = LinkTarget.maximumBytes
-    /// The URL scheme. `hexlist://peer/…`, which `hexlist id --qr` prints, has it too but is not a link to a file.
+    /// The URL scheme. `hexlist://peer/…`, as `hexlist id --qr` prints it, has the same scheme but is not a link to a file.
     public static let scheme = "hexlist"
 
     public let peer: PeerID
@@ -77,10 +77,11 @@ public struct FileLink: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Maximum bytes of a name in a link that this machine writes: an encoded byte takes three, and 100 are left for the rest.
+    /// Maximum length in bytes of a name in a link that this machine creates. An encoded byte takes three, and 100 bytes are left for the
+    /// rest of the link.
     private static let nameBytes = (maximumBytes - 100) / 3
 
-    /// The target of the HTTP request that fetches it (`FileRequestTarget`).
+    /// The target of the HTTP request that fetches the file (`FileRequestTarget`).
     public var requestTarget: String {
         switch target {
         case .offer(let offer, _): FileRequestTarget.offer(offer).description

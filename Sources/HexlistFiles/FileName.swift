@@ -18,7 +18,7 @@ public struct FileName: Sendable, CustomStringConvertible {
 
     /// - Parameter text: untrusted, of any length.
     public init(_ text: String) {
-        // Bounds the work: of a long text only the beginning and the suffix are cleaned.
+        // Bounds the work: only the beginning and the suffix of a long text are cleaned.
         let raw = text.utf8.count > Self.rawBytes ? Self.shortened(text) : text
         var scalars = String.UnicodeScalarView()
         for scalar in raw.unicodeScalars {
@@ -54,11 +54,11 @@ public struct FileName: Sendable, CustomStringConvertible {
         return FileName(stem: Self.cut(stem, bytes: room) + mark, suffix: suffix)
     }
 
-    /// Highest number that is tried.
+    /// Highest number that `firstFree` tries.
     static let maximumNumbers = 1 << 20
 
-    /// Finds a free numbered name by exponential, then binary search: about 40 lookups at most. It is the lowest free number if the used
-    /// numbers have no gaps.
+    /// Finds a free numbered name by exponential, then binary search, with about 40 lookups at most. The result is the lowest free number
+    /// if the used numbers have no gaps.
     /// - Parameter isTaken: whether a file of this name exists.
     func firstFree(_ isTaken: (FileName) throws(FileFault) -> Bool) throws(FileFault) -> FileName? {
         guard try isTaken(self) else { return self }
@@ -89,7 +89,7 @@ public struct FileName: Sendable, CustomStringConvertible {
 
     /// Maximum bytes of a suffix that is preserved when a name is cut.
     private static let suffixBytes = 16
-    /// Maximum bytes of a text that are cleaned: four times the limit, because cleaning can remove characters.
+    /// Maximum number of bytes of a text that are cleaned. It is four times the limit, because cleaning can remove characters.
     private static let rawBytes = 4 * maximumBytes
 
     /// The first `rawBytes` of a long text, and its suffix.
@@ -98,7 +98,8 @@ public struct FileName: Sendable, CustomStringConvertible {
         return PeerName.cut(text, bytes: rawBytes) + split(end).suffix
     }
 
-    /// Splits before the last dot, or before `.tar` if that precedes it, if the suffix is short and alphanumeric.
+    /// Splits before the last dot, or before `.tar` if that directly precedes the last dot. The suffix is empty unless it is short and
+    /// alphanumeric.
     private static func split(_ name: String) -> (stem: String, suffix: String) {
         let bytes = Array(name.utf8)
         guard let dot = bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0, (1...suffixBytes).contains(bytes.count - dot - 1),
@@ -113,7 +114,7 @@ public struct FileName: Sendable, CustomStringConvertible {
     /// scalars.
     private static func cut(_ text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
-        // Only a little more than the limit is split into characters: that is quadratic for hostile text.
+        // Splitting hostile text into characters takes quadratic time, so the text is cut near the limit first.
         let near = PeerName.cut(text, bytes: limit + 32)
         var kept = ""
         for character in near {

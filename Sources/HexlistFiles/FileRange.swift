@@ -7,8 +7,8 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
     /// The last bytes of the file.
     case last(Int64)
 
-    /// Parses a `Range` field. `nil` if it is invalid, has several ranges or another unit: then the field is ignored and the whole file is
-    /// sent. Numbers above `Int64.max` are clamped.
+    /// Parses a `Range` field. `nil` if it is invalid, or has several ranges or a unit other than bytes: then the field is ignored and the
+    /// whole file is sent. Numbers above `Int64.max` are clamped.
     public init?(_ field: some StringProtocol) {
         let text = Array(field.utf8)
         let unit = Array("bytes=".utf8)
@@ -29,6 +29,7 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Parses a number, clamped to `Int64.max`.
     /// - Parameter digits: ASCII digits only.
     static func number(_ digits: some Sequence<UInt8>) -> Int64 {
         var number: Int64 = 0
@@ -41,7 +42,7 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
         return number
     }
 
-    /// The bytes that the range selects in a file of this size; `nil` if there are none, which is a 416.
+    /// Returns the bytes that the range selects in a file of this size; `nil` if it selects none, which is answered with 416.
     public func bytes(ofSize size: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):
@@ -64,9 +65,9 @@ public enum FileRange: Hashable, Sendable, CustomStringConvertible {
 
 /// The value of a `Content-Range` field (RFC 9110, 14.4).
 public enum ContentRange: Hashable, Sendable, CustomStringConvertible {
-    /// `bytes 2-4/10`: the range that is sent, not empty, and the size of the file.
+    /// The range of bytes that is sent, not empty, and the size of the file: `bytes 2-4/10`.
     case bytes(Range<Int64>, of: Int64)
-    /// `bytes */10`: the size of the file, in a 416.
+    /// The size of the file, in an answer with status 416: `bytes */10`.
     case none(of: Int64)
 
     /// Parses an untrusted value; `nil` unless it has one of the two forms. An unknown size (`*`) and inconsistent numbers are `nil` too.
@@ -87,7 +88,7 @@ public enum ContentRange: Hashable, Sendable, CustomStringConvertible {
         self = .bytes(first..<(last + 1), of: size)
     }
 
-    /// 1 to 18 digits.
+    /// Parses 1 to 18 digits; `nil` for anything else.
     private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
         (1...18).contains(digits.count) && digits.allSatisfy(ASCII.isDigit) ? FileRange.number(digits) : nil
     }

@@ -10,12 +10,12 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
     /// A file or folder in a share.
     case entry(share: String, path: SharePath, EntryQuery)
 
-    /// The view of a file or folder in a share that is requested.
+    /// The requested view of a file or folder in a share: its content, a listing, or its metadata.
     public enum EntryQuery: Sendable {
-        /// The bytes of a file, or the first page of a folder by name.
+        /// The bytes of a file, or the first page of a folder's listing, sorted by name.
         case content
-        /// A page of a folder; a 404 for a file.
-        /// - after: the `next` of the previous page; `nil` for the first.
+        /// A page of a folder's listing; a file is answered with 404. The string `after` is the `next` of the previous page; `nil` for the
+        /// first.
         case list(FileOrder, after: String?)
         /// The entry's own metadata, as a list of one entry.
         case about
@@ -24,8 +24,8 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
     /// Maximum bytes of a target: a share, a path and a cursor, each byte percent-encoded.
     public static let maximumBytes = 3 * (SharePath.maximumBytes + 2 * SharePath.maximumNameBytes) + 32
 
-    /// Parses a request target; percent-escapes are decoded once. Anything but the exact forms is `nil`, which is a 404: other letter case,
-    /// empty names, `.` and `..` (also encoded), NUL, invalid UTF-8, a trailing `/`, another query.
+    /// Parses a request target, decoding percent-escapes once. Returns `nil`, which is answered with 404, for anything but the exact forms:
+    /// other letter case, empty names, `.` and `..` (also encoded), NUL, invalid UTF-8, a trailing `/`, or another query.
     public init?(_ target: some Collection<UInt8>) {
         guard target.count <= Self.maximumBytes else { return nil }
         let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)

@@ -10,22 +10,22 @@ extension Descriptor {
     /// O_PATH, which Swift does not import: the descriptor identifies a file but cannot read it.
     static let pathOnly: CInt = 0o10_000_000
 
-    /// Opens a folder by an absolute path, following no symbolic link. The path was free of links when it was shared.
+    /// Opens a folder by its absolute path without following symbolic links. The path had none when the folder was shared.
     static func open(folder path: String, byHand: Bool) throws(FileFault) -> Descriptor {
         guard let names = SharePath(typed: path) else { throw .notFound }
         let top = try Self.open("/", pathOnly | O_DIRECTORY)
         return try top.open(beneath: names, O_RDONLY | O_DIRECTORY, byHand: byHand)
     }
 
-    /// Opens a file or folder beneath this folder. No symbolic link is followed, neither on the way nor at the end, even if one is created
-    /// at the same time.
+    /// Opens a file or folder beneath this folder. No symbolic link is followed, neither inside the path nor at its end, even if one is
+    /// created concurrently.
     /// - Parameters:
     ///   - path: empty for this folder itself.
-    ///   - byHand: whether to open component by component, the fallback for kernels without openat2(2).
+    ///   - byHand: whether to open the path component by component, the fallback for kernels without openat2(2).
     func open(beneath path: SharePath, _ flags: CInt, byHand: Bool = false) throws(FileFault) -> Descriptor {
         guard let last = path.names.last else { return try Self.open(".", flags | O_DIRECTORY, in: self) }
         if !byHand {
-            // A concurrent rename on the way can make openat2(2) fail with EAGAIN; it is retried.
+            // A concurrent rename inside the path can make openat2(2) fail with EAGAIN, so the call is retried.
             for _ in 1...8 {
                 let number = use { hexlist_open_beneath($0, path.description, flags | O_NOFOLLOW | O_NOCTTY) }
                 if number >= 0 { return Descriptor(number) }
@@ -72,7 +72,7 @@ final class EntryStream: @unchecked Sendable {
     private let stream: OpaquePointer
 
     init(of folder: Descriptor) throws(FileFault) {
-        // A new open file description, because duplicates of a descriptor share the position in the folder.
+        // Opens the folder again, because duplicates of a descriptor share its read position.
         let number = folder.use { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard number >= 0 else { throw .last }
         guard let stream = fdopendir(number) else {

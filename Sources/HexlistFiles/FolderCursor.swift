@@ -5,7 +5,7 @@ public import HexlistModel
 ///     <name>                    sorted by name
 ///     <size or time>:<name>     sorted by size or time; -1 for the size of a folder
 public struct FolderCursor: Comparable {
-    /// Size in bytes, or milliseconds since 1970, in descending order. 0 if sorted by name.
+    /// Size in bytes, or milliseconds since 1970; 0 if sorted by name. Larger numbers come first.
     let number: Int64
     let name: [UInt8]
 
@@ -48,10 +48,11 @@ struct SmallestEntries {
     private let limit: Int
     private let after: FolderCursor?
     private var entries: [FolderCursor] = []
-    /// The greatest entry that can still be among the smallest `limit`, once so many are known.
+    /// The greatest of the smallest `limit` entries at the last cut; a later entry cannot be among the smallest. `nil` before there were
+    /// `limit` entries.
     private var last: FolderCursor?
 
-    /// Entries currently kept.
+    /// Number of entries that are currently kept.
     var count: Int { entries.count }
 
     init(limit: Int, after: FolderCursor?) {

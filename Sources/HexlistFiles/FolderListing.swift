@@ -10,14 +10,14 @@ public struct FolderListing: Sendable, JSONEncodable {
     }
 
     public struct Entry: Sendable, JSONEncodable {
-        /// A name that is valid in a `SharePath`. Text of a peer.
+        /// An untrusted name that is valid in a `SharePath`.
         public var name: String
         public var kind: Kind
-        /// Bytes; `nil` for a folder.
+        /// Size in bytes; `nil` for a folder.
         public var size: Int64?
-        /// Milliseconds since 1970.
+        /// Modification time in milliseconds since 1970.
         public var modified: Int64?
-        /// Printable ASCII.
+        /// The media type in printable ASCII.
         public var mediaType: String?
 
         public init(name: String, kind: Kind, size: Int64? = nil, modified: Int64? = nil, mediaType: String? = nil) {
@@ -45,20 +45,20 @@ public struct FolderListing: Sendable, JSONEncodable {
 
     /// Maximum entries of a page.
     public static let maximumEntries = 500
-    /// Maximum bytes of a page that is parsed: `maximumEntries` entries with every byte of a name escaped.
+    /// Maximum size in bytes of a page that is parsed, enough for `maximumEntries` entries with every byte of a name escaped.
     public static let maximumBytes = 1 << 20
     private static let mediaTypeBytes = 127
     /// Upper bound of a peer's `leftOut`, so that the sum over all pages cannot overflow.
     private static let maximumUnlisted: Int64 = 1 << 32
-    /// Milliseconds from 1970 to the end of the year 9999, the bound of a peer's times in both directions.
+    /// Bound of a peer's times in both directions: milliseconds from 1970 to the end of the year 9999.
     private static let latest: Int64 = 253_402_300_799_999
 
     public var entries: [Entry] = []
     /// The cursor of the next page (`?after=`); `nil` on the last page.
     public var next: String?
-    /// Entries of the folder that no page has, because their names are not UTF-8: the member `leftOut`.
+    /// Number of entries in the folder that no page contains, because their names are not UTF-8 (the JSON member `leftOut`).
     public var unlisted = 0
-    /// Entries of a parsed page that were dropped because of an invalid name or an unknown kind.
+    /// Number of entries of a parsed page that were dropped because of an invalid name or an unknown kind.
     public private(set) var leftOut = 0
 
     public init(entries: [Entry] = [], next: String? = nil) {
@@ -69,7 +69,8 @@ public struct FolderListing: Sendable, JSONEncodable {
     /// Parses a page sent by a peer. Unknown members are ignored, and so are optional members of a wrong type. Entries without a valid name
     /// and kind are dropped and counted in `leftOut`.
     ///
-    /// `nil` if it is not JSON, has no array `entries`, exceeds the limits, or if its `next` is not after the requested cursor.
+    /// Returns `nil` if the page is not JSON, has no array `entries`, exceeds the limits, or if its `next` is not after the requested
+    /// cursor.
     /// - Parameter cursor: the cursor of the request; `nil` for the first page.
     public init?(jsonBytes: [UInt8], by order: FileOrder = .name, after cursor: String?) {
         guard jsonBytes.count <= Self.maximumBytes, let json = try? JSONValue(parsing: jsonBytes), let object = try? JSONObject(json),
@@ -95,7 +96,7 @@ public struct FolderListing: Sendable, JSONEncodable {
         next = entries.last.map { $0.cursor(order).text(order) }
     }
 
-    /// A page of this list, which must have all entries of the folder, in any order.
+    /// Returns a page of this listing, which must contain all entries of the folder, in any order.
     public func page(by order: FileOrder, after cursor: String?, limit: Int) -> FolderListing {
         let after = cursor.flatMap { FolderCursor($0, order) }
         var page = self

@@ -4,14 +4,15 @@ public import HexlistModel
     internal import Glibc
 #endif
 
-/// The files of a folder that is sent as a hex: its regular files and those of its sub-folders, sorted by the bytes of their names.
+/// Collects the files of a folder that is sent as a hex: its regular files and those of its sub-folders, sorted by the bytes of their
+/// names.
 ///
-/// Only names and metadata are read, so a folder that is too large is refused before anything is hashed. Skipped entries are counted by
+/// Only names and metadata are read, so a folder that is too large is refused before any file is hashed. Skipped entries are counted by
 /// cause.
 public struct FolderWalk: Sendable {
     public struct File: Sendable {
         public var name: String
-        /// Absolute path.
+        /// The absolute path.
         public var path: String
         public var identity: FileIdentity
     }
@@ -32,19 +33,19 @@ public struct FolderWalk: Sendable {
         case special
         /// The name is not UTF-8.
         case name
-        /// No permission to read the file or to open the folder, whose entries are then not counted.
+        /// This user may not read the file or open the folder. Entries inside such a folder are not counted.
         case notAllowed
-        /// The entry was deleted, replaced or changed during the walk.
+        /// The entry was deleted, replaced or modified during the walk.
         case changed
         /// A read error of the system.
         case failed
-        /// A folder without files, also in its sub-folders.
+        /// A folder that has no files, even in its sub-folders.
         case empty
     }
 
-    /// Counts of the skipped entries.
+    /// Counts of the skipped entries, by cause.
     public struct Skipped: Equatable, Sendable {
-        /// Maximum number of paths kept.
+        /// Maximum number of paths in `paths`.
         public static let maximumPaths = 10
 
         public private(set) var counts: [Cause: Int] = [:]
@@ -61,7 +62,7 @@ public struct FolderWalk: Sendable {
         }
 
         /// Counts an entry that could not be opened or read.
-        /// - Throws: faults that concern the whole walk: out of descriptors or memory, or cancelled.
+        /// - Throws: faults that concern the whole walk: out of file descriptors or memory, or cancelled.
         public mutating func add(_ fault: FileFault, _ path: String) throws(FileFault) {
             switch fault {
             case .system(let error) where [EMFILE, ENFILE, ENOMEM].contains(error.code): throw fault
@@ -82,7 +83,7 @@ public struct FolderWalk: Sendable {
     public private(set) var folders: [Folder] = []
     public private(set) var skipped = Skipped()
     public private(set) var fileCount = 0
-    /// Bytes of all files.
+    /// Size of all files in bytes.
     public private(set) var size: Int64 = 0
 
     private struct Entry {
@@ -90,13 +91,13 @@ public struct FolderWalk: Sendable {
         let isFolder: Bool
     }
 
-    /// Indices of folders that could not be read completely, so they may have files.
+    /// Indices of folders that could not be read completely. They may contain files, so they do not count as empty.
     private var closed: Set<Int> = []
 
     /// Walks a folder.
     /// - Parameters:
-    ///   - path: absolute; the last component may be a symbolic link to a folder.
-    ///   - maximumFiles: maximum number of files, and of folders.
+    ///   - path: the absolute path; its last component may be a symbolic link to a folder.
+    ///   - maximumFiles: maximum number of files, and also of folders.
     ///   - maximumLevels: maximum depth; the top folder is level 1.
     /// - Throws: `tooManyFiles`, `tooDeep`, `protected`, `notFolder`, `notFound`, `notAllowed`; `system`.
     public init(
@@ -137,10 +138,10 @@ public struct FolderWalk: Sendable {
         }
     }
 
-    /// Counts folders that have no file, also not in a sub-folder.
+    /// Counts the folders that have no files, even in their sub-folders.
     private mutating func countEmpty() {
         var isEmpty = folders.indices.map { folders[$0].files.isEmpty && !closed.contains($0) }
-        // Children come after their parents.
+        // A folder comes after its parent, so the reverse order visits children first.
         for index in folders.indices.dropFirst().reversed() {
             if isEmpty[index] { skipped.count(.empty) } else if let parent = folders[index].parent { isEmpty[parent] = false }
         }
@@ -158,8 +159,10 @@ public struct FolderWalk: Sendable {
         size = size.addingClamped(file.size)
     }
 
-    /// The sendable entries of one folder, sorted by name.
-    /// - Parameter index: the folder's index in `folders`.
+    /// Returns the files and folders in one folder, sorted by name.
+    /// - Parameters:
+    ///   - index: the folder's index in `folders`.
+    ///   - most: maximum number of entries; reading stops at the first entry beyond it.
     private mutating func entries(of root: Descriptor, at path: SharePath, _ index: Int, most: Int) throws(FileFault) -> [Entry] {
         let folder: Descriptor
         do throws(FileFault) {
@@ -194,10 +197,10 @@ public struct FolderWalk: Sendable {
                 } catch {
                     do throws(FileFault) { try skipped.add(error, below(text)) } catch { fault = error }
                 }
-                return fault == nil && entries.count <= most  // one more than may be is enough to refuse
+                return fault == nil && entries.count <= most  // one entry beyond the limit is enough to refuse the folder
             }
         } catch {
-            // Entries read before the error are sent; the rest of the folder counts as one.
+            // Entries that were read before the error are sent. The rest of the folder counts as one skipped entry.
             guard !path.names.isEmpty else { throw error }
             closed.insert(index)
             try skipped.add(error, path.description)

@@ -2,17 +2,18 @@
     internal import Glibc
 #endif
 
-/// A folder with a sub-folder for each peer, its mailbox, in which other programs of any machine may write. Blocks; for the file threads.
+/// A folder with a sub-folder for each peer (its mailbox), in which programs on other machines may write. Calls block and run on the file
+/// threads.
 ///
 /// Symbolic links are never followed, and only regular files are read.
 public struct MailboxFolder: Sendable {
     /// Maximum number of names that `names` returns.
     public static let maximumNames = 10_000
     private static let temporarySuffix = ".tmp"
-    /// Seconds after which an interrupted write's file is removed.
+    /// Seconds after which the temporary file of an interrupted write is removed.
     private static let temporaryLifetime = 86_400
 
-    /// An absolute path.
+    /// The absolute path of the folder.
     public let path: String
 
     public init(path: String) { self.path = path }
@@ -20,18 +21,18 @@ public struct MailboxFolder: Sendable {
     /// A file and its age.
     public struct Content: Sendable {
         public var bytes: [UInt8]
-        /// Seconds since the last change, by this machine's clock.
+        /// Seconds since the last modification, by this machine's clock.
         public var age: Int
     }
 
-    /// Creates a mailbox if it is missing, and removes files of interrupted writes.
+    /// Creates a mailbox if it is missing, and removes temporary files of interrupted writes.
     /// - Throws: `FileFault`.
     public func create(_ mailbox: String) throws {
         let top = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
         let mode = try top.status().st_mode & 0o777
         guard top.use({ mkdirat($0, mailbox, mode) }) == 0 || errno == EEXIST else { throw FileFault.last }
         let folder = try open(mailbox)
-        // Not subject to the umask, so that a group's shared folder works.
+        // Sets the mode explicitly, since the umask would remove permissions that a folder shared by a group needs.
         if try folder.status().st_uid == geteuid() { _ = folder.use { fchmod($0, mode) } }
         var left: [String] = []
         try folder.entries { name, _ in
@@ -44,7 +45,7 @@ public struct MailboxFolder: Sendable {
         }
     }
 
-    /// The smallest names in a mailbox that `isWanted` accepts, in order.
+    /// Returns the first names in a mailbox that `isWanted` accepts, sorted, at most `maximumNames`.
     /// - Throws: `FileFault`, such as `notFound` if there is no such mailbox.
     public func names(in mailbox: String, where isWanted: (String) -> Bool) throws -> [String] {
         var names: [String] = []
@@ -60,7 +61,7 @@ public struct MailboxFolder: Sendable {
         return Array(names.sorted().prefix(Self.maximumNames))
     }
 
-    /// Reads a file; `nil` if it is gone, not a regular file, or has another size.
+    /// Reads a file; `nil` if it does not exist, is not a regular file, or its size is not in `sizes`.
     /// - Throws: `FileFault`.
     public func read(_ name: String, in mailbox: String, sizes: ClosedRange<Int>) throws -> Content? {
         let file: Descriptor
@@ -80,7 +81,7 @@ public struct MailboxFolder: Sendable {
     /// Whether a mailbox has an entry of this name.
     public func contains(_ name: String, in mailbox: String) -> Bool { (try? open(mailbox).status(of: name)) ?? nil != nil }
 
-    /// Writes a file, which gets its name when it is durable, and replaces one of this name.
+    /// Writes a file under a temporary name, and renames it once it is durable, replacing an existing file of this name.
     /// - Throws: `FileFault`, such as `notFound` if there is no such mailbox.
     public func write(_ bytes: [UInt8], as name: String, in mailbox: String) throws {
         let folder = try open(mailbox)
@@ -100,7 +101,7 @@ public struct MailboxFolder: Sendable {
         }
     }
 
-    /// Removes a file. A missing one is no error.
+    /// Removes a file, if it exists.
     public func remove(_ name: String, in mailbox: String) {
         guard let folder = try? open(mailbox) else { return }
         _ = folder.use { unlinkat($0, name, 0) }

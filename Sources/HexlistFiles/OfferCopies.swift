@@ -5,7 +5,7 @@
 /// Copies of offered files, made for files that may change or be deleted while the offer exists: `FOLDER/<32 digits of the offer>`,
 /// readable only by this user. Calls block.
 public struct OfferCopies: Sendable {
-    /// Absolute path. The folder is created with the first copy.
+    /// Absolute path of the folder, which is created with the first copy.
     public let path: String
 
     public init(path: String) { self.path = path }
@@ -44,21 +44,21 @@ public struct OfferCopies: Sendable {
 
     /// Makes a complete copy durable and gives it its final name.
     /// - Returns: the identity and the SHA-256 of the copy.
-    /// - Throws: as `PartFile.finish`.
+    /// - Throws: the errors of `PartFile.finish`.
     public func finish(_ part: PartFile, as offer: OfferID) throws -> (identity: FileIdentity, digest: [UInt8]) {
         let digest = part.digest
         _ = try part.finish()
         return (try OfferedFile(path: path(of: offer)).identity, digest)
     }
 
-    /// The ID in the name of a partial copy, after the digits of its offer.
+    /// The ID in the name of a partial copy, which follows the digits of its offer.
     private static let partID = "copy"
 
     public func remove(_ offer: OfferID) { _ = unlink(path(of: offer)) }
 
-    /// Deletes all copies except those of some offers, and partial copies that a killed process left.
-    /// - Parameter offers: the offers to keep, asked for after the folder was listed, so that copies started later are not touched; `nil`
-    ///   to delete nothing.
+    /// Deletes all copies except those of the given offers, and partial copies that a killed process left.
+    /// - Parameter offers: returns the offers to keep, or `nil` to delete nothing. It is called after the folder was listed, so that copies
+    ///   started later are not deleted.
     public func removeAll(but offers: () -> Set<OfferID>?) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
         var found: [(name: String, offer: OfferID?)] = []

@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// The ID of one offer: 16 random bytes, which cannot be guessed. Authorization is checked nevertheless.
+/// The ID of an offer: 16 random bytes, so it cannot be guessed. Requests are authorized nevertheless.
 public struct OfferID: Hashable, Sendable, CustomStringConvertible {
-    /// 16 bytes.
+    /// The 16 bytes of the ID.
     public let bytes: [UInt8]
 
-    /// - Parameter bytes: 16 bytes; `nil` for any other count.
+    /// - Parameter bytes: the 16 bytes of the ID; any other number of bytes gives `nil`.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         self.bytes = Array(bytes)
@@ -30,6 +30,6 @@ public struct OfferID: Hashable, Sendable, CustomStringConvertible {
         OfferID(words: [random.next(), random.next()])
     }
 
-    /// 32 digits in lower case, as in links and requests.
+    /// The ID as 32 lower-case hexadecimal digits, as in links and requests.
     public var description: String { String(decoding: Hexadecimal.encode(bytes).utf8.map(ASCII.lowercased), as: UTF8.self) }
 }

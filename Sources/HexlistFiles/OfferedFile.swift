@@ -7,27 +7,27 @@ import HexlistModel
 
 /// A regular file, opened for reading at any offset. Thread-safe; reading blocks.
 ///
-/// Senders read with `read(into:at:)`, which fails if the file was truncated, and call `check()` after the last byte to be sure that all
-/// bytes are of one version.
+/// To send the file, read it with `read(into:at:)`, which fails if the file was truncated, and call `check()` after the last byte to verify
+/// that all bytes belong to one version.
 public final class OfferedFile: Sendable {
     /// The file's identity at the time it was opened.
     public let identity: FileIdentity
     private let descriptor: Descriptor
 
-    /// Bytes.
+    /// Size in bytes.
     public var size: Int64 { identity.size }
 
     /// Opens a path without following a symbolic link in its last component.
     /// - Parameters:
-    ///   - path: absolute.
-    ///   - remembered: the identity that the file must have; `nil` if it is opened for the first time.
+    ///   - path: the absolute path.
+    ///   - remembered: the identity that the file must have; `nil` for any.
     /// - Throws: `notFound`, `notRegular`, `notAllowed`, `changed`; `system`.
     public convenience init(path: String, remembered: FileIdentity? = nil) throws(FileFault) {
         try self.init(Descriptor.open(path, Self.flags))
         if let remembered, !remembered.isSame(as: identity) { throw .changed }
     }
 
-    /// `O_NOFOLLOW` for symbolic links; `O_NONBLOCK` so that opening a pipe does not wait for a writer.
+    /// Flags to open a file: `O_NOFOLLOW` refuses symbolic links, and `O_NONBLOCK` keeps the opening of a pipe from waiting for a writer.
     static let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
     init(_ descriptor: Descriptor) throws(FileFault) {
@@ -51,7 +51,8 @@ public final class OfferedFile: Sendable {
     /// - Returns: whether the file system supports it.
     func clone(to file: Descriptor) -> Bool { size > 0 && descriptor.use { from in file.use { hexlist_clone(from, $0) } } == 0 }
 
-    /// - Throws: `changed` if the file was modified since it was opened.
+    /// Checks that the file was not modified since it was opened.
+    /// - Throws: `changed` if it was.
     public func check() throws(FileFault) {
         guard FileIdentity(try descriptor.status()).isSame(as: identity) else { throw .changed }
     }

@@ -7,33 +7,33 @@ internal import Synchronization
     internal import Glibc
 #endif
 
-/// A file being downloaded: `.NAME.ID.part` in its folder, appended to in order and renamed when it is complete.
+/// A file that is being downloaded. It is named `.NAME.ID.part`, written sequentially, and renamed when it is complete.
 ///
-/// A final name always stands for a complete file, also after a crash or power cut: length and SHA-256 are checked and the data is durable
-/// before the rename, which never replaces a file.
+/// A final name always belongs to a complete file, even after a crash or power cut: before the rename, length and SHA-256 are verified and
+/// the data is made durable. The rename never replaces a file.
 ///
-/// A partial file is resumed. If the machine has not been restarted since the last write (`BootID`), all its bytes are good. After a
-/// restart, or without a boot ID, only bytes that are known to be durable are: the data is synced at each multiple of a stride before more
-/// is written, so everything before the last multiple that is followed by a byte is on the disk.
+/// An interrupted download resumes from the bytes that are certainly on disk. Without a reboot since the last write (`BootID`), these are
+/// all bytes. After a reboot, or without a boot ID, they end at the last multiple of a stride that is followed by a byte, because the data
+/// is synced at each multiple before more is written.
 ///
-/// Calls block and must not overlap; any thread may make them.
+/// Calls block and must not overlap. They may come from any thread.
 public final class PartFile: Sendable {
-    /// The file as it was announced, and how to save it.
+    /// The announced properties of the file, and how to save it.
     public struct Specification: Sendable {
         public var name: FileName
-        /// At most 64 letters and digits; random, because other machines may download into the same folder.
+        /// At most 64 letters and digits. It is random, because other machines may download into the same folder.
         public var id: String
-        /// Announced size in bytes. No more are written.
+        /// The announced size in bytes, and the maximum number of bytes written.
         public var size: Int64
-        /// The announced SHA-256, which the bytes must have; `nil` if none was announced.
+        /// The announced SHA-256, which is verified; `nil` if none was announced.
         public var digest: [UInt8]?
         /// Modification time at the source, in nanoseconds since 1970.
         public var modified: Int64?
-        /// Permission bits to remove from mode 0666 of the complete file.
+        /// Permission bits that are removed from mode 0666 of the complete file.
         public var umask: UInt16
         /// Bytes that must stay free on the file system.
         public var minimumFree: Int64
-        /// Whether the partial file has a neutral name, for programs that treat some characters of a name as special.
+        /// Whether the partial file gets a neutral name, for programs that interpret special characters in names.
         public var hidesName = false
 
         public init(
@@ -46,12 +46,12 @@ public final class PartFile: Sendable {
         /// The name of the partial file.
         public var partName: String { (hidesName ? FileName("remote") : name).partName(id) }
 
-        /// Creates the partial file, which must not exist.
+        /// Creates the partial file. Fails if it already exists.
         func makePart(in folder: Descriptor) throws(FileFault) -> Descriptor {
             try Descriptor.open(partName, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
         }
 
-        /// - Throws: `diskFull` if `rest` more bytes would leave less than `minimumFree`.
+        /// - Throws: `diskFull` if writing `rest` more bytes would leave less than `minimumFree` free.
         func checkRoom(_ free: Int64, for rest: Int64) throws(FileFault) {
             guard rest > 0 else { return }
             let (room, isOver) = free.subtractingReportingOverflow(minimumFree)
@@ -68,9 +68,9 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// The final name and the inode of a complete file. Recorded before the rename, so that the file is recognized after a crash.
+    /// The final name and the inode of a complete file. They are recorded before the rename, so that the file is recognized after a crash.
     public struct Placement: Hashable, Sendable {
-        /// The name in the folder: the announced one, possibly numbered.
+        /// The name in the folder: the announced name, possibly with a number.
         public var name: String
         public var device: UInt64
         public var inode: UInt64
@@ -84,28 +84,28 @@ public final class PartFile: Sendable {
         public func hash(into hasher: inout Hasher) { hasher.combine(inode) }
     }
 
-    /// The state on disk, after a restart, of a download that has a recorded placement.
+    /// The state on disk of a download with a recorded placement, as found after a restart.
     public enum RecoveredState: Equatable, Sendable {
-        /// The complete file, under its final name.
+        /// The complete file exists under its final name.
         case finished
-        /// The partial file, which `init` resumes.
+        /// The partial file exists, and `init` can resume it.
         case partial
-        /// Neither file: the download starts over.
+        /// Neither file exists, so the download starts over.
         case gone
     }
 
-    /// Interval of syncs in bytes, and so the most that is fetched twice after an interruption.
+    /// Interval of syncs in bytes, and thus the maximum number of bytes fetched twice after an interruption.
     public static let stride: Int64 = 4 << 20
     /// Interval of syncs for a file with a boot ID. Syncing at each `stride` would take a third of the time of a fast transfer.
     static let longStride: Int64 = 64 << 20
-    /// Interval in bytes at which the kernel is asked to start writeback, so that later syncs are short, here and in the store.
+    /// Interval in bytes at which the kernel is asked to start writeback, so that later syncs take less time, those of the store included.
     private static let writebackInterval: Int64 = 1 << 20
-    /// Attempts to find another free name if a name was taken between the check and the rename.
+    /// Maximum number of names to try if another program takes the chosen name before the rename.
     private static let attempts = 16
 
     public let specification: Specification
     private let folder: Descriptor
-    /// An instant between opening the folder and the first write.
+    /// An instant after the folder was opened and before the first write.
     private let since: ContinuousClock.Instant
     private let file: Descriptor
     private let device: UInt64
@@ -117,7 +117,7 @@ public final class PartFile: Sendable {
         var written: HashedPrefix
         /// The prefix that is known to be durable.
         var durable: HashedPrefix
-        /// Bytes for which writeback was started.
+        /// Number of bytes whose writeback was started.
         var writebackBegun: Int64
         /// Whether data is synced only at multiples of `longStride`.
         var usesLongStride = false
@@ -130,11 +130,11 @@ public final class PartFile: Sendable {
         var digest = SHA256()
     }
 
-    /// Opens or creates the partial file and hashes the bytes that it has.
+    /// Opens or creates the partial file, and hashes its existing bytes.
     /// - Parameters:
-    ///   - path: the folder; the last component may be a symbolic link to a folder.
+    ///   - path: the folder; its last component may be a symbolic link to a folder.
     ///   - knownGood: the last result of `suspend()`. A smaller value is safe.
-    ///   - progress: called with the bytes hashed so far; returns `false` to cancel.
+    ///   - progress: called with the number of bytes hashed so far; returns `false` to cancel.
     /// - Throws: `notFound`, `notFolder`, `notAllowed`, `diskFull`, `partInUse`, `cancelled`; `system`.
     public init(
         folder path: String, specification: Specification, knownGood: Int64 = 0, progress: (_ bytes: Int64) -> Bool = { _ in true }
@@ -171,19 +171,20 @@ public final class PartFile: Sendable {
         (self.specification, self.folder, self.file) = (specification, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
         hasBootID = specification.size > Self.stride && BootID.set(on: file)
-        // Bytes written since the boot may not be on the disk yet.
+        // Without a reboot, existing bytes are readable but may not be on the disk yet.
         state = Mutex(State(written: prefix, durable: boot == .now ? HashedPrefix() : prefix, writebackBegun: good))
     }
 
-    /// The number of leading bytes known to be durable: up to the last multiple of `stride` that is followed by a byte, or `knownGood`.
+    /// Returns the number of leading bytes that are certainly durable: up to the last multiple of `stride` that is followed by a byte, or
+    /// `knownGood` if that is greater.
     private static func good(_ length: Int64, _ stride: Int64, knownGood: Int64) -> Int64 {
         max(length > 0 ? (length - 1) / stride * stride : 0, min(length, knownGood))
     }
 
-    /// The bytes received so far: the offset of the next ones.
+    /// Number of bytes received so far, and the offset of the next byte.
     public var length: Int64 { state.withLock { $0.written.length } }
 
-    /// Appends bytes. After an error, continue from `length`: bytes beyond it were not written.
+    /// Appends bytes. After an error the caller must continue from `length`, because bytes beyond it were not written.
     /// - Throws: `tooLong`, with nothing written; `diskFull`, `system`.
     public func append(_ bytes: UnsafeRawBufferPointer) throws(FileFault) {
         try withState { state throws(FileFault) in
@@ -210,9 +211,9 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Fills the empty partial file with the content of another file, by sharing its blocks if the file system supports it (reflink), else
-    /// by copying.
-    /// - Parameter progress: called with the bytes so far; returns `false` to cancel.
+    /// Fills the empty partial file with the content of another file. Shares its blocks if the file system supports it (reflink), and
+    /// copies the bytes otherwise.
+    /// - Parameter progress: called with the number of bytes so far; returns `false` to cancel.
     /// - Throws: `changed` if the source has another size or changes meanwhile; `diskFull`, `partLost`, `cancelled`, `system`.
     public func fill(from source: OfferedFile, progress: (_ bytes: Int64) -> Bool = { _ in true }) throws(FileFault) {
         guard source.size == specification.size, length == 0 else { throw .changed }
@@ -237,7 +238,7 @@ public final class PartFile: Sendable {
         try source.check()
     }
 
-    /// Makes the received bytes durable before a pause.
+    /// Makes the received bytes durable before the download pauses.
     /// - Returns: the value to pass to a later `init` as `knownGood`.
     @discardableResult
     public func suspend() throws(FileFault) -> Int64 {
@@ -247,10 +248,10 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Checks length and digest, makes the file durable, and renames it to its final name, numbered if necessary. The object is unusable
-    /// afterwards, except after `diskFull`, `tooShort` or an error of `willRename`: then `finish` can be called again.
-    /// - Parameter willRename: called before each attempt to rename. From then on a crash may leave the file under that name.
-    /// - Throws: `otherBytes`, and the partial file is deleted; `tooShort`, `diskFull`, `partLost`, `noFreeName`, `system`; errors of
+    /// Verifies length and digest, makes the file durable, and renames it to its final name, with a number if the name is taken. Afterwards
+    /// the object is unusable, except after `diskFull`, `tooShort` or an error of `willRename`: then `finish` can be called again.
+    /// - Parameter willRename: called before each attempt to rename. From then on, a crash may leave the file under that name.
+    /// - Throws: `otherBytes`, after deleting the partial file; `tooShort`, `diskFull`, `partLost`, `noFreeName`, `system`; errors of
     ///   `willRename`.
     public func finish(willRename: (Placement) throws -> Void = { _ in }) throws -> Placement {
         try state.withLock { state in
@@ -269,8 +270,8 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Accepts a file that another program wrote or put in place of the partial file: checks its length and sets its mode; its modification
-    /// time is kept. The object is unusable afterwards: `WholeFile.place` names the file, together with others.
+    /// Accepts a file that another program wrote in place of the partial file. Verifies its length and sets its mode, but keeps its
+    /// modification time. Afterwards the object is unusable, and `WholeFile.place` gives the file its final name.
     /// - Throws: `tooShort`, `tooLong`; `partLost` if there is no such file; `system`.
     public func takeOver() throws(FileFault) -> WholeFile {
         try withState { state throws(FileFault) in
@@ -278,7 +279,7 @@ public final class PartFile: Sendable {
             let status = try file.status()
             let length = Int64(status.st_size)
             guard length == specification.size else { throw length < specification.size ? .tooShort(length) : .tooLong }
-            // An empty file may never have been written by the program, so its time means nothing.
+            // An empty file may still be the one created here, so its modification time is not that of the source.
             specification.setModeAndTime(of: file, keepsTime: length > 0)
             BootID.remove(from: file)
             state.isEnded = true
@@ -287,7 +288,7 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// The bytes another program has written into the partial file so far.
+    /// Returns the number of bytes that another program has written into the partial file so far.
     public func writtenBytes() throws(FileFault) -> Int64 { Int64(try openWritten().status().st_size) }
 
     private func openWritten() throws(FileFault) -> Descriptor {
@@ -298,7 +299,7 @@ public final class PartFile: Sendable {
         return try Descriptor.open(specification.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
     }
 
-    /// Checks length and digest, and sets mode and modification time.
+    /// Verifies length and digest, and sets mode and modification time.
     private func complete(_ state: inout State) throws(FileFault) {
         guard !state.isEnded else { throw .partLost }
         guard state.written.length == specification.size else { throw .tooShort(state.written.length) }
@@ -307,7 +308,7 @@ public final class PartFile: Sendable {
             remove()
             throw .otherBytes
         }
-        // Errors are ignored: some file systems do not support modes or such times.
+        // Errors are ignored, because some file systems do not support modes or such times.
         specification.setModeAndTime(of: file)
     }
 
@@ -325,7 +326,7 @@ public final class PartFile: Sendable {
 
     // MARK: Without an object
 
-    /// Finds out what a crash left of a download with a recorded placement, and removes the partial file's name if the file is complete.
+    /// Determines what a crash left of a download with a recorded placement. Removes the name of the partial file if the file is complete.
     /// - Parameter path: the folder.
     public static func recover(folder path: String, specification: Specification, placement: Placement) throws(FileFault) -> RecoveredState
     {
@@ -334,7 +335,7 @@ public final class PartFile: Sendable {
         let final = try SharePath.isName(placement.name) ? folder.status(of: placement.name) : nil
         let isOwn = { (status: stat) in UInt64(status.st_dev) == placement.device && UInt64(status.st_ino) == placement.inode }
         if let final, final.isRegular, isOwn(final), Int64(final.st_size) == specification.size {
-            // Without RENAME_NOREPLACE both names exist for a moment.
+            // If link(2) replaced a rename without overwriting, the crash may have left both names.
             if let part, isOwn(part) { _ = folder.use { unlinkat($0, specification.partName, 0) } }
             try folder.synchronize()
             return .finished
@@ -342,7 +343,7 @@ public final class PartFile: Sendable {
         return part == nil ? .gone : .partial
     }
 
-    /// Deletes this user's partial file, if any. For a transfer that is cancelled while it is not running.
+    /// Deletes this user's partial file, if it exists, when no `PartFile` object is open.
     /// - Parameter path: the folder.
     public static func discard(folder path: String, specification: Specification) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY), let part = try? folder.status(of: specification.partName),
@@ -363,8 +364,8 @@ public final class PartFile: Sendable {
     private func makeDurable(_ state: inout State) throws(FileFault) {
         guard state.durable.length < state.written.length else { return }
         do throws(FileFault) {
-            // The boot ID must be durable before the file grows beyond the first `stride`, else a later `init` would apply the short
-            // stride.
+            // The boot ID must be durable before the file grows beyond the first `stride`. Otherwise a later `init` would not find it and
+            // would assume syncs at each `stride`.
             if hasBootID, !state.usesLongStride { try file.synchronize() } else { try file.synchronizeData() }
         } catch {
             try rewind(&state)
@@ -374,7 +375,7 @@ public final class PartFile: Sendable {
         state.usesLongStride = hasBootID
     }
 
-    /// Discards the bytes that are not durable: after a failed fsync(2) the state of the disk is unknown.
+    /// Discards the bytes that are not durable, because after a failed fsync(2) it is unknown which bytes are on disk.
     private func rewind(_ state: inout State) throws(FileFault) {
         state.written = state.durable
         state.writebackBegun = state.durable.length
@@ -403,7 +404,8 @@ public final class PartFile: Sendable {
         throw FileFault.noFreeName
     }
 
-    /// - Returns: false if the name exists.
+    /// Renames the partial file.
+    /// - Returns: `false` if the name exists.
     private func rename(to name: String) throws(FileFault) -> Bool { try folder.renameNew(specification.partName, to: name) }
 
     /// Deletes the partial file, unless its name now belongs to another file.

@@ -2,21 +2,22 @@
     internal import Glibc
 #endif
 
-/// Folders and files that are never offered or shared: state, configuration and cache of this program. They are compared by device and
-/// inode, so symbolic links and other spellings of a path cannot get around it.
+/// Folders and files that must never be offered or shared: this program's state, configuration and cache. They are compared by device and
+/// inode, so symbolic links or other spellings of a path cannot bypass the check.
 public struct ProtectedFolders: Sendable {
-    /// Absolute paths. If one does not exist yet, its nearest existing ancestor counts as containing it.
+    /// Absolute paths. A path that does not exist yet is protected through its nearest existing ancestor, which counts as containing it.
     public let paths: [String]
 
     public init(_ paths: [String]) { self.paths = paths }
 
-    /// Checks that a path is not inside a protected folder, and that a folder does not contain one.
-    /// - Parameter path: absolute.
+    /// Checks that a path is not inside a protected folder and does not contain one.
+    /// - Parameter path: the absolute path.
     /// - Throws: `protected`; `notFound`, `notAllowed`, `system`.
     public func check(_ path: String) throws(FileFault) {
         let opened = try Descriptor.open(path, Self.flags)
         let isFolder = try opened.status().isFolder
-        // A file has no `..`. The last component of the path is not a link, so its parent is the folder of the file.
+        // A file has no `..` entry, so its folder is opened by path. The last component is not a symbolic link, so the parent path is the
+        // file's folder.
         let start = isFolder ? opened : try Descriptor.open(Self.parent(of: path), Self.flags | O_DIRECTORY)
         let above = try Self.ancestors(of: start)
         let own = try Identity(opened.status())
@@ -37,12 +38,12 @@ public struct ProtectedFolders: Sendable {
         init(_ status: stat) { (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino)) }
     }
 
-    /// `O_NONBLOCK` so that opening a pipe does not wait for a writer.
+    /// Flags to open a path. `O_NONBLOCK` keeps the opening of a pipe from waiting for a writer.
     private static let flags = Descriptor.pathOnly | O_NONBLOCK
-    /// Bound of the loop; deeper than any path.
+    /// Maximum number of loop iterations, deeper than any path.
     private static let maximumLevels = 4_096
 
-    /// A folder and its ancestors up to `/`.
+    /// Returns the identities of a folder and its ancestors up to `/`.
     private static func ancestors(of folder: Descriptor) throws(FileFault) -> [Identity] {
         var identities: [Identity] = []
         var folder = folder
@@ -55,7 +56,7 @@ public struct ProtectedFolders: Sendable {
         return identities
     }
 
-    /// The folder at a path, or its nearest existing ancestor.
+    /// Opens the folder at a path, or its nearest existing ancestor.
     private static func nearest(_ path: String) -> (Descriptor, isThere: Bool)? {
         var (path, isThere) = (path, true)
         while true {

@@ -1,13 +1,13 @@
 internal import Crypto
 public import HexlistModel
 
-/// A link to a file of an rclone remote, the `url` of a transfer: `rclone://REMOTE/PATH`, both percent-encoded.
+/// A link to a file of an rclone remote: `rclone://REMOTE/PATH`, both percent-encoded. It is the `url` of a transfer.
 ///
-/// Used on this machine only. In a peer's hex such a link is an ordinary address.
+/// Such links are valid only on this machine. In a peer's hex, such a link is an ordinary URL.
 public struct RemoteLink: Sendable, CustomStringConvertible {
     public static let scheme = "rclone"
     private static let start = Array("\(scheme)://".utf8)
-    /// Maximum bytes of a link: a name and a path, each byte percent-encoded.
+    /// Maximum length of a link in bytes, with each byte of name and path percent-encoded.
     private static let maximumBytes = 16_384
 
     /// The remote's name in the configuration of rclone.
@@ -16,7 +16,7 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
 
     public init(remote: String, path: SharePath) { (self.remote, self.path) = (remote, path) }
 
-    /// Parses a link; `nil` for anything else.
+    /// Parses a link; `nil` if the URL is not one.
     public init?(_ url: String) {
         let bytes = Array(url.utf8)
         guard bytes.count <= Self.maximumBytes, bytes.starts(with: Self.start) else { return nil }
@@ -29,7 +29,7 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
 
     public var description: String { "\(Self.scheme)://\(PercentEncoding.encode(remote))/\(path.percentEncoded)" }
 
-    /// The peer ID that stands for the remote in `TransferQueue`, which knows only peers: a UUID derived from the remote's name.
+    /// The ID that stands for the remote in `TransferQueue`, which knows only peers: a UUID derived from the remote's name.
     public var lane: PeerID {
         var digest = SHA256()
         digest.update(data: Self.start + Array(remote.utf8))
@@ -42,9 +42,9 @@ public struct RemoteLink: Sendable, CustomStringConvertible {
 /// The reason why a file of a remote was not copied, and the result for its transfer.
 public struct RemoteFault: Error, Sendable {
     public var outcome: TransferQueue.AttemptResult
-    /// A stable word for logs and JSON.
+    /// A stable code for logs and JSON.
     public var reason: String
-    /// For people.
+    /// The message for people.
     public var message: String
 
     public init(_ outcome: TransferQueue.AttemptResult, _ reason: String, _ error: HexlistError) {

@@ -1,17 +1,17 @@
 import HexlistModel
 
-/// The path of a file or folder relative to the root of a share: a list of names without `.` and `..`.
+/// The path of a file or folder relative to the root of a share, as a list of names without `.` and `..`.
 ///
-/// Whether it exists and may be seen is checked by `ShareRoot`.
+/// `ShareRoot` checks whether the file or folder exists and may be seen.
 public struct SharePath: Sendable, CustomStringConvertible {
-    /// Maximum number of names.
+    /// Maximum number of names in a path.
     public static let maximumDepth = 64
     /// Maximum bytes of a name on Linux file systems (NAME_MAX).
     public static let maximumNameBytes = 255
     /// Maximum bytes of all names joined by `/`; less than `PATH_MAX`.
     public static let maximumBytes = 4_000
 
-    /// Empty for the root of the share.
+    /// The names of the path; empty for the root of the share.
     public let names: [String]
 
     /// The root of the share.
@@ -44,9 +44,9 @@ public struct SharePath: Sendable, CustomStringConvertible {
 
     /// Parses percent-encoded names separated by `/`. Each name is decoded once.
     ///
-    /// `nil` if a name is empty, `.` or `..`, contains an encoded `.`, `/` or NUL, or is not UTF-8, and if there is a character that URL
-    /// paths do not allow.
-    /// - Parameter text: without a leading `/`; empty for the root.
+    /// Returns `nil` if a name is empty, `.` or `..`, contains an encoded `.`, `/` or NUL, or is not UTF-8, or if the text has a character
+    /// that URL paths do not allow.
+    /// - Parameter text: the path without a leading `/`; empty for the root.
     public init?(percentEncoded text: some Collection<UInt8>) {
         guard !text.isEmpty else {
             self = .root
@@ -69,14 +69,14 @@ public struct SharePath: Sendable, CustomStringConvertible {
         return bytes.count > 2 || !bytes.allSatisfy { $0 == UInt8(ascii: ".") }
     }
 
-    /// Decodes one name; `nil` if invalid, by the same rules.
+    /// Decodes one percent-encoded name; `nil` if the encoding or the name is invalid.
     static func name(percentEncoded part: some Collection<UInt8>) -> String? {
         guard let name = text(percentEncoded: part), isName(name) else { return nil }
         return name
     }
 
-    /// Decodes a text. `nil` if `.`, `/` or NUL is encoded, which only serves to mislead, or if there is a character that URL paths do not
-    /// allow.
+    /// Decodes percent-encoded text. Returns `nil` if `.`, `/` or NUL is encoded, which only serves to mislead, or if the text has a
+    /// character that URL paths do not allow.
     static func text(percentEncoded part: some Collection<UInt8>) -> String? {
         guard part.allSatisfy({ isPathByte($0) || $0 == UInt8(ascii: "%") }) else { return nil }
         let encoded = String(decoding: part, as: UTF8.self)
@@ -87,7 +87,7 @@ public struct SharePath: Sendable, CustomStringConvertible {
         return text
     }
 
-    /// `pchar` of RFC 3986, without percent-escapes.
+    /// Whether a byte is a `pchar` of RFC 3986, without percent-escapes.
     private static func isPathByte(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || "-._~!$&'()*+,;=:@".utf8.contains(byte)
     }
@@ -95,7 +95,7 @@ public struct SharePath: Sendable, CustomStringConvertible {
     /// The percent-encoded names joined by `/`.
     public var percentEncoded: String { names.map { PercentEncoding.encode($0) }.joined(separator: "/") }
 
-    /// The names joined by `/`; empty for the root. Text of a peer.
+    /// The names joined by `/`; empty for the root. Untrusted text.
     public var description: String { names.joined(separator: "/") }
 }
 

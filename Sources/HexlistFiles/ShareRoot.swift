@@ -4,10 +4,10 @@ public import HexlistModel
     internal import Glibc
 #endif
 
-/// The root folder of a read-only share. Files are opened beneath it, component by component, so that neither `..` nor a symbolic link
-/// leads out of it, not even one created concurrently.
+/// The root folder of a read-only share. Files are opened beneath it, component by component, so that neither `..` nor a symbolic link can
+/// lead out of the share, even if one is created concurrently.
 ///
-/// Only regular files and folders are visible. All other errors become `notFound`, so that peers cannot learn the reason.
+/// Only regular files and folders are visible. Most errors become `notFound`, so that peers cannot learn the reason.
 public struct ShareRoot: Sendable {
     /// Absolute path without symbolic links.
     public let path: String
@@ -32,8 +32,8 @@ public struct ShareRoot: Sendable {
         return true
     }
 
-    /// The metadata of a file or folder of the share, as a listing shows it.
-    /// - Throws: as `open`.
+    /// Returns the metadata of a file or folder in the share, as a listing shows it.
+    /// - Throws: the errors of `open`.
     public func about(_ path: SharePath) throws(FileFault) -> FolderListing.Entry {
         let name = path.names.last ?? ""
         switch try open(path) {
@@ -51,7 +51,8 @@ public struct ShareRoot: Sendable {
     public func open(_ path: SharePath) throws(FileFault) -> Opened {
         guard showsHidden || !path.names.contains(where: { $0.utf8.first == UInt8(ascii: ".") }) else { throw .notFound }
         do throws(FileFault) {
-            // The stored path was resolved when the folder was shared. A symbolic link in it is newer and may lead elsewhere.
+            // The stored path was resolved when the folder was shared. A symbolic link in it was created later and may lead elsewhere, so
+            // none is followed.
             let root = try Descriptor.open(folder: self.path, byHand: opensByHand)
             let opened = try root.open(beneath: path, O_RDONLY | O_NONBLOCK, byHand: opensByHand)
             let status = try opened.status()
@@ -75,15 +76,15 @@ public struct SharedFolder: Sendable {
     public struct Page: Sendable {
         /// Files and folders in the requested order. `next` is set if there are more.
         public var listing: FolderListing
-        /// Entries of the whole folder whose names are not UTF-8; no page has them.
+        /// Number of entries in the whole folder whose names are not UTF-8. No page contains them.
         public var unreadable: Int
     }
 
-    /// Reads the entries that follow a cursor. Each page reads the whole folder but keeps only about two pages of entries, so memory is
-    /// bounded for folders of any size. Entries added meanwhile appear on a later page if they sort after the cursor.
+    /// Reads the entries that follow a cursor. Each page reads the whole folder but keeps at most about two pages of entries, so memory is
+    /// bounded for folders of any size. Entries added between two pages appear on a later page if they sort after the cursor.
     /// - Parameters:
     ///   - cursor: the `next` of the previous page; `nil` for the first page.
-    ///   - limit: maximum entries of the page.
+    ///   - limit: maximum number of entries in the page.
     /// - Throws: `notFound` if the cursor is invalid.
     public func page(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
@@ -94,7 +95,7 @@ public struct SharedFolder: Sendable {
         }
     }
 
-    /// Starts to read a page in steps. Parameters and errors as in `page`.
+    /// Starts to read a page in steps. Parameters and errors are those of `page`.
     public func reading(
         by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
     ) throws(FileFault) -> FolderReading {
@@ -106,7 +107,7 @@ public struct SharedFolder: Sendable {
 
 /// Reads one page of a folder in bounded steps, so that a large folder does not block a thread for long. Not thread-safe.
 public final class FolderReading: @unchecked Sendable {
-    /// Maximum entries that one step reads. With a stat(2) for each, a step takes about 2 ms.
+    /// Maximum number of entries that one step reads. With a stat(2) call for each entry, a step takes about 2 ms.
     public static let entriesAtOnce = 1_024
 
     private let folder: SharedFolder
@@ -167,7 +168,7 @@ public final class FolderReading: @unchecked Sendable {
 }
 
 extension FolderListing {
-    /// The numeric sort key of an entry; 0 if sorted by name.
+    /// Returns the numeric sort key of an entry; 0 if sorted by name.
     fileprivate static func number(_ status: stat, _ order: FileOrder) -> Int64 {
         switch order {
         case .name: 0

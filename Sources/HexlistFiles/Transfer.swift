@@ -23,7 +23,7 @@ public struct TransferAttemptID: Hashable, Sendable, CustomStringConvertible {
 
 /// Identifies the source and the destination of a transfer. Transfers with equal keys are duplicates.
 public struct TransferKey: Hashable, Sendable {
-    /// 16 bytes of a SHA-256, so that the key is small however long a link is.
+    /// The first 16 bytes of a SHA-256, so that the key stays small even if the link is long.
     private let high: UInt64
     private let low: UInt64
 
@@ -32,7 +32,7 @@ public struct TransferKey: Hashable, Sendable {
     ///   - folder: the path of the destination folder.
     public init(url: String, folder: String) { self.init([Array(url.utf8) + [0], Array(folder.utf8)]) }
 
-    /// The key of a file that is cached under its digest. Each peer that offers the file has its own transfer.
+    /// The key of a file that is cached by its digest. Each peer that offers the file has its own transfer.
     public init(digest: [UInt8], peer: PeerID) { self.init([digest, Array(peer.description.utf8)]) }
 
     private init(_ parts: [[UInt8]]) {
@@ -52,16 +52,16 @@ public enum TransferState: Equatable, Sendable {
     case done, failed, cancelled
 }
 
-/// The condition a transfer waits for.
+/// The condition that a transfer waits for.
 public enum TransferWait: String, CaseIterable, Sendable {
-    /// A free slot.
+    /// All slots are in use.
     case slot = "turn"
-    /// The peer, which is offline.
+    /// The peer is offline.
     case peer
-    /// The connection, which was lost; it is retried soon.
+    /// The connection was lost; it is retried soon.
     case link
-    /// Free disk space.
+    /// The disk is full.
     case disk
-    /// The source, which failed; it is retried soon.
+    /// The source failed; it is retried soon.
     case source
 }

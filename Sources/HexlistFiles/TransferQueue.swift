@@ -2,44 +2,44 @@ import DequeModule
 import HeapModule
 public import HexlistModel
 
-/// The state machine of all transfers: which ones attempt, wait, or are suspended.
+/// The state machine of all transfers, which decides which of them run, wait, or are suspended.
 ///
 /// Performs no IO and has no clock: the caller passes in events and the current time, carries out the actions in order, and calls
 /// `deadlineReached` at the last armed instant.
 ///
 /// - At most `slotCount` slots are in use. Peers take turns (round robin); the transfers of a peer start in the order they were added.
-/// - A slot attempts one transfer, or up to `maximumPerSlot` small ones of one peer on their first attempt. None joins while another peer
-///   waits.
+/// - A slot runs one transfer, or up to `maximumPerSlot` small ones of one peer on their first attempt. No further transfer joins it while
+///   another peer waits.
 /// - While another peer waits, a peer has at most `maximumSlotsPerPeer` slots, and a transfer slower than `minimumRate` is preempted: it
 ///   goes to the end of its peer's queue and resumes later. A transfer that cannot resume keeps its slot.
-/// - An offline peer, a lost connection and a full disk are waits. `attemptsPerRound` failures of the source suspend a transfer, which then
-///   only starts by force. After `maximumRounds` such rounds it has failed.
-/// - An attempt that has received all bytes may release its slot before it ends (`received`), up to `maximumReceived` at once.
+/// - An offline peer, a lost connection and a full disk only make a transfer wait. After `attemptsPerRound` failures of the source it is
+///   suspended, and until the suspension ends it starts only by force. After `maximumRounds` such rounds it has failed.
+/// - An attempt that has received all bytes may release its slot before it ends (`received`). Up to `maximumReceived` attempts may be in
+///   this state.
 /// - Each start is a new attempt with its own ID. Events of stopped or cancelled attempts are ignored.
 public struct TransferQueue: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
     /// An action that the caller carries out.
     public enum Action: Equatable, Sendable {
-        /// Start or resume a transfer, and call `ended` with this attempt.
-        /// - slot: shared with other attempts if the transfer is small.
+        /// Start or resume a transfer, and call `ended` with this attempt. The slot is shared with other attempts if the transfer is small.
         case start(TransferID, attempt: TransferAttemptID, peer: PeerID, slot: Slot)
         /// Stop an attempt. Its later events are ignored.
         case stop(TransferAttemptID)
         /// Stop an attempt so that it ends as `preempted`, unless it has received all bytes.
         case preempt(TransferAttemptID)
-        /// The state of one transfer changed. Not reported for all transfers of a peer that connects or disconnects: see `state(of:now:)`.
+        /// The state of one transfer changed. Not reported for the waiting transfers of a peer that connects or disconnects; see
+        /// `state(of:)`.
         case changed(TransferID, TransferState)
-        /// Call `deadlineReached` at this instant instead of the previous one; `nil`: at none.
+        /// Call `deadlineReached` at this instant instead of the previous one; `nil` to cancel it.
         case arm(Instant?)
     }
 
-    /// How an attempt ended.
+    /// The way an attempt ended.
     public enum AttemptResult: Equatable, Sendable {
         /// The file has its final name.
         case done
-        /// The connection failed or was lost.
-        /// - progressed: whether this attempt received bytes.
+        /// The connection failed or was lost. `progressed` says whether this attempt received bytes.
         case interrupted(progressed: Bool)
         case diskFull
         /// Stopped to free its slot; it resumes later.
@@ -50,7 +50,7 @@ public struct TransferQueue: Sendable {
         case final
     }
 
-    /// A slot, and whether small transfers share it.
+    /// A slot, and whether small transfers may share it.
     public struct Slot: Hashable, Sendable {
         public let number: Int
         public let isShared: Bool
@@ -59,9 +59,9 @@ public struct TransferQueue: Sendable {
     /// The result of a request to start or retry a transfer.
     public enum Admission: Equatable, Sendable {
         case accepted
-        /// The same file is already being transferred into the same folder.
+        /// The same file is already being transferred into the same folder, by this transfer.
         case known(TransferID)
-        /// The same transfer failed repeatedly and is suspended until then, unless forced.
+        /// The same transfer failed repeatedly and is suspended until this time, unless forced.
         case paused(until: Instant)
         /// The queue has its maximum length.
         case full
@@ -70,29 +70,30 @@ public struct TransferQueue: Sendable {
     }
 
     public static let slotCount = 4
-    /// Maximum slots of one peer while another peer waits.
+    /// Maximum number of slots of one peer while another peer waits.
     public static let maximumSlotsPerPeer = 3
-    /// Rate in bytes per second, averaged over `rateWindow`, below which a transfer is preempted while another peer waits: 64 kbit/s
-    /// (ISDN), or two minutes for 1 MiB. A slower transfer attempts for one window at a time, and without a limit if no other peer waits.
+    /// Minimum average rate in bytes per second over `rateWindow`. A slower transfer is preempted while another peer waits. The value is 64
+    /// kbit/s (ISDN), or two minutes for 1 MiB. A slower transfer thus runs for one window at a time, or without a limit if no other peer
+    /// waits.
     public static let minimumRate: Int64 = 8 << 10
-    /// Period over which the rate is measured, starting when another peer waits. Longer than it takes to connect.
+    /// Period over which the rate is measured, starting when another peer waits. It is longer than connecting takes.
     public static let rateWindow = Duration.seconds(30)
-    /// Maximum small transfers in one slot.
+    /// Maximum number of small transfers in one slot.
     public static let maximumPerSlot = 16
-    /// Maximum attempts that have released their slot but not ended: files that wait for their final names.
+    /// Maximum number of attempts that have released their slot but not ended, because their files wait for their final names.
     public static let maximumReceived = 256
     public static let attemptsPerRound = 3
     public static let maximumRounds = 3
     public static let pause = FailureBackoff<TransferKey>.length
     /// Delay before a transfer that found the disk full is retried.
     public static let diskRetryDelay = Duration.seconds(60)
-    /// Maximum transfers in the queue: ten folders of 10 000 files.
+    /// Maximum number of transfers in the queue: ten folders of 10 000 files.
     public static let maximumCount = 100_000
     private static let linkBackoff = Backoff(from: .seconds(1), to: .seconds(60))
     private static let sourceBackoff = Backoff(from: .seconds(1), to: .seconds(10))
 
     private enum Stage: Sendable {
-        /// In the queue of its peer.
+        /// The transfer waits in the queue of its peer.
         case ready
         case running(TransferAttemptID)
         case timed(TransferWait, until: Instant)
@@ -102,26 +103,28 @@ public struct TransferQueue: Sendable {
     private struct Entry: Sendable {
         let peer: PeerID
         let key: TransferKey
-        /// Whether it may share a slot: only until an attempt fails, because it may be the cause.
+        /// Whether the transfer may share a slot. False once an attempt failed, because the transfer may be the cause and would affect the
+        /// others.
         var isSmall: Bool
-        /// Whether it can resume after an interruption, without fetching the same bytes again.
+        /// Whether the transfer can resume after an interruption without fetching the same bytes again.
         let resumes: Bool
         var stage = Stage.ready
-        /// Number of its newest entry in a peer's queue or its newest deadline. Older ones are stale.
+        /// The generation of the newest entry of this transfer in a peer's queue or among the deadlines. Entries with another generation
+        /// are stale.
         var generation: UInt64 = 0
-        /// Consecutive failures of the source in this round, and the number of earlier rounds.
+        /// Number of consecutive failures of the source in this round, and number of earlier rounds.
         var failures = 0
         var rounds = 0
     }
 
-    /// The transfers of one peer that are ready to attempt.
+    /// The transfers of one peer that are ready to start.
     private struct PeerQueue: Sendable {
-        /// In order; may contain stale entries.
+        /// The ready transfers in order; may contain stale entries.
         var ready: Deque<ReadyEntry> = []
         /// End of the back-off after a lost connection.
         var backoffEnd: Instant?
         var generation: UInt64 = 0
-        /// Consecutive lost connections without a received byte.
+        /// Number of consecutive lost connections without a received byte.
         var interruptions = 0
         var isInRing = false
     }
@@ -147,10 +150,10 @@ public struct TransferQueue: Sendable {
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
     private var slots = TransferSlots()
-    /// Attempts without a slot: all bytes were received, the end is not reported yet.
+    /// Attempts without a slot: they have received all bytes, but their end is not reported yet.
     private var received: [TransferAttemptID: TransferID] = [:]
     private var peerQueues: [PeerID: PeerQueue] = [:]
-    /// Round robin: the connected peers with ready transfers, next one first.
+    /// The connected peers with ready transfers in round-robin order, the next one first.
     private var ring: Deque<PeerID> = []
     private var reachable: Set<PeerID> = []
     private var pauses = FailureBackoff<TransferKey>()
@@ -162,15 +165,15 @@ public struct TransferQueue: Sendable {
 
     public init() {}
 
-    /// Transfers in the queue, and those of them that attempt.
+    /// Number of transfers in the queue. `runningCount` is the number of attempts that occupy a slot.
     public var count: Int { entries.count }
     public var runningCount: Int { slots.attempts.count }
-    /// Number of all bookkeeping entries, for tests of its bound.
+    /// Number of all bookkeeping entries, for tests that it stays bounded.
     var bookkeepingCount: Int {
         peerQueues.values.reduce(peerQueues.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count
     }
 
-    /// The state of a transfer in the queue; `nil` if it ended or never existed.
+    /// Returns the state of a transfer in the queue; `nil` if it ended or never existed.
     public func state(of id: TransferID) -> TransferState? {
         guard let entry = entries[id] else { return nil }
         switch entry.stage {
@@ -181,15 +184,16 @@ public struct TransferQueue: Sendable {
         }
     }
 
-    /// The instant until which transfers with this key start only by force, after repeated failures; `nil` if not suspended.
+    /// Returns the instant until which transfers with this key start only by force, after repeated failures; `nil` if they are not
+    /// suspended.
     public func pause(of key: TransferKey, now: Instant) -> Instant? { pauses.end(of: key, now: now) }
 
     // MARK: Requests
 
-    /// Adds a transfer: a new one, or after a restart one of the store.
+    /// Adds a new transfer, or after a restart one from the store.
     /// - Parameters:
-    ///   - isSmall: whether it may share a slot.
-    ///   - resumes: whether it can resume after an interruption, without fetching the same bytes again.
+    ///   - isSmall: whether the transfer may share a slot.
+    ///   - resumes: whether it can resume after an interruption without fetching the same bytes again.
     ///   - force: whether to start it even if it is suspended.
     public mutating func add(
         _ id: TransferID, peer: PeerID, key: TransferKey, isSmall: Bool = false, resumes: Bool = true, force: Bool = false, now: Instant
@@ -212,7 +216,7 @@ public struct TransferQueue: Sendable {
         return (.accepted, advance(now))
     }
 
-    /// Retries a waiting transfer, or with `force` a suspended one, as soon as a slot is free. No effect on a running one.
+    /// Retries a waiting transfer, or with `force` a suspended one, as soon as a slot is free. Has no effect on a running transfer.
     public mutating func retry(_ id: TransferID, force: Bool = false, now: Instant) -> (admission: Admission, actions: [Action]) {
         guard let entry = entries[id] else { return (.unknown, []) }
         switch entry.stage {
@@ -241,7 +245,7 @@ public struct TransferQueue: Sendable {
 
     // MARK: Events
 
-    /// A peer is connected, so files can be fetched from it.
+    /// Handles the connection of a peer, from which files can now be fetched.
     public mutating func peerCame(_ peer: PeerID, now: Instant) -> [Action] {
         reachable.insert(peer)
         endBackoff(peer)
@@ -249,7 +253,7 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    /// A peer disconnected: its transfers wait until it is back. Running attempts continue until they end.
+    /// Handles the disconnection of a peer. Its transfers wait until it is back; running attempts continue until they end.
     public mutating func peerWent(_ peer: PeerID, now: Instant) -> [Action] {
         reachable.remove(peer)
         if peerQueues[peer]?.isInRing == true {
@@ -259,20 +263,20 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    /// An attempt received bytes.
-    /// - Parameter arrived: total bytes of this attempt.
+    /// Records that an attempt received bytes.
+    /// - Parameter arrived: total number of bytes received in this attempt.
     public mutating func progressed(_ attempt: TransferAttemptID, arrived: Int64) {
         slots.progressed(attempt, arrived: arrived)
     }
 
-    /// An attempt received all its bytes: it releases its slot, and ends later.
+    /// Releases the slot of an attempt that has received all its bytes and ends later.
     public mutating func received(_ attempt: TransferAttemptID, now: Instant) -> [Action] {
         guard let id = slots.leave(attempt) else { return [] }
         received[attempt] = id
         return advance(now)
     }
 
-    /// An attempt ended.
+    /// Handles the end of an attempt.
     public mutating func ended(_ attempt: TransferAttemptID, _ result: AttemptResult, now: Instant) -> [Action] {
         guard let id = slots.leave(attempt) ?? received.removeValue(forKey: attempt), var entry = entries[id] else { return [] }
         if result != .preempted { entry.isSmall = false }
@@ -295,7 +299,7 @@ public struct TransferQueue: Sendable {
         return advance(now)
     }
 
-    /// The armed instant was reached.
+    /// Handles the deadline that was armed last.
     public mutating func deadlineReached(now: Instant) -> [Action] {
         armed = nil
         while let next = deadlines.min, next.at <= now {
@@ -358,7 +362,7 @@ public struct TransferQueue: Sendable {
 
     /// Starts the back-off of a peer whose connection was lost.
     private mutating func backOff(_ peer: PeerID, progressed: Bool, now: Instant) {
-        // Several attempts on the same lost connection count once.
+        // Several attempts that lost the same connection count only once.
         guard var queue = peerQueues[peer], queue.backoffEnd == nil else { return }
         queue.interruptions = progressed ? 1 : queue.interruptions + 1
         queue.generation = nextGeneration()
@@ -400,7 +404,7 @@ public struct TransferQueue: Sendable {
         }
     }
 
-    /// Starts transfers while slots are free, selects attempts to preempt, arms the next deadline, and returns the actions.
+    /// Starts transfers while slots are free, selects attempts to preempt, arms the next deadline, and returns all actions.
     private mutating func advance(_ now: Instant) -> [Action] {
         var index = ring.startIndex
         while received.count < Self.maximumReceived, index < ring.endIndex {
@@ -412,7 +416,7 @@ public struct TransferQueue: Sendable {
             }
             let attempt = TransferAttemptID(lastAttempt + 1)
             guard let slot = slot(for: id, of: peer, attempt) else {
-                // A peer at its maximum of slots is skipped; otherwise no slot is free for anyone.
+                // A peer with its maximum number of slots is skipped. In any other case no slot is free for any peer.
                 guard slots.hasMaximum(peer) else { break }
                 index += 1
                 continue
@@ -440,14 +444,14 @@ public struct TransferQueue: Sendable {
         return actions
     }
 
-    /// The first two peers that wait for a slot. Two are enough to see whether a peer other than a given one waits.
+    /// Returns the first two peers that wait for a slot. Two are enough to know whether any peer other than a given one waits.
     private mutating func peersWaitingForSlot() -> [PeerID] {
         var found: [PeerID] = []
         for peer in ring where found.count < 2 && next(of: peer) != nil { found.append(peer) }
         return found
     }
 
-    /// Assigns a slot to an attempt of a peer in the round robin; `nil` if it has to wait.
+    /// Assigns a slot to an attempt of a peer; `nil` if the attempt has to wait.
     private mutating func slot(for id: TransferID, of peer: PeerID, _ attempt: TransferAttemptID) -> Slot? {
         guard let entry = entries[id] else { return nil }
         return slots.assign(
@@ -455,7 +459,7 @@ public struct TransferQueue: Sendable {
             othersWait: peersWaitingForSlot().contains { $0 != peer })
     }
 
-    /// The next transfer of a peer. Removes stale entries before it.
+    /// Returns the next transfer of a peer, after removing stale entries before it.
     private mutating func next(of peer: PeerID) -> TransferID? {
         while let entry = peerQueues[peer]?.ready.first {
             if entries[entry.id]?.generation == entry.generation { return entry.id }

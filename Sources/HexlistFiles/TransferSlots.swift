@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The slots of a `TransferQueue`: which attempts occupy them, and their transfer rates.
+/// The slots of a `TransferQueue`, with the attempts that occupy them and their transfer rates.
 struct TransferSlots: Sendable {
     typealias Instant = TransferQueue.Instant
 
@@ -9,29 +9,29 @@ struct TransferSlots: Sendable {
         let peer: PeerID
         let isShared: Bool
         let resumes: Bool
-        /// The first attempt in the slot.
+        /// The first attempt in the slot, by which slots are compared in age.
         let since: TransferAttemptID
         var attempts = 1
-        /// Bytes received in this slot.
+        /// Number of bytes received in this slot.
         var arrived: Int64 = 0
         /// Start of the current rate measurement, and the bytes received before it; `nil` while no other peer waits.
         var window: (began: Instant, arrived: Int64)?
-        /// Whether its attempts were asked to stop.
+        /// Whether the attempts in this slot were asked to stop.
         var isPreempted = false
     }
 
-    /// The attempts that occupy a slot, with the slot's number and their bytes received.
+    /// The attempts that occupy a slot, each with the slot's number and the bytes it received.
     private(set) var attempts: [TransferAttemptID: (id: TransferID, slot: Int, arrived: Int64)] = [:]
     private var occupied = [OccupiedSlot?](repeating: nil, count: TransferQueue.slotCount)
 
     var areAllOccupied: Bool { occupied.allSatisfy { $0 != nil } }
 
-    /// Whether a peer has the maximum number of slots allowed while other peers wait.
+    /// Whether a peer has as many slots as it may have while other peers wait.
     func hasMaximum(_ peer: PeerID) -> Bool { count(of: peer) >= TransferQueue.maximumSlotsPerPeer }
 
     private func count(of peer: PeerID) -> Int { occupied.count { $0?.peer == peer } }
 
-    /// Assigns a slot to an attempt, a free one or one it can share; `nil` if it has to wait.
+    /// Assigns a free or shared slot to an attempt; `nil` if the attempt has to wait.
     /// - Parameter othersWait: whether another peer waits for a slot.
     mutating func assign(
         for id: TransferID, of peer: PeerID, _ attempt: TransferAttemptID, isSmall: Bool, resumes: Bool, othersWait: Bool
@@ -52,7 +52,7 @@ struct TransferSlots: Sendable {
         return TransferQueue.Slot(number: free, isShared: isSmall)
     }
 
-    /// Removes an attempt from its slot, which becomes free with the last one.
+    /// Removes an attempt from its slot. The slot becomes free when its last attempt leaves.
     mutating func leave(_ attempt: TransferAttemptID) -> TransferID? {
         guard let (id, slot, _) = attempts.removeValue(forKey: attempt) else { return nil }
         occupied[slot]?.attempts -= 1
@@ -60,15 +60,15 @@ struct TransferSlots: Sendable {
         return id
     }
 
-    /// - Parameter arrived: total bytes of the attempt.
+    /// - Parameter arrived: total number of bytes received in the attempt.
     mutating func progressed(_ attempt: TransferAttemptID, arrived: Int64) {
         guard let known = attempts[attempt], arrived > known.arrived else { return }
         occupied[known.slot]?.arrived += arrived - known.arrived
         attempts[attempt]?.arrived = arrived
     }
 
-    /// Measures transfer rates while other peers wait, and selects a slot to free: the newest slot of a peer that has too many, else the
-    /// slowest below `TransferQueue.minimumRate`.
+    /// Measures transfer rates while other peers wait, and selects a slot to free: the newest slot of a peer that has too many, or else the
+    /// slowest slot below `TransferQueue.minimumRate`.
     /// - Parameter waiting: up to two of the peers that wait for a slot; empty unless all slots are occupied.
     /// - Returns: the attempts to preempt, and the end of the earliest rate measurement; `nil` if no peer waits.
     mutating func preempt(for waiting: [PeerID], now: Instant) -> (preempted: [TransferAttemptID], measured: Instant?) {
@@ -96,7 +96,7 @@ struct TransferSlots: Sendable {
             let end = window.began + TransferQueue.rateWindow
             ends = min(ends ?? end, end)
         }
-        // One slot at a time, because few transfers may be waiting.
+        // Only one slot is freed at a time, because few transfers may be waiting.
         guard let number = crowding?.number ?? slow?.number, !occupied.contains(where: { $0?.isPreempted ?? false }) else {
             return ([], ends)
         }

@@ -8,14 +8,14 @@ internal import Crypto
 /// one sync of the disk.
 public struct WholeFile: Sendable {
     public let specification: PartFile.Specification
-    /// The device number of its file system.
+    /// The device number of the file system that has the file.
     public let device: UInt64
     let inode: UInt64
-    /// Its open folder, and an instant between opening the folder and writing the file.
+    /// The folder of the file, kept open, and an instant after the folder was opened and before the file was written.
     let folder: Descriptor
     let since: ContinuousClock.Instant
 
-    /// A file of a batch, with the path of its folder.
+    /// A file to rename in a batch, with the path of its folder.
     public struct Candidate: Sendable {
         /// The path of the folder.
         public var folder: String
@@ -24,7 +24,7 @@ public struct WholeFile: Sendable {
         public init(folder: String, file: WholeFile) { (self.folder, self.file) = (folder, file) }
     }
 
-    /// A small file whose bytes are all in memory, to be written.
+    /// The content of a small file that is still to be written.
     public struct Content: Sendable {
         /// The path of the destination folder.
         public var folder: String
@@ -37,10 +37,10 @@ public struct WholeFile: Sendable {
     }
 
     /// Writes several small files as partial files. They are not durable yet; after a crash they are fetched again. Blocks.
-    /// - Returns: a result for each file. Failed files leave nothing behind: `otherBytes`, `tooShort`, `tooLong`, `diskFull`, `partInUse`,
-    ///   and errors of the folder.
+    /// - Returns: a result for each file. A failed file leaves nothing on disk. Its fault is `otherBytes`, `tooShort`, `tooLong`,
+    ///   `diskFull`, `partInUse`, or one of the folder.
     public static func write(_ contents: [Content]) -> [Result<WholeFile, FileFault>] {
-        // Keyed by bytes, because equal strings can be different paths (Unicode normalization).
+        // The key is the bytes of the path, because equal strings can be different paths (Unicode normalization).
         var folders: [[UInt8]: Result<Folder, FileFault>] = [:]
         return contents.map { content in
             Result { () throws(FileFault) in
@@ -61,7 +61,7 @@ public struct WholeFile: Sendable {
     private struct Folder {
         let descriptor: Descriptor
         let since: ContinuousClock.Instant
-        /// Free bytes, less those of the files written.
+        /// Free bytes on the file system, minus those written since.
         var free: Int64
 
         init(_ path: String) throws(FileFault) {
@@ -98,17 +98,17 @@ public struct WholeFile: Sendable {
         }
     }
 
-    /// Renames files to their final names as one batch: syncs the file systems, calls `note` with the chosen names, renames, and syncs the
-    /// folders. A final name thus always stands for a complete file, and after a crash `PartFile.recover` recognizes it. Blocks.
-    /// - Parameter note: records the placements durably; the index is that of the file in `files`.
-    /// - Returns: a result for each file; `noFreeName` if a name was taken in the last moment, which can be retried.
+    /// Renames files to their final names as one batch: syncs the file systems, calls `note` with the chosen names, renames the files, and
+    /// syncs the folders. A final name thus always belongs to a complete file, and after a crash `PartFile.recover` recognizes it. Blocks.
+    /// - Parameter note: records the placements durably; `index` is the position of the file in `files`.
+    /// - Returns: a result for each file; `noFreeName` if another program took the name just before the rename, which can be retried.
     /// - Throws: errors of `note`; then no file was renamed.
     public static func place(
         _ files: [Candidate], note: ([(index: Int, placement: PartFile.Placement)]) throws -> Void
     ) throws -> [Result<PartFile.Placement, FileFault>] {
         var results = [Result<PartFile.Placement, FileFault>](repeating: .failure(.partLost), count: files.count)
-        // One syncfs(2) per file system, on the folder that was opened first: the kernel reports a write error only to descriptors opened
-        // before it, or else to the first caller.
+        // Calls syncfs(2) once per file system, on the folder that was opened first, because the kernel reports a write error only to
+        // descriptors opened before the error, or else to the first caller.
         let oldest = Dictionary(files.map { ($0.file.device, $0.file) }) { $0.since <= $1.since ? $0 : $1 }
         let synchronized = oldest.mapValues { file in Result { () throws(FileFault) in try file.folder.synchronizeFileSystem() } }
         var taken: Set<[[UInt8]]> = []
