@@ -2,7 +2,7 @@
     internal import Glibc
 #endif
 
-/// Identity, size and modification time of a file. A different value means another file or a later version.
+/// Device, inode, size and modification time of a file. A different value means another file or another version of it.
 struct FileVersion: Equatable, Sendable {
     private var device: UInt64 = 0
     private var inode: UInt64 = 0
@@ -12,7 +12,7 @@ struct FileVersion: Equatable, Sendable {
 
     var exists: Bool { inode != 0 }
 
-    /// The version of the file at a path. All missing files have the same one.
+    /// Reads the version of the file at a path. All missing files have the same value.
     init(_ path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return }

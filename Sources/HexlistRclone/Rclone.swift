@@ -20,17 +20,17 @@ public final class Rclone: Sendable {
     private let state = Mutex(State())
 
     private struct State {
-        /// The request scheduler of each remote, by the bytes of its name.
+        /// The request scheduler of each remote, by the bytes of the remote's name.
         var schedulers: [[UInt8]: RequestScheduler] = [:]
-        /// The remotes, and the versions of all possible configuration files when they were read.
+        /// The remotes, with the versions of all possible configuration files at the time when they were read.
         var cached: (remotes: [RcloneRemote], files: [FileVersion])?
-        /// The last failed start, so that unrelated requests within `startRetryDelay` do not start it again.
+        /// The error of the last failed start. Until `until`, requests fail with it instead of starting rclone again.
         var failedStart: (error: HexlistError, until: ContinuousClock.Instant)?
     }
 
     /// - Parameters:
     ///   - group: event loops for the connections to rclone.
-    ///   - sleep: the delay between two attempts; injected for tests.
+    ///   - sleep: waits between two attempts; injected for tests.
     public init(
         settings: RcloneSettings, group: any EventLoopGroup,
         sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -40,10 +40,10 @@ public final class Rclone: Sendable {
         process = RcloneProcess(settings: settings, group: group)
     }
 
-    /// Starts rclone when a request needs it, until the task is cancelled.
+    /// Starts rclone whenever a request needs it, until the task is cancelled.
     public func run() async { await process.run() }
 
-    /// All remotes, in the order of the configuration. Calls rclone only if the configuration changed.
+    /// Returns all remotes, in the order of the configuration. Calls rclone only if the configuration changed.
     /// - Throws: `HexlistError` if rclone is missing or cannot be used.
     public func remotes() async throws -> [RcloneRemote] {
         guard settings.program != nil else { throw RcloneFault.missing.error() }
@@ -71,7 +71,7 @@ public final class Rclone: Sendable {
     }
 
     /// Copies a file of a remote into a local folder, replacing an existing file. Cancelling the task cancels the copy.
-    /// - Parameter file: letters, digits and dots, which rclone does not interpret.
+    /// - Parameter file: the local name: letters, digits and dots only, which rclone does not interpret.
     /// - Throws: `RemoteFault`, `CancellationError`.
     public func copy(_ link: RemoteLink, to folder: String, as file: String) async throws {
         let remotes: [RcloneRemote]
@@ -92,7 +92,7 @@ public final class Rclone: Sendable {
         let names = (answer["remotes"]?.elements ?? []).compactMap(\.string).filter(Self.isName).prefix(Self.maximumRemotes)
         var remotes: [RcloneRemote] = []
         for name in names {
-            // Only the type is used; the other members contain secrets.
+            // Only the type is read, because the other members contain secrets.
             let kind = try await process.call("config/get", limit: 1 << 20) { $0.member("name", name) }["type"]?.string ?? ""
             let isKind = (1...64).contains(kind.utf8.count) && kind.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_ ".utf8.contains($0) }
             remotes.append(
@@ -103,7 +103,7 @@ public final class Rclone: Sendable {
         return remotes
     }
 
-    /// The service name of a remote: its own name, prefixed with `rclone.` if Hexlist uses that name itself.
+    /// Returns the service name of a remote: its own name, prefixed with `rclone.` if Hexlist uses that name for own shares.
     /// - Parameter names: the unique names of all remotes.
     static func serviceName(of name: String, among names: some Collection<String>) -> String {
         guard PeerText.areEqual(name, LocalAPI.ownService) else { return name }

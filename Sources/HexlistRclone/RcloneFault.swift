@@ -3,18 +3,18 @@ import HexlistModel
 
 /// The reason why a request to rclone failed.
 enum RcloneFault: Error, Equatable, Sendable {
-    /// No rclone in `PATH`.
+    /// There is no rclone in `PATH`.
     case missing
     case tooOld(String)
     /// The configuration is encrypted, and no password command is configured.
     case encrypted
     /// The password command failed, or its password is wrong.
     case noPassword
-    /// The configuration file that is configured does not exist.
+    /// The configuration file named in the settings does not exist.
     case noConfiguration(String)
-    /// rclone ended before it answered. The value is its last output.
+    /// The process ended before it answered. The value is its last output.
     case notStarted(String)
-    /// rclone ended during the request. The value is its last output.
+    /// The process ended during the request. The value is its last output.
     case ended(String)
     /// The daemon is stopping.
     case stopping
@@ -22,17 +22,17 @@ enum RcloneFault: Error, Equatable, Sendable {
     case timedOut
     /// The response is malformed, or exceeds its limit.
     case unreadable(String)
-    /// Too many entries in a folder, or too many concurrent requests.
+    /// There are too many entries in a folder, or too many concurrent requests.
     case tooMany(String)
     /// rclone responded with an error.
     case refused(status: Int, message: String)
     /// The same request failed repeatedly; it can be repeated after this many seconds.
     case paused(seconds: Int64)
 
-    /// The cause of an error of rclone, derived from its message because rclone has no error codes.
+    /// The cause of an error, derived from rclone's message because rclone has no error codes.
     enum Cause: Sendable {
         case notFound, noLinks, signIn
-        /// The configuration of the remote is wrong; only changing it helps.
+        /// The configuration of the remote is wrong and must be changed.
         case settings
         /// A temporary failure of the service or the network.
         case temporary
@@ -83,7 +83,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         }
     }
 
-    /// The error as it is shown to the user.
+    /// Returns the error as it is shown to the user.
     /// - Parameters:
     ///   - remote: the service name of the remote.
     ///   - path: the path in the remote.
@@ -153,7 +153,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         }
     }
 
-    /// The hint for a wrong configuration of a remote.
+    /// Returns the hint for a wrong configuration of a remote.
     private static func settingsHint(_ message: String, _ command: String) -> String {
         let says = { (words: String) in message.utf8.firstRange(of: words.utf8) != nil }
         if says("obscured") { return "Set the password with `\(command) config`; the file must contain the output of `rclone obscure`." }
@@ -169,7 +169,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         "pcloud", "pikpak", "premiumizeme", "putio", "sharefile", "yandex", "zoho",
     ]
 
-    /// The fault for a transfer: it waits if rclone cannot be used, and errors of the remote count as failures of the source.
+    /// Returns the fault for a transfer. The transfer waits if rclone cannot be used; errors of the remote count as failures of the source.
     func remoteFault(_ error: HexlistError) -> RemoteFault {
         switch self {
         case .missing, .tooOld, .encrypted, .noPassword, .noConfiguration, .notStarted, .ended, .stopping:

@@ -6,10 +6,11 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// The single `rclone rcd` process: started by the first request, stopped after `RcloneSettings.idle`, and killed when this process ends.
+/// The single `rclone rcd` process. It is started by the first request, stopped after `RcloneSettings.idle`, and killed when this process
+/// ends.
 ///
-/// It listens on a random loopback port and requires a login that is new for each process. Once it has ended nothing is sent to that port,
-/// and unread responses count as lost.
+/// It listens on a random loopback port and requires a login that is new for each process. Once it has ended, no request is sent to that
+/// port, and responses that were not read yet are discarded.
 actor RcloneProcess {
     /// A started process that listens on a port.
     struct Run: Sendable {
@@ -20,14 +21,14 @@ actor RcloneProcess {
     }
 
     private enum Stage {
-        /// Not running, or started and not yet answering.
+        /// The process is not running, or has not answered yet.
         case down
         case up(Run)
-        /// Shut down: no process is started any more.
+        /// The daemon is stopping, so no further process is started.
         case stopped
     }
 
-    /// Requests that wait for the start, by number. Cancelled ones are removed.
+    /// Requests that wait for the start of the process, by number. Cancelled requests are removed.
     private struct Waiting {
         var last = 0
         var requests: [Int: CheckedContinuation<Run, any Error>] = [:]
@@ -38,9 +39,9 @@ actor RcloneProcess {
         }
     }
 
-    /// Timeout of the start. Long, because a password command may ask a person.
+    /// Timeout of the start in seconds. It is long, because a password command may ask the user.
     private static let startSeconds = 60
-    /// Maximum bytes of a read of its output.
+    /// Maximum number of bytes of the output that are read.
     private static let outputBytes = 16 << 20
     /// A timeout in milliseconds that is never reached.
     private static let noTimeout: Int64 = 1 << 40
@@ -50,7 +51,7 @@ actor RcloneProcess {
     private let group: any EventLoopGroup
     private var stage = Stage.down
     private let waiting = Mutex(Waiting())
-    /// Requests in flight, including those that wait for the start.
+    /// Number of requests in flight, including those that wait for the start.
     private var inFlight = 0
     private var lastUse = ContinuousClock.now
     private var runs = 0
@@ -65,17 +66,16 @@ actor RcloneProcess {
         (startRequests, startRequest) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// The number of processes started so far.
+    /// Number of processes started so far.
     var starts: Int { runs }
     var isUp: Bool { if case .up = stage { true } else { false } }
 
     // MARK: Requests
 
-    /// Calls an rc operation and parses its response.
-    ///
-    /// Cancelling the task closes the connection, which cancels the operation in rclone.
+    /// Calls an rc operation and parses its response. Cancelling the task closes the connection, which cancels the operation in rclone.
     /// - Parameters:
-    ///   - limit: maximum bytes of the response.
+    ///   - limit: maximum size of the response in bytes.
+    ///   - seconds: timeout of the call.
     ///   - write: writes the members of the operation's parameters.
     func call(
         _ operation: String, limit: Int, seconds: Int64 = 120, _ write: @Sendable (inout JSONWriter) -> Void
@@ -88,7 +88,7 @@ actor RcloneProcess {
         let run = try await running()
         do {
             let answer = try await Self.call(run, operation, limit: limit, seconds: seconds, write)
-            // After the process has ended another program may use its port.
+            // After the process has ended, another program may use its port, so the response cannot be trusted.
             guard case .up(let now) = stage, now.number == run.number else { throw RcloneFault.ended("") }
             return answer
         } catch let fault as RcloneFault {
@@ -118,7 +118,7 @@ actor RcloneProcess {
     }
 
     private func wait(_ number: Int, _ continuation: CheckedContinuation<Run, any Error>) {
-        // The task may be cancelled before its continuation is stored.
+        // The task may have been cancelled before its continuation was stored.
         let isCancelled = waiting.withLock { waiting in
             let isCancelled = Task.isCancelled
             if !isCancelled { waiting.requests[number] = continuation }
@@ -200,7 +200,7 @@ actor RcloneProcess {
                     if let fault = await self.check(Run(number: own, port: port, login: login, http: http)) {
                         return .unusable(fault)
                     }
-                    guard await self.isUp else { return .nothing }  // it ends; its output has the reason
+                    guard await self.isUp else { return .nothing }  // the process is about to end, and its output has the reason
                     await self.waitUntilIdle()
                     return .idle
                 }
@@ -226,7 +226,8 @@ actor RcloneProcess {
         }
         markDown()
         try? await http.shutdown()
-        // Requests that arrived after the process answered wait for the next one; the others fail with its error.
+        // If the process had never answered, all waiting requests fail with its error. Requests that arrived later wait for the next
+        // process.
         if let fault { fail(fault) }
         if hasWaiting { startRequest.yield() }
     }
@@ -237,8 +238,9 @@ actor RcloneProcess {
         for waits in waiting.withLock({ $0.takeAll() }) { waits.resume(throwing: fault) }
     }
 
-    /// Checks the version of a listening process and lists its remotes, which makes it read the configuration.
-    /// - Returns: the reason why it cannot be used; `nil` also if it is about to end and its output has the reason.
+    /// Checks the version of a listening process, and lists its remotes so that it reads the configuration.
+    /// - Returns: the reason why the process cannot be used. `nil` if it can be used, or if it is about to end and its output has the
+    ///   reason.
     private func check(_ run: Run) async -> RcloneFault? {
         do {
             let version = try await Self.call(run, "core/version", limit: 64 << 10, seconds: 10) { _ in }
@@ -259,7 +261,7 @@ actor RcloneProcess {
         }
     }
 
-    /// Returns once the process has been idle for `RcloneSettings.idle`. It is then marked as down, so that no request uses it.
+    /// Returns once the process has been idle for `RcloneSettings.idle`. The process is then marked as down, so that no request uses it.
     private func waitUntilIdle() async {
         while !Task.isCancelled, case .up = stage {
             let left = inFlight > 0 ? max(settings.idle, .milliseconds(10)) : lastUse + settings.idle - .now

@@ -3,11 +3,11 @@ public import HexlistFiles
 import HexlistJSON
 public import HexlistModel
 
-/// A remote of rclone: lists folders, copies files, and creates links.
+/// An rclone remote, which lists folders, copies files, and creates links.
 public struct RcloneRemote: Sendable {
     /// The name in rclone's configuration. It contains no `:` and no `,`.
     public let name: String
-    /// The service name: `rclone.shares` for a remote that has the name of this machine's own shares.
+    /// The service name. It differs from `name` only for a remote called `shares`, which becomes `rclone.shares`.
     public let serviceName: String
     /// rclone's type of the remote, such as `s3` or `dropbox`.
     public let kind: String
@@ -17,7 +17,7 @@ public struct RcloneRemote: Sendable {
     let scheduler: RequestScheduler
     let listings: ListingCache
 
-    /// Maximum entries of a folder, and maximum bytes of a listing.
+    /// Maximum number of entries in a folder. `listBytes` is the maximum size of a listing in bytes.
     static let maximumEntries = 100_000
     private static let listBytes = 64 << 20
     private static let answerBytes = 1 << 20
@@ -36,7 +36,7 @@ public struct RcloneRemote: Sendable {
 
     // MARK: Listing
 
-    /// A page of a folder. The first page queries the service; later pages are served from the cached listing for a minute.
+    /// Returns a page of a folder. The first page queries the service; later pages come from the listing, which is cached for a minute.
     /// - Parameter after: the `next` of the previous page.
     public func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int, force: Bool = false) async throws -> FilePage {
         let folder = path.description
@@ -74,7 +74,7 @@ public struct RcloneRemote: Sendable {
         return (entries, elements.count - entries.count)
     }
 
-    /// The metadata of a file or folder.
+    /// Returns the metadata of a file or folder.
     public func entry(at path: SharePath, force: Bool = false) async throws -> FileEntry {
         guard let last = path.names.last else { return FileEntry(name: "", kind: .folder) }
         let text = path.description
@@ -88,7 +88,7 @@ public struct RcloneRemote: Sendable {
             name: last, kind: found.kind.known ?? .file, size: found.size, modified: found.modified, mediaType: found.mediaType)
     }
 
-    /// Whether the path is a file: rclone lists a file as an empty folder.
+    /// Whether the path leads to a file, which rclone lists like an empty folder.
     private func isFile(_ path: String) async throws -> Bool { try await stat(path)?.kind.known == .file }
 
     private func stat(_ path: String) async throws -> FileEntry? {
@@ -102,13 +102,13 @@ public struct RcloneRemote: Sendable {
 
     // MARK: Copying
 
-    /// Maximum duration of a copy.
+    /// Maximum duration of a copy in hours.
     static let copyHours: Int64 = 720
 
     /// Copies a file of the remote into a local folder, replacing an existing file. Cancelling the task cancels the copy.
     ///
-    /// Copies do not use the request queue: `TransferQueue` has its own attempts and back-off.
-    /// - Parameter file: letters, digits and dots, which rclone does not interpret.
+    /// Copies bypass the request scheduler, because `TransferQueue` has its own limits and back-off.
+    /// - Parameter file: the local name: letters, digits and dots only, which rclone does not interpret.
     func copy(_ path: SharePath, to folder: String, as file: String) async throws {
         let (fs, source) = (name + ":", path.description)
         guard !folder.unicodeScalars.contains(where: Self.isRead) else {
@@ -122,7 +122,7 @@ public struct RcloneRemote: Sendable {
                 json.member("srcRemote", source)
                 json.member("dstFs", folder)
                 json.member("dstRemote", file)
-                // Since version 1.63 rclone would otherwise write to a temporary name first.
+                // Without this option, rclone 1.63 and later would write to a temporary name first.
                 json.named("_config") { $0.object { $0.member("Inplace", true) } }
             }
         } catch let fault as RcloneFault {
@@ -130,18 +130,19 @@ public struct RcloneRemote: Sendable {
         }
     }
 
-    /// Whether rclone uses a character to encode another one in local paths: control pictures, and the quote that escapes them.
+    /// Whether rclone uses a character to encode another one in local paths: the control pictures, and the quotation mark that escapes
+    /// them.
     private static func isRead(_ scalar: Unicode.Scalar) -> Bool { (0x2400...0x2421).contains(scalar.value) || scalar.value == 0x201B }
 
     // MARK: Links
 
-    /// Types for which rclone can revoke a link, and types for which it supports an expiry. For other types rclone ignores the option and
-    /// creates a permanent public link, so they are not called.
+    /// Remote types for which rclone can revoke a link, and below those for which it supports an expiry. For other types rclone ignores the
+    /// option and creates a permanent public link, so such requests are refused.
     private static let revoking: Set = ["jottacloud", "yandex"]
     private static let expiring: Set = ["b2", "dropbox", "onedrive", "s3"]
 
-    /// Creates or revokes links, several at once, and reports the result of each path in any order.
-    /// - Parameter expire: seconds; `nil` for the default of the service.
+    /// Creates or revokes links, several at a time, and reports the result of each path in any order.
+    /// - Parameter expire: seconds until the link expires; `nil` for the default of the service.
     public func links(
         to paths: [SharePath], expire: Double?, revokes: Bool, force: Bool = false, each: @escaping @Sendable (LinkReply) -> Void
     ) async throws {
@@ -174,6 +175,7 @@ public struct RcloneRemote: Sendable {
         }
     }
 
+    /// Creates or revokes one link.
     /// - Returns: the link; `nil` if it was revoked.
     private func link(_ path: String, _ expire: Double?, _ revokes: Bool) async throws -> String? {
         if revokes, !Self.revoking.contains(kind) {
@@ -216,7 +218,7 @@ public struct RcloneRemote: Sendable {
 }
 
 extension FileEntry {
-    /// `nil` if the entry has an invalid name.
+    /// `nil` if the name of the entry is invalid.
     init?(rclone json: JSONValue) {
         guard let object = try? JSONObject(json), let name = object["Name"]?.string, SharePath.isName(name),
             let isFolder = object["IsDir"]?.bool

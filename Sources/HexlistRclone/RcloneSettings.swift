@@ -17,14 +17,14 @@ public struct RcloneSettings: Sendable {
         self.environment = environment
     }
 
-    /// The first executable `rclone` in `PATH`; relative folders are ignored.
+    /// Path of the first executable `rclone` in `PATH`. Relative folders are ignored.
     var program: String? {
         let path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
         return path.utf8.split(separator: UInt8(ascii: ":")).lazy.map { String(decoding: $0, as: UTF8.self) + "/rclone" }
             .first { $0.utf8.first == UInt8(ascii: "/") && Executable.exists($0) }
     }
 
-    /// The rclone command with this configuration, to be shown to the user.
+    /// The rclone command line with this configuration, to be shown to the user.
     var command: String {
         guard let configuration else { return "rclone" }
         let isPlain = configuration.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "/._-+~".utf8.contains($0) }
@@ -39,7 +39,7 @@ public struct RcloneSettings: Sendable {
         return ["\(folder)/rclone/rclone.conf", "\(home)/.config/rclone/rclone.conf", "\(home)/.rclone.conf"]
     }
 
-    /// The environment of the process: that of the daemon, without variables of rclone, Hexlist and systemd, and with the login.
+    /// Returns the environment of the process: that of the daemon, without variables of rclone, Hexlist and systemd, and with the login.
     func childEnvironment(_ login: RcloneLogin) -> [String] {
         var variables = environment.filter { name, _ in
             !name.utf8.starts(with: "RCLONE_".utf8) && !name.utf8.starts(with: "HEXLIST_".utf8) && !Self.ofSystemd.contains(name)
@@ -49,10 +49,11 @@ public struct RcloneSettings: Sendable {
         variables["RCLONE_ASK_PASSWORD"] = "false"
         variables["RCLONE_CONFIG"] = configuration
         variables["RCLONE_PASSWORD_COMMAND"] = passwordCommand
-        // Retries are made by the request queue.
+        // The request queue retries failed requests, so rclone should not.
         variables["RCLONE_LOW_LEVEL_RETRIES"] = "1"
         variables["RCLONE_CONTIMEOUT"] = "15s"
-        // A single sequential stream without preallocation, so that the file's length shows the progress; and no timeout for a long copy.
+        // Uses a single sequential stream without preallocation, so that the length of the file shows the progress, and no timeout for a
+        // long copy.
         variables["RCLONE_MULTI_THREAD_STREAMS"] = "0"
         variables["RCLONE_LOCAL_NO_PREALLOCATE"] = "true"
         variables["RCLONE_RC_SERVER_READ_TIMEOUT"] = "\(RcloneRemote.copyHours)h"
@@ -64,12 +65,12 @@ public struct RcloneSettings: Sendable {
     private static let ofSystemd: Set = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"]
 }
 
-/// Random credentials of one process.
+/// Random credentials of one rclone process.
 struct RcloneLogin: Sendable {
     let user = RcloneLogin.text()
     let password = RcloneLogin.text()
 
-    /// 128 random bits as digits.
+    /// Returns 128 random bits as decimal digits.
     private static func text() -> String {
         var random = SystemRandomNumberGenerator()
         return "\(random.next() as UInt64)-\(random.next() as UInt64)"

@@ -33,13 +33,13 @@ struct RemoteListing: Sendable {
         }
     }
 
-    /// Numbers in descending order, names in ascending order.
+    /// Whether one cursor sorts before another: larger numbers first, then names in ascending order.
     private static func precedes(_ left: Cursor, _ right: Cursor) -> Bool {
         left.key != right.key ? left.key > right.key : left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
     }
 
-    /// The entries after a cursor: the number, a `/`, and the name, which contains none.
-    /// - Returns: `nil` if the cursor is invalid.
+    /// Returns the entries after a cursor, which consists of the number, a `/`, and the name.
+    /// - Returns: the page; `nil` if the cursor is invalid.
     func page(after: String?, limit: Int) -> FilePage? {
         var start = 0
         if let after {
@@ -78,7 +78,7 @@ final class ListingCache: Sendable {
         }
     }
 
-    /// Caches a listing. Evicts the oldest ones while there are too many listings or entries.
+    /// Caches a listing, and evicts the oldest ones if there are too many listings or entries.
     func keep(_ listing: RemoteListing, _ remote: String, _ folder: String, now: ContinuousClock.Instant) {
         kept.withLock { kept in
             kept.removeAll {

@@ -6,27 +6,28 @@ struct RequestID: Hashable, Sendable {
     let value: UInt64
 }
 
-/// Operation and path of a request. Repeated failures suspend all requests with the same key.
+/// The operation and path of a request. Repeated failures suspend all requests with the same key.
 enum RequestKey: Hashable, Sendable {
     case list(path: PathKey)
     case entry(path: PathKey)
     case link(path: PathKey)
     case revoke(path: PathKey)
 
-    /// The bytes of a path: comparing strings is slow for some texts.
+    /// The bytes of a path, because comparing strings is slow for some texts.
     struct PathKey: Hashable, Sendable {
         let bytes: [UInt8]
         init(_ text: String) { bytes = Array(text.utf8) }
     }
 }
 
-/// The state machine of all requests to one service: which ones run, wait, or are retried.
+/// The state machine of all requests to one service, which decides which of them run, wait, or are retried.
 ///
 /// Performs no IO and has no clock. The caller starts the requests that a method returns, and reports the end of each attempt.
 ///
-/// - At most `slotCount` requests run at once, in the order they were added. A failed request releases its slot until it is retried.
-/// - A request has up to `maximumAttempts` attempts while its failures are temporary. Then its key is suspended: such a request is only
-///   accepted by force.
+/// - At most `slotCount` requests run at the same time, in the order they were added. A failed request releases its slot until it is
+///   retried.
+/// - A request has up to `maximumAttempts` attempts while its failures are temporary. Then its key is suspended, and requests with this key
+///   are accepted only by force.
 /// - Events of cancelled requests are ignored.
 struct RequestQueue: Sendable {
     typealias Instant = ContinuousClock.Instant
@@ -57,7 +58,7 @@ struct RequestQueue: Sendable {
 
     static let slotCount = 4
     static let maximumAttempts = 3
-    /// Maximum requests in the queue.
+    /// Maximum number of requests in the queue.
     static let maximumCount = 10_000
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(10))
 
@@ -73,13 +74,13 @@ struct RequestQueue: Sendable {
     private var last: UInt64 = 0
 
     var count: Int { entries.count }
-    /// Whether a request is in the queue, waiting, running, or delayed before a retry.
+    /// Whether a request is in the queue: waiting, running, or delayed before a retry.
     func contains(_ id: RequestID) -> Bool { entries[id] != nil }
     var runningCount: Int { running.count }
-    /// Number of all bookkeeping entries, for tests of its bound.
+    /// Number of all bookkeeping entries, for tests that it stays bounded.
     var bookkeepingCount: Int { entries.count + waiting.count + running.count + pauses.count }
 
-    /// Adds a request.
+    /// Adds a request. As for the other methods, `begin` lists the requests to start now.
     mutating func add(_ key: RequestKey, force: Bool, now: Instant) -> (admission: Admission, begin: [RequestID]) {
         if let until = pauses.end(of: key, now: now), !force { return (.paused(until: until), []) }
         pauses.lift(key)
@@ -91,7 +92,7 @@ struct RequestQueue: Sendable {
         return (.accepted(id), startWaiting())
     }
 
-    /// Ends an attempt.
+    /// Ends an attempt, and returns the next step of its request.
     mutating func ended(_ id: RequestID, _ result: AttemptResult, now: Instant) -> (next: NextStep, begin: [RequestID]) {
         guard running.remove(id) != nil, var entry = entries[id] else { return (.dropped, []) }
         switch result {
@@ -108,7 +109,8 @@ struct RequestQueue: Sendable {
         return (.finished, startWaiting())
     }
 
-    /// Ends the delay before the next attempt.
+    /// Ends the delay of a request before its next attempt.
+    /// - Returns: the requests to start now.
     mutating func ready(_ id: RequestID) -> [RequestID] {
         guard entries[id] != nil, !running.contains(id), !waiting.contains(id) else { return [] }
         waiting.append(id)
@@ -116,6 +118,7 @@ struct RequestQueue: Sendable {
     }
 
     /// Removes a request in any state.
+    /// - Returns: the requests to start now.
     mutating func cancel(_ id: RequestID) -> [RequestID] {
         guard entries.removeValue(forKey: id) != nil else { return [] }
         if running.remove(id) == nil { waiting.removeAll { $0 == id } }

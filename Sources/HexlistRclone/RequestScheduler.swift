@@ -9,7 +9,7 @@ final class RequestScheduler: Sendable {
         var slotHolders: Set<RequestID> = []
         var waiting: [RequestID: CheckedContinuation<Void, any Error>] = [:]
 
-        /// Resumes or records the requests that got a slot.
+        /// Gives slots to requests: records each one, or returns its continuation to resume if its task already waits.
         mutating func begin(_ ids: [RequestID]) -> [CheckedContinuation<Void, any Error>] {
             ids.compactMap { id in
                 let waits = waiting.removeValue(forKey: id)
@@ -22,7 +22,7 @@ final class RequestScheduler: Sendable {
     private let state = Mutex(State())
     private let sleep: @Sendable (Duration) async throws -> Void
 
-    /// - Parameter sleep: the delay between two attempts.
+    /// - Parameter sleep: waits between two attempts.
     init(sleep: @escaping @Sendable (Duration) async throws -> Void) { self.sleep = sleep }
 
     var count: Int { state.withLock { $0.queue.count } }

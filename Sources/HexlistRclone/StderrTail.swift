@@ -1,7 +1,7 @@
 import HexlistModel
 import Synchronization
 
-/// The last lines of rclone's output, which have the reason of its end, and the port it announced.
+/// The last lines of rclone's output, which contain the reason why it ended, and the port that it announced.
 struct StderrTail: Sendable {
     private static let lines = 8
     private static let lineBytes = 1_000
@@ -9,6 +9,7 @@ struct StderrTail: Sendable {
     private var last: [String] = []
     private(set) var port: UInt16?
 
+    /// Reads output.
     /// - Returns: the port, if the bytes complete the line that announces it.
     mutating func read(_ bytes: ArraySlice<UInt8>) -> UInt16? {
         var found: UInt16?
@@ -26,10 +27,10 @@ struct StderrTail: Sendable {
         return found
     }
 
-    /// The last line that reports a failure, else the last line, without its time stamp.
+    /// The last line that reports a failure, or else the last line, without its time stamp.
     var reason: String {
         let line = last.last { $0.utf8.firstRange(of: "Failed".utf8) != nil } ?? last.last ?? ""
-        // 2026/11/23 00:03:33 Failed to …
+        // A line with a time stamp, such as: 2026/11/23 00:03:33 Failed to …
         let isTimed = line.utf8.count > 20 && line.utf8.first.map(ASCII.isDigit) == true
         return isTimed ? String(decoding: line.utf8.dropFirst(20), as: UTF8.self) : line
     }
