@@ -4,12 +4,12 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// Transfers as they begin: of links of a hex, or of a file or folder of a service.
+/// Starts transfers, either for the links of a hex or for a file or folder of a service.
 extension FileTransfers {
-    /// Starts to fetch the files that links of a hex lead to: named links, or all of them, with a folder for each hex inside it. Or starts
-    /// to fetch a file or folder of a service.
-    /// - Throws: `HexlistError`: `notFound` for a missing hex, link or file; `badRequest` if nothing can be fetched, or not into that
-    ///   destination; `recentlyFailed` if the same failed repeatedly.
+    /// Starts to fetch files: either those that the links of a hex lead to (named links, or all links, with a folder for each nested hex),
+    /// or a file or folder of a service.
+    /// - Throws: `HexlistError`: `notFound` for a missing hex, link or file; `badRequest` if nothing can be fetched, or the destination is
+    ///   invalid; `recentlyFailed` if the same transfer failed repeatedly.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
         let destination = try FetchDestination(request)
         let mask = request.umask ?? 0o022
@@ -35,7 +35,7 @@ extension FileTransfers {
             guard seconds >= 0, seconds <= LocalAPI.longestWaitSeconds else {
                 throw HexlistError(.badRequest, "`timeout` is a number of seconds up to \(Int(LocalAPI.longestWaitSeconds)).")
             }
-            // If there is no session, listing the folder below throws the reason.
+            // If there is no session afterwards, `FetchTree.read` below throws the reason.
             _ = await fetching.lists.awaitPeer(peer.peer, within: .seconds(seconds), self)
             try Task.checkCancellation()
         }
@@ -50,7 +50,7 @@ extension FileTransfers {
         let folders = tree.folders.map { ([base == "/" ? "" : base] + $0).joined(separator: "/") }
         var start = try await begin(tree.files.count, force: request.force ?? false) { [tree, id] index in
             let file = tree.files[index]
-            // A remote is none of another machine: this one fetches.
+            // A file of a remote has no peer as its source, so its row has the ID of this machine.
             let (url, peer) =
                 switch try tree.source(of: file) {
                 case .peer(let link): (link.description, link.peer)
@@ -95,7 +95,7 @@ extension FileTransfers {
         switch destination {
         case .folder(let folder):
             let folders = plan.folders
-            // Before anything is made on the disk.
+            // Checks the limit before folders are created on the disk.
             guard plan.files.count <= TransferRow.limit, folders.count <= TransferRow.limit else {
                 throw HexlistError(
                     .tooLarge, "Hex \(id) has more than \(TransferRow.limit) files or folders; so many can be fetched at once.",
@@ -117,11 +117,11 @@ extension FileTransfers {
         return start
     }
 
-    /// Puts transfers into the queue that are not in it.
+    /// Enqueues the transfers that are not in the queue yet.
     private func begin(
         _ all: [TransferRow], _ destination: FetchDestination, hex: Int64, force: Bool, at now: Int64
     ) async throws -> TransferStart {
-        // Of several links to the same one is enough.
+        // Several links to the same file need only one transfer.
         var seen: Set<TransferKey> = []
         var rows = all.filter { seen.insert(TransferKey($0)).inserted }
         try checkPauses(of: seen, force: force)
@@ -142,11 +142,12 @@ extension FileTransfers {
             first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: 0)
     }
 
-    /// The rows that are made at once on their way into the queue.
+    /// Maximum number of rows that are read into memory at once while transfers are enqueued.
     private static let rowsAtOnce = 500
 
-    /// Puts as many transfers into the queue as it is not in yet. Their rows may have kilobytes each: they are made when they are needed.
-    /// - Parameter make: makes a row, by its index; called more than once for each, on several threads.
+    /// Enqueues those of `count` transfers that are not in the queue yet. A row may have kilobytes, so each row is built only when it is
+    /// needed.
+    /// - Parameter make: builds the row with this index. It is called more than once for each row, on several threads.
     private func begin(
         _ count: Int, force: Bool, _ make: @escaping @Sendable (Int) throws -> TransferRow
     ) async throws -> TransferStart {
@@ -170,7 +171,7 @@ extension FileTransfers {
         return TransferStart(first: ids.lowerBound, last: ids.upperBound, known: known.count, passedOver: 0)
     }
 
-    /// - Throws: `HexlistError` `recentlyFailed` if one of these failed repeatedly a moment ago.
+    /// - Throws: `HexlistError` `recentlyFailed` if one of these transfers failed repeatedly and is still paused.
     private func checkPauses(of keys: Set<TransferKey>, force: Bool) throws {
         guard !force, let until = keys.compactMap({ fetching.pause(of: $0, now: clocks.now) }).max() else { return }
         let seconds = max(1, (until - clocks.now).components.seconds)
@@ -178,16 +179,16 @@ extension FileTransfers {
             .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
     }
 
-    /// Tries a transfer again that is in the queue already.
-    /// - Returns: its id; `nil` if there is none.
+    /// Retries the transfer with this key if it is already in the queue.
+    /// - Returns: the ID of the transfer; `nil` if the queue has none with this key.
     private func retryKnown(_ key: TransferKey, force: Bool) -> Int64? {
         guard let running = fetching.known(key) else { return nil }
         _ = fetching.retry(running, force: force, self)
         return running.value
     }
 
-    /// The rows of files that go under their digest.
-    /// - Throws: `HexlistError` `badRequest` for one that has none.
+    /// Sets the location of rows whose files are stored under their SHA-256 digest.
+    /// - Throws: `HexlistError` `badRequest` if a link has no digest or no size.
     private func placed(_ rows: [TransferRow], in place: PoolLocation, _ request: TransferRequest) throws -> [TransferRow] {
         try rows.map { row in
             guard let digest = row.sha256, row.size != nil else {
@@ -202,8 +203,8 @@ extension FileTransfers {
         }
     }
 
-    /// Completes transfers whose files are in the pool, if they are fetched into it.
-    /// - Returns: the files that are in the pool.
+    /// Completes transfers into the pool whose files are already there.
+    /// - Returns: the files that are already in the pool.
     private func completePooled(
         _ rows: inout [TransferRow], _ destination: FetchDestination, hex: Int64, at now: Int64
     ) async throws -> Set<PooledOrigin> {
@@ -233,8 +234,8 @@ extension FileTransfers {
         return Set(pooled.keys)
     }
 
-    /// Adds transfers, after making room for them in the pool.
-    /// - Throws: `HexlistError` `tooLarge` for more than the pool holds, `storageFull` if files in use leave no room.
+    /// Adds transfers to the store, after making room for them in the pool.
+    /// - Throws: `HexlistError` `tooLarge` if they exceed the size of the pool, `storageFull` if files in use leave too little room.
     func addTransfers(_ rows: [TransferRow]) async throws -> [TransferRow] {
         let most = configuration.cacheBytes
         let waiting = rows.filter { $0.place == .pool && $0.state == .waiting }
@@ -249,7 +250,7 @@ extension FileTransfers {
                 hint: "Fetch into a folder with `--to`, or with `--keep`\(isMany ? "" : "; `files.cacheBytes` sets the size of the cache")."
             )
         }
-        // Other transfers may take the room that was made meanwhile.
+        // Other transfers may use up the room between `makeRoom` and the next attempt.
         for _ in 0..<3 {
             do {
                 return try await store.addTransfers(rows, poolBytes: most)
@@ -264,12 +265,12 @@ extension FileTransfers {
 }
 
 extension TransferRow {
-    /// Whether the file is in its folder already: of the same name, size and time. Blocks.
+    /// Whether a file with the same name, size and modification time is already in the folder. Blocks.
     fileprivate var isThere: Bool { FileMatch.exists(HexlistPaths.join(folder, name), size: size, modified: modified) }
 }
 
 extension TransferRow {
-    /// A row whose link cannot be fetched has failed, with the reason.
+    /// Marks the row as failed, with the reason, if its link cannot be fetched.
     fileprivate func checkingLink() -> TransferRow {
         guard RemoteLink(url) == nil, FileLink(url) == nil else { return self }
         var row = self
@@ -277,7 +278,7 @@ extension TransferRow {
         return row
     }
 
-    /// Why a link cannot be fetched, for people.
+    /// Returns the reason why a link cannot be fetched, as a message for people.
     static func linkFault(_ url: String) -> String {
         url.utf8.count > FileLink.maximumBytes
             ? "Its path is too long: the link to it has \(url.utf8.count) bytes, and at most \(FileLink.maximumBytes) can be fetched."

@@ -4,10 +4,10 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// Transfers as people and scripts see, cancel and retry them.
+/// Lists, cancels and retries transfers.
 extension FileTransfers {
-    /// A page, the newest first.
-    /// - Parameter before: the cursor of the page before.
+    /// Returns a page of transfers, the newest first.
+    /// - Parameter before: the cursor that the previous page returned.
     public func page(_ stages: Set<TransferStage>?, before: Int64?, limit: Int) async throws -> (rows: [TransferView], next: Int64?) {
         let states = stages.map { Set($0.map(\.stored)) }
         var cursor = before
@@ -25,7 +25,7 @@ extension FileTransfers {
         return view(of: row)
     }
 
-    /// How the transfers of these ids stand together.
+    /// Counts the transfers with these IDs by state, and adds up their bytes.
     public func summary(_ ids: ClosedRange<Int64>) async throws -> TransferSummary {
         let sums = try await store.read { try $0.transferSums(ids) }
         var summary = TransferSummary()
@@ -49,7 +49,7 @@ extension FileTransfers {
             summary.bytes = summary.bytes.addingClamped(entry.bytes)
             summary.size = summary.size.addingClamped(entry.size ?? entry.bytes)
         }
-        // Transfers that ended a moment ago, whose rows are being written.
+        // Rows that say `waiting` but are not in the queue belong to transfers that have just ended and whose rows are being written.
         let waiting = sums[.waiting]?.count ?? 0
         summary.soon += max(0, waiting - summary.running - summary.soon - summary.waiting)
         return summary
@@ -67,7 +67,7 @@ extension FileTransfers {
         return try await settledTransfer(id)
     }
 
-    /// Tries a transfer again now: one that waits, or one that failed or was cancelled.
+    /// Retries a waiting, failed or cancelled transfer now.
     public func retry(_ id: Int64, force: Bool) async throws -> TransferView {
         guard var row = try await store.read({ try $0.transfers([id]) }).first else { throw Self.noTransfer(id) }
         if fetching.transfers.contains(TransferID(id)) {
@@ -90,14 +90,14 @@ extension FileTransfers {
                 hint: "`--force` tries it now.")
         }
         (row.state, row.reason, row.error, row.endedAt) = (.waiting, nil, nil, nil)
-        row.reservedBytes = nil  // requested by the user
+        row.reservedBytes = nil  // a retry is the user's request, so the daily limit does not apply
         try await updated(row)
         fetching.add([row], force: force, self)
         node.notifyWatchers()
         return view(of: row)
     }
 
-    /// Removes ended transfers from the list. Files stay.
+    /// Removes an ended transfer from the list. Its file stays.
     public func forget(_ id: Int64) async throws {
         let row = try await transfer(id)
         guard try await store.forgetTransfers([id]) == 1 else {
@@ -105,7 +105,7 @@ extension FileTransfers {
         }
     }
 
-    /// Waits for all earlier writes to the store, so that the row shows them.
+    /// Returns the transfer after all earlier writes to the store are finished, so that its row is up to date.
     private func settledTransfer(_ id: Int64) async throws -> TransferView {
         try await store.setMeta(["transfersSeen": nil])
         return try await transfer(id)
@@ -139,7 +139,7 @@ extension FileTransfers {
             folder: row.folder, state: stage, waitingFor: wait, until: until, reason: row.reason, message: row.error, bytes: row.bytes,
             size: row.size, createdAt: Timestamp(milliseconds: row.createdAt), endedAt: row.endedAt.map { Timestamp(milliseconds: $0) })
         if let link = RemoteLink(row.url) {
-            // Even if this machine had another identity when the transfer began.
+            // The owner of a remote is always this machine, even if its ID was another when the transfer started.
             (view.service, view.peer) = (link.remote, self.id)
         } else {
             view.tag = node.label(of: row.peer).map(PeerSummary.init)

@@ -8,12 +8,12 @@ public import HexlistWire
 public import Logging
 public import NIOCore
 
-/// Files between this machine and its peers: serving those that are offered or shared, fetching those of others, and keeping fetched ones
-/// under their digest.
+/// Transfers files between this machine and its peers: serves offered and shared files, fetches files of peers, and caches fetched files by
+/// digest.
 ///
-/// The actor runs on the event loop of its node, so a call between the two needs no hop. Its state belongs to `FileServing`, `FileFetching`
-/// and `FileConnections`, classes confined to that loop that take this actor as their `isolated` host. Work that blocks runs on the threads
-/// for files.
+/// The actor runs on the event loop of its node, so calls between the two need no thread hop. Its state belongs to `FileServing`,
+/// `FileFetching` and `FileConnections`, classes confined to that loop that take this actor as their `isolated` host. Blocking work runs on
+/// the file threads.
 public actor FileTransfers: EventLoopActor {
     nonisolated let id: PeerID
     nonisolated let store: HexStore
@@ -36,7 +36,7 @@ public actor FileTransfers: EventLoopActor {
 
     /// - Parameters:
     ///   - node: the node, which has `eventLoop` as its executor.
-    ///   - remotes: services that are neither this machine's nor a peer's; `nil` for none.
+    ///   - remotes: services that belong neither to this machine nor to a peer; `nil` for none.
     public init(
         _ configuration: TransfersConfiguration, node: any TransfersHost, identity: Identity, store: HexStore, transport: PeerTransport,
         remotes: (any ContentServices)?, on eventLoop: any EventLoop, _ clocks: Clocks, logger: Logger
@@ -63,12 +63,11 @@ public actor FileTransfers: EventLoopActor {
 
     // MARK: Life
 
-    /// Serves the connections that peers dial for files.
+    /// Starts to accept file connections that peers dial.
     public func serve() { serving.start(self) }
 
-    /// Begins to fetch: puts the transfers that wait since before the start into the queue, page by page, so that they are not in memory
-    /// together.
-    /// - Parameter peers: the peers of which files are fetched automatically.
+    /// Starts fetching. Enqueues the transfers that are still waiting in the store, page by page, to bound the memory.
+    /// - Parameter peers: the peers whose files are fetched automatically.
     public func start(fetchingFrom peers: [PeerID]) async throws {
         fetching.start(self)
         var pooled: Set<PooledOrigin>?
@@ -84,20 +83,20 @@ public actor FileTransfers: EventLoopActor {
         for peer in peers { fetchAutomatically(from: peer) }
     }
 
-    /// Stops the transfers, and waits until services have stopped writing.
+    /// Stops the transfers, and returns once services have stopped writing files.
     public func stop() async {
         for copying in fetching.stop(self) { await copying.value }
     }
 
-    /// Runs work on the threads for files.
+    /// Runs blocking work on the file threads.
     nonisolated func onFileThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await transport.fileThreads.run(on: eventLoop, work).get()
     }
 }
 
-/// Events of the node, reported on its event loop.
+/// Handles events of the node, reported on its event loop.
 extension FileTransfers {
-    /// A session with a peer that serves files is open.
+    /// A session with a peer that serves files was opened.
     public nonisolated func peerCame(_ peer: PeerID) { assumeIsolated { $0.fetching.peerCame(peer, $0) } }
 
     /// The last session with a peer ended.
@@ -108,7 +107,7 @@ extension FileTransfers {
         }
     }
 
-    /// A peer was seen, so that it can be dialled.
+    /// A peer was discovered, so it can be dialled.
     public nonisolated func peerIsUp(_ peer: PeerID) { assumeIsolated { $0.fetching.kick(peer, $0) } }
 
     public nonisolated func trustEnded(_ peer: PeerID) {
@@ -119,7 +118,7 @@ extension FileTransfers {
         }
     }
 
-    /// Handles a peer's request to be dialled for files (`FileDial`).
+    /// Handles a peer's request to dial it for a file connection (`FileDial`).
     /// - Parameters:
     ///   - key: the key that the peer proved.
     ///   - address: the source address of its session.
@@ -127,20 +126,20 @@ extension FileTransfers {
         assumeIsolated { $0.serving.dial(request, for: key, at: address, $0) }
     }
 
-    /// Whether files are being fetched from or by the peer, so that its session is not idle.
+    /// Whether files are being fetched from the peer or served to it, so that its session is not idle.
     public nonisolated func hasWork(for peer: PeerID) -> Bool {
         assumeIsolated { $0.fetching.hasRequests(for: peer) || $0.serving.isBusy(with: peer) }
     }
 
     public nonisolated func reconfigure(_ configuration: TransfersConfiguration) { assumeIsolated { $0.configuration = configuration } }
 
-    /// Shares, or groups that they are for, may have changed.
+    /// Applies possible changes of shares, or of the groups that may read them, to running transfers.
     public nonisolated func sharesChanged() { assumeIsolated { $0.serving.sharesChanged($0) } }
 
-    /// Hexes were deleted, so that files that were kept for them may go.
+    /// Removes files that were kept for hexes that are now deleted.
     public nonisolated func hexesDeleted() { if pool.hasKeptFiles { cache.reconcile() } }
 
-    /// The hourly maintenance of the pool and of copies on offer.
+    /// Runs the hourly maintenance of the pool and of the copies on offer.
     public nonisolated func tidy() {
         cache.tidy(assumeIsolated { $0.configuration })
         offers.tidyCopies()

@@ -3,13 +3,13 @@ public import HexlistModel
 public import HexlistStore
 public import HexlistTransport
 
-/// The peers of a node, its sessions and its event log, as file transfers use them. Methods that do not say otherwise are called on the
-/// node's event loop.
+/// The peers, sessions and event log of a node, as file transfers use them. Methods are called on the node's event loop unless they say
+/// "Any thread".
 public protocol TransfersHost: AnyObject, Sendable {
-    /// Whether the node is shutting down, so that nothing new begins.
+    /// Whether the node is shutting down, so no new work may start.
     var isStopping: Bool { get }
 
-    /// Whether a peer is trusted, by its UUID alone.
+    /// Whether the peer with this UUID is trusted, regardless of its key.
     func isTrusted(_ peer: PeerID) -> Bool
     /// Whether the peer that proves this key is trusted.
     func isTrusted(_ key: Fingerprint) -> Bool
@@ -18,39 +18,39 @@ public protocol TransfersHost: AnyObject, Sendable {
     func presence(of peer: PeerID) -> PeerPresence
     /// The name of a peer in messages; `nil` for this machine itself.
     func label(of peer: PeerID) -> PeerDisplayName?
-    /// The targets at which a peer can be dialled, the best first.
+    /// Addresses at which a peer can be dialled, the best first.
     func dialTargets(of peer: PeerID) -> [DialTarget]
 
-    /// Dials a peer that is verified, unless there is a session or a dial is under way. A session is reported by `peerCame`, a dial that
-    /// failed by `notReached`, which is called at most once.
+    /// Dials a verified peer, unless a session is open or a dial is in progress. An opened session is reported by `peerCame`; a failed dial
+    /// calls `notReached`, at most once.
     func openSession(with peer: PeerID, notReached: @escaping @Sendable () -> Void)
-    /// Asks a peer, on a session, to dial this machine and serve files there (`FileDial`).
+    /// Asks a peer, over its session, to dial this machine and to serve files on that connection (`FileDial`).
     /// - Returns: `false` if there is no session with a peer that serves files.
     func askToDial(_ peer: PeerID, token: BootNonce) -> Bool
 
-    /// Records an event that a peer caused by fetching files, within its allowance.
+    /// Records an event that a peer caused by fetching files, within the rate limit for events of that peer.
     func record(_ type: EventType, peer: PeerID, data: [String: String])
-    /// Converts an instant for display to milliseconds since 1970.
+    /// Converts an instant of the monotonic clock to milliseconds since 1970, for display.
     func milliseconds(of instant: ContinuousClock.Instant) -> Int64
     /// - Throws: `HexlistError` unless a hex can be sent to all of these peers.
     func checkRecipients(_ peers: [PeerID]) throws
 
-    /// Makes the callers that wait for changes of the node look again. Any thread.
+    /// Wakes the callers that wait for changes of the node. Any thread.
     func notifyWatchers()
-    /// All peers, as `hexlist peers` lists them. Any thread.
+    /// Returns all peers, as `hexlist peers` lists them. Any thread.
     func peers() async throws -> [PeerView]
-    /// Finds a peer by the name a person typed. Any thread.
+    /// Finds a peer by the name that the user typed. Any thread.
     /// - Throws: `HexlistError` `notFound`, `ambiguous`.
     func peer(named name: String) async throws -> PeerView
-    /// Finds several peers, without reading the store again. Their `why` does not say whether one may be a reinstalled peer. Any thread.
+    /// Finds several peers with a single read of the store. Their `why` does not say whether one may be a reinstalled peer. Any thread.
     func peers(named names: [String]) async throws -> [PeerView]
 }
 
-/// Whether files can be requested of a peer.
+/// Whether files can be requested from a peer.
 public enum PeerPresence: Sendable {
-    /// Neither is there a session with it, nor was it seen.
+    /// The peer has no session and was not discovered.
     case absent
-    /// It has a session, and runs a version that serves no files.
+    /// The peer has a session, but runs a version that does not serve files.
     case withoutFiles
     case present
 }

@@ -6,14 +6,14 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// The pool of fetched files, for the local API.
+/// The cache of fetched files (the pool), as the local API offers it.
 public struct FileCache: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
     private var pool: FilePool { transfers.pool }
 
-    /// A page, the newest first.
-    /// - Parameter before: the cursor of the page before.
+    /// Returns a page of cached files, the newest first.
+    /// - Parameter before: the cursor that the previous page returned.
     public func page(before: Int64?, limit: Int) async throws -> (rows: [(id: Int64, file: CachedFile)], next: Int64?) {
         let page = try await store.read { try $0.pooledPage(before: before, limit: limit) }
         return (page.items.map { ($0.id, view($0)) }, page.next)
@@ -30,7 +30,7 @@ public struct FileCache: Sendable {
     }
 
     /// Deletes files of the pool that are not open.
-    /// - Parameter seconds: only those that were not used for so long.
+    /// - Parameter seconds: deletes only files that were unused for this time; `nil` for all files.
     public func clear(olderThan seconds: Int64?) async throws -> CacheCleared {
         let before = seconds.map { transfers.clocks.milliseconds &- $0 &* 1_000 } ?? .max
         let cleared = try await transfers.onFileThread { [pool] in try pool.clear(usedBefore: before) }
@@ -39,8 +39,8 @@ public struct FileCache: Sendable {
     }
 
     /// Keeps files of the pool until their hexes are deleted.
-    /// - Parameter names: names or paths.
-    /// - Throws: `HexlistError`: `notFound`, `ambiguous`, `gone`; then nothing is kept.
+    /// - Parameter names: names or paths of files.
+    /// - Throws: `HexlistError`: `notFound`, `ambiguous`, `gone`; then no file is kept.
     public func keep(_ names: [String]) async throws -> [CachedFile] {
         let files = try await cached(names)
         let hexes = try await store.read { try $0.locations(of: files.compactMap(\.hex)) }
@@ -97,13 +97,14 @@ public struct FileCache: Sendable {
 
     // MARK: Maintenance
 
-    /// Moves files between the pool and the kept ones as their rows say, and deletes those that are kept for no hex any more.
+    /// Moves files between the cache folder and the folder of kept files to match their rows, and deletes kept files whose hexes were
+    /// deleted.
     func reconcile() {
         let result = transfers.transport.fileThreads.run(on: transfers.eventLoop) { [pool] in try pool.reconcile() }
         report(result, "kept files could not be put in order")
     }
 
-    /// The hourly round through the pool.
+    /// Runs the hourly maintenance of the pool.
     func tidy(_ configuration: TransfersConfiguration) {
         let tidied = transfers.transport.fileThreads.run(on: transfers.eventLoop) { [pool] in
             try pool.tidy(unusedFor: configuration.cacheDays, most: configuration.cacheBytes)

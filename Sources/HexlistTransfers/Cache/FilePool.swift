@@ -4,21 +4,21 @@ import HexlistModel
 import HexlistStore
 import Synchronization
 
-/// The content-addressed files on this machine: those of the pool, which are evicted by size and age, and kept ones, which are deleted with
-/// their hexes. Calls block and run on the threads for files.
+/// The content-addressed files on this machine. Pool files are evicted by size and age; kept files are deleted with their hexes. Calls
+/// block and run on the file threads.
 ///
-/// A row of the store is written first, and the file is moved to its place afterwards. So whenever the process ends, the next round
-/// (`tidy`) finishes the move, and deletes files without a row.
+/// The row in the store is written before the file is moved. If the process ends in between, the next `tidy` finishes the move, and deletes
+/// files without a row.
 final class FilePool: Sendable {
     private let store: HexStore
     private let cache: DigestFolder
     private let kept: DigestFolder
     /// False if no file is kept, so that deleting a hex needs no cleanup.
     private let mayHaveKeptFiles = Mutex(true)
-    /// Held during each change.
+    /// Serializes changes of the files.
     private let changeLock = Mutex(())
 
-    /// - Parameter cacheFolder: `nil` for one beside the store.
+    /// - Parameter cacheFolder: `nil` for a folder beside the store.
     init(_ store: HexStore, cacheFolder: String?) {
         self.store = store
         let beside = HexlistPaths.folder(of: store.path)
@@ -34,14 +34,14 @@ final class FilePool: Sendable {
 
     // MARK: Use
 
-    /// The identity of the file that a transfer put there.
+    /// Returns the identity of the file that a transfer stored in the pool.
     func identity(of row: TransferRow, name: String) -> String? {
         guard let place = row.place, let digest = row.sha256 else { return nil }
         return folder(place).open(digest, name: name)?.identity.description
     }
 
-    /// Opens the file with a digest; `nil` if it is missing or has changed.
-    /// - Parameter peer: a peer that must have sent it; `nil` for any.
+    /// Opens the file with this digest; `nil` if it is missing or has changed.
+    /// - Parameter peer: the peer that must have sent the file; `nil` for any peer.
     func open(_ digest: [UInt8], from peer: PeerID? = nil) -> (OfferedFile, PooledFile)? {
         guard let row = try? store.readSync({ try $0.pooled([digest], from: peer) }).first, let file = content(of: row) else { return nil }
         return (file, row)
@@ -55,7 +55,7 @@ final class FilePool: Sendable {
         return file
     }
 
-    /// The files with these digests from a peer, which counts as a use. Files that have changed are dropped.
+    /// Returns the files with these digests from a peer, and marks them as used now. Files that have changed are deleted.
     func use(_ digests: [[UInt8]], from peer: PeerID, for hex: Int64?, at now: Int64) throws -> [PooledFile] {
         var files: [PooledFile] = []
         for row in try store.readSync({ try $0.pooled(digests, from: peer) }) {
@@ -65,22 +65,22 @@ final class FilePool: Sendable {
         return files
     }
 
-    /// Deletes a file that has changed, and its row.
+    /// Deletes a file and its row.
     func drop(_ file: PooledFile) {
         folder(file.place).remove(file.sha256)
         try? store.dropPooled([file.id])
     }
 
-    /// The files that are kept have changed.
+    /// Notes that files may be kept from now on, so that deleting a hex needs a cleanup.
     func keepingChanged() { mayHaveKeptFiles.withLock { $0 = true } }
 
     // MARK: Room
 
-    /// Files that are looked at at once.
+    /// Number of files that are examined in one batch.
     private static let chunk = 256
 
     /// Deletes the least recently used files that are not open.
-    /// - Returns: whether enough space is free.
+    /// - Returns: whether enough space was freed.
     func makeRoom(_ wanted: PoolFull) throws -> Bool {
         try changeLock.withLock { _ in
             var rest = wanted
@@ -95,8 +95,8 @@ final class FilePool: Sendable {
 
     /// Deletes files of the pool that are not open.
     /// - Parameters:
-    ///   - days: only those that were not used for so long, by the store's `LivedClock`; `nil` for any.
-    ///   - before: only those that were last used before this time, in milliseconds since 1970.
+    ///   - days: deletes only files that were unused for this many days, by the store's `LivedClock`; `nil` for any.
+    ///   - before: deletes only files last used before this time, in milliseconds since 1970.
     func clear(unusedFor days: Int? = nil, usedBefore before: Int64 = .max) throws -> (removed: Int, bytes: Int64, inUse: Int) {
         try changeLock.withLock { _ in
             var (removed, bytes) = (0, Int64(0))
@@ -109,8 +109,8 @@ final class FilePool: Sendable {
         }
     }
 
-    /// - Parameter removed: called for each; `false` ends it.
-    /// - Returns: the files that are open and stay.
+    /// - Parameter removed: called after each deleted file; returns `false` to stop.
+    /// - Returns: the number of files that stay because they are open.
     @discardableResult
     private func removeUnused(for days: Int? = nil, usedBefore before: Int64 = .max, _ removed: (PooledFile) -> Bool) throws -> Int {
         var inUse: Set<Int64> = []
@@ -137,7 +137,7 @@ final class FilePool: Sendable {
 
     // MARK: Maintenance
 
-    /// Moves files whose row has another place, and deletes kept files of deleted hexes.
+    /// Moves files whose rows have another location, and deletes kept files of deleted hexes.
     func reconcile() throws {
         try changeLock.withLock { _ in
             for file in try store.readSync({ try $0.misplacedPooled() }) {
@@ -159,7 +159,7 @@ final class FilePool: Sendable {
         }
     }
 
-    /// Moves a file to where its row says, unless it is there.
+    /// Moves a file to the location in its row, unless it is already there.
     private func putInPlace(_ file: PooledFile) throws {
         guard folder(file.place).open(file.sha256, name: file.name) == nil else { return }
         let other: PoolLocation = file.place == .pool ? .kept : .pool
@@ -168,8 +168,10 @@ final class FilePool: Sendable {
         try store.placePooled(file.id, file.place, identity: identity.description)
     }
 
-    /// Runs at the start and hourly: completes interrupted moves, evicts files by age and size, and deletes files without a row.
-    /// - Parameter days: unused files older than this are deleted.
+    /// Runs at start and hourly: completes interrupted moves, evicts files by age and size, and deletes files without a row.
+    /// - Parameters:
+    ///   - days: files unused for longer are deleted.
+    ///   - bytes: maximum size of the pool.
     func tidy(unusedFor days: Int, most bytes: Int64) throws {
         try reconcile()
         try changeLock.withLock { _ in
@@ -180,7 +182,7 @@ final class FilePool: Sendable {
                     do {
                         try putInPlace(file)
                     } catch let error as HexlistError {
-                        throw error  // of the store: nothing is known of the file, which stays
+                        throw error  // a fault of the store says nothing about the file, so it stays
                     } catch {
                         drop(file)
                         continue
@@ -191,7 +193,7 @@ final class FilePool: Sendable {
                 before = page.next
             } while before != nil
             for place in PoolLocation.allCases {
-                let there = folder(place).digests()  // first, because files that are added meanwhile have a row
+                let there = folder(place).digests()  // listed before the rows are read, because a file that is added meanwhile has a row
                 let known = try store.readSync { try $0.digests(in: place) }
                 for digest in there where !known.contains(digest) { folder(place).remove(digest) }
             }

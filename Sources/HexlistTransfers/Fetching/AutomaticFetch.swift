@@ -6,25 +6,25 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// One look at the new hexes of a peer whose files are fetched automatically. Blocks; for the threads for files.
+/// Examines the new hexes of a peer whose files are fetched automatically. Blocks; runs on the file threads.
 ///
-/// Only files that the proven sender itself offers are fetched, into the pool, and only if all files of the hex are within the limit. No more
-/// than half of the pool is reserved for them; the rest is for files that the user requests. The last hex that was examined is in the store, in
-/// one transaction with the transfers, so a restart neither repeats nor forgets one.
+/// Only files that the proven sender itself offers are fetched, into the pool, and only if all files of the hex fit within the peer's daily
+/// limit. At most half of the pool is reserved for automatic fetches; the rest is for files that the user requests. The position of the
+/// last examined hex is stored in one transaction with the transfers, so a restart neither repeats nor skips a hex.
 struct AutomaticFetch: Sendable {
     let store: HexStore
     let pool: FilePool
     let own: PeerID
     let peer: PeerID
-    /// The most bytes of the pool.
+    /// Maximum size of the pool in bytes.
     let most: Int64
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     let now: Int64
 
-    /// The most hexes of one look; another look follows if there are more.
+    /// Maximum number of hexes that one call of `look` examines.
     private static let hexes = 32
 
-    /// - Returns: the transfers that were added, and whether there is more to look at.
+    /// - Returns: the transfers that were added, and whether more hexes are left to examine.
     func look() throws -> (added: [TransferRow], hasMore: Bool) {
         guard let allowance = try store.readSync({ try $0.fetchAllowance(of: peer, at: now) }) else { return ([], false) }
         let hexes = try store.readSync { try $0.inboxHexes(of: peer, after: allowance.after, limit: Self.hexes) }
@@ -41,7 +41,7 @@ struct AutomaticFetch: Sendable {
         return (added, hexes.count == Self.hexes)
     }
 
-    /// The files of a hex that its sender offers, except those that are being fetched or are in the pool.
+    /// Returns a row for each file of the hex that its sender offers, except files that are being fetched or are in the pool.
     private func wanted(_ id: Int64) throws -> [TransferRow] {
         guard let hex = try store.readSync({ try $0.hex(id) }) else { return [] }
         var plan = FetchPlan(own: own)
@@ -61,7 +61,7 @@ struct AutomaticFetch: Sendable {
         }
     }
 
-    /// Adds transfers, after making room for them; none if there is no room.
+    /// Adds the transfers after making room for them. Adds none of them if there is no room.
     private func add(_ rows: [TransferRow], place: Int64) throws -> [TransferRow] {
         for _ in 0..<2 where !rows.isEmpty {
             do {
@@ -69,7 +69,7 @@ struct AutomaticFetch: Sendable {
             } catch let full as PoolFull {
                 guard try pool.makeRoom(full) else { break }
             } catch let error as HexlistError where error.code == .badRequest {
-                break  // too many wait, or half of the pool is reserved
+                break  // too many transfers wait, or half of the pool is reserved
             }
         }
         return try store.addAutomaticTransfers([], of: peer, upTo: place, at: now, poolBytes: most)
@@ -77,7 +77,8 @@ struct AutomaticFetch: Sendable {
 }
 
 extension FileTransfers {
-    /// Looks for files to fetch automatically in the new hexes of a peer that has a limit for them. One look at a time for each peer.
+    /// Examines the new hexes of a peer for files to fetch automatically, if the peer has a limit for that. Only one scan runs per peer at
+    /// a time.
     public nonisolated func fetchAutomatically(from peer: PeerID) { assumeIsolated { $0.lookForFiles(of: peer) } }
 
     private func lookForFiles(of peer: PeerID) {

@@ -4,30 +4,30 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// One attempt at a transfer, as the owner of all of them knows it.
+/// One attempt at a transfer, as `FileFetching` sees it.
 protocol FetchAttempt: AnyObject, Sendable {
     var run: TransferAttemptID { get }
     var id: TransferID { get }
-    /// The transfer, ahead of the store.
+    /// The transfer's row, which may be newer than the one in the store.
     var row: TransferRow { get }
-    /// Bytes that arrived in this attempt.
+    /// Number of bytes that arrived in this attempt.
     var arrivedBytes: Int64 { get }
 
-    /// A whole file has its name, or why it has none.
+    /// Reports that the complete file has its final name, or the error that prevented it.
     func placed(_ result: Result<PartFile.Placement, any Error>)
 
-    /// Stops without an end.
-    /// - Parameter discarding: whether the partial file is deleted.
+    /// Stops the attempt without reporting an end.
+    /// - Parameter discarding: whether to delete the partial file.
     func stop(discarding: Bool)
 }
 
-/// The dependencies of every attempt.
+/// Dependencies that all attempts share.
 struct FetchDependencies {
     var store: HexStore
     var pool: FilePool
     var threads: FileThreads
     var eventLoop: any EventLoop
     var clocks: Clocks
-    /// Bytes that stay free on the disk.
+    /// Bytes that must stay free on the disk.
     var minimumFree: Int64
 }

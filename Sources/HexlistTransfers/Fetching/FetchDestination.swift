@@ -7,12 +7,12 @@ import HexlistStore
     import Glibc
 #endif
 
-/// The destination of fetched files.
+/// The destination of fetched files: a folder of the user, or the pool.
 enum FetchDestination: Equatable {
     case folder(String)
     case place(PoolLocation)
 
-    /// - Throws: `HexlistError` `badRequest` unless exactly one is named.
+    /// - Throws: `HexlistError` `badRequest` unless exactly one destination is named.
     init(_ request: TransferRequest) throws(HexlistError) {
         switch (request.to, request.cache ?? false, request.keep ?? false) {
         case (nil, true, false): self = .place(.pool)
@@ -29,10 +29,10 @@ enum FetchDestination: Equatable {
     var isFolder: Bool { if case .folder = self { true } else { false } }
 }
 
-/// The folder that files are fetched into, and those made in it.
+/// Creates the folders that files are fetched into.
 enum DestinationFolder {
-    /// Makes folders in an existing one.
-    /// - Throws: `HexlistError` `badRequest` if one of them exists and is no folder, or is a symbolic link.
+    /// Creates folders inside an existing one.
+    /// - Throws: `HexlistError` `badRequest` if one of them exists and is not a folder, or is a symbolic link.
     static func make(_ folders: [[String]], in base: String, mask: Int) throws {
         var status = stat()
         guard stat(base, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
@@ -47,7 +47,7 @@ enum DestinationFolder {
             let path = ([base] + folder).joined(separator: "/")
             let mode = mode_t(0o777 & ~mask)
             if mkdir(path, mode) == 0 {
-                // Another user who may write there may have replaced it by a link.
+                // Opened without following links: another user with write access may have replaced the folder by a symbolic link.
                 let made = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                 if made >= 0 {
                     _ = fchmod(made, mode)

@@ -1,16 +1,16 @@
 import HexlistFiles
 
-/// The end of an attempt, as it is recorded.
+/// The result of an attempt, as it is recorded in the store.
 struct FetchEnd {
     var outcome: TransferQueue.AttemptResult
-    /// The reason as a word of the API; `nil` for a file that is whole.
+    /// The reason as a code of the API; `nil` for a complete file.
     var reason: String?
-    /// The reason for people.
+    /// The reason as a message for people.
     var message: String?
 }
 
 extension FetchEnd {
-    /// A whole file got no name.
+    /// The end of an attempt whose complete file could not be given its final name.
     init(ofPlacing error: any Error) {
         guard let fault = error as? FileFault, fault == .noFreeName else {
             self.init(of: error)
@@ -19,7 +19,7 @@ extension FetchEnd {
         self.init(outcome: .interrupted(progressed: false), reason: "taken", message: "Another file took its name.")
     }
 
-    /// The file could not be opened, written or checked.
+    /// The end of an attempt whose file could not be opened, written or verified.
     init(of error: any Error) { self = Self.of(error) }
 
     private static func of(_ error: any Error) -> Self {
@@ -29,7 +29,7 @@ extension FetchEnd {
                 message: "Today's limit for files of its sender that nobody asked for is used up. A retry fetches it all the same.")
         }
         guard let fault = error as? FileFault else {
-            // The store could not be written, or the node stops.
+            // The store could not be written, or the node is stopping.
             return Self(outcome: .interrupted(progressed: false), reason: "internal", message: "\(error)")
         }
         let message = "It \(fault)."

@@ -3,26 +3,26 @@ import HexlistFiles
 import HexlistJSON
 import HexlistModel
 
-/// The files that the links of a hex lead to, and the folders that the hexes inside it become.
+/// The files that the links of a hex lead to, and the folders to create for its nested hexes.
 struct FetchPlan {
     struct File {
         var link: FileLink
         var name: String
         var size: Int64?
         var sha256: [UInt8]?
-        /// Milliseconds since 1970.
+        /// Modification time in milliseconds since 1970.
         var modified: Int64?
-        /// The index in `children` of the hex it is in; `nil` for the hex itself.
+        /// Index in `HexContent.children` of the nested hex that contains the link; `nil` for the hex itself.
         var folder: Int?
     }
 
     private let own: PeerID?
     private(set) var files: [File] = []
-    /// Links that lead to no file of a peer.
+    /// Number of links that do not lead to a file of a peer.
     private(set) var passedOver = 0
-    /// Whether a link to a file of this machine was passed over.
+    /// Whether one of the skipped links leads to a file of this machine.
     private(set) var isOwn = false
-    /// The path of each hex inside, in the order of `HexContent.children`.
+    /// The folder path of each nested hex, in the order of `HexContent.children`.
     private var paths: [[String]] = []
 
     /// - Parameter own: the peer whose links are skipped; `nil` for none.
@@ -64,10 +64,10 @@ struct FetchPlan {
         files.append(file)
     }
 
-    /// The names of the folders on the way to a file.
+    /// Returns the folder names that lead to a file, outermost first.
     func path(of folder: Int?) -> [String] { folder.map { paths[$0] } ?? [] }
 
-    /// The folders that files go to, each behind the one it is in.
+    /// The folders that must exist for the files. A folder comes after its parent.
     var folders: [[String]] {
         var seen: Set<[[UInt8]]> = []
         var folders: [[String]] = []

@@ -3,31 +3,31 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// A file of a service, or a folder with all that is in it, on its way to be transfers.
+/// The files and folders to fetch, read from one file or folder of a service.
 struct FetchTree {
     struct File: Sendable {
-        /// The name in its folder. Path and link, which may be kilobytes long, are built on demand.
+        /// The name of the file in its folder. Path and link may have kilobytes, so they are built on demand.
         var entryName: String
         var size: Int64?
-        /// Milliseconds since 1970.
+        /// Modification time in milliseconds since 1970.
         var modified: Int64?
-        /// The index in `folders`.
+        /// Index of the file's folder in `folders`.
         var folder: Int
 
         /// The name on this machine.
         var name: String { FileName(entryName).description }
     }
 
-    /// The folders to be made, as names from the destination on; the first is the destination, each stands behind the one it is in.
+    /// The folders to create, as paths relative to the destination. The first is the destination itself; a folder comes after its parent.
     private(set) var folders: [[String]] = [[]]
     private(set) var files: [File] = []
     private let service: any ContentService
-    /// The path in the service of each of `folders`; of the destination, that of the folder the file or folder is in.
+    /// The path in the service of each folder in `folders`. For the destination, it is the parent of the requested file or folder.
     private var places: [SharePath]
-    /// Entries that are neither fetched nor files that are there: a folder in the named one that cannot be listed is one.
+    /// Number of entries that are not fetched, such as a nested folder that cannot be listed.
     private(set) var leftOut = 0
     private var emptyPages = 0
-    /// The most pages without an entry: a folder that changes while it is read has some, a list that is made up has no end of them.
+    /// Maximum number of empty pages. A folder that changes while it is read causes a few; a malicious service could send them without end.
     private static let mostEmptyPages = 100
 
     private init(_ service: any ContentService, in place: SharePath) {
@@ -35,9 +35,9 @@ struct FetchTree {
         places = [place]
     }
 
-    /// Reads what there is, folder by folder and page by page. A folder becomes a folder of its name; one that was listed and is not found is
-    /// left out.
-    /// - Throws: `HexlistError`: `tooLarge` for more than may wait at once; the errors of the service.
+    /// Reads the requested file or folder, folder by folder and page by page. Local folders get the names of the remote ones. A nested
+    /// folder that was listed but is not found is left out.
+    /// - Throws: `HexlistError`: `tooLarge` for more files or folders than the queue may hold; the errors of the service.
     static func read(_ service: any ContentService, _ path: SharePath) async throws -> FetchTree {
         guard let name = path.names.last else {
             throw HexlistError(
@@ -66,10 +66,11 @@ struct FetchTree {
                 do {
                     page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
                 } catch let error as HexlistError where error.code == .notFound && index > 1 {
-                    // Its parent lists it, but the service cannot read it, or it was deleted. The others are fetched nevertheless.
+                    // The parent lists this folder, but the service cannot read it, or it was deleted. The other folders are fetched
+                    // nevertheless.
                     tree.leftOut += 1
                     guard after == nil else { break }
-                    // No file is in it yet, so no index in `files` changes.
+                    // The folder has no files yet, so removing it changes no index in `files`.
                     tree.folders.remove(at: index)
                     tree.places.remove(at: index)
                     continue folders
@@ -94,7 +95,7 @@ struct FetchTree {
                         tree.leftOut += 1
                     }
                 }
-                // Each page says the same of the whole folder.
+                // Each page repeats the count for the whole folder.
                 if after == nil { tree.leftOut += page.leftOut }
                 after = page.next
             } while after != nil
@@ -108,7 +109,7 @@ struct FetchTree {
     ) throws {
         try check()
         let source = try service.source(of: path)
-        // Bounded by the size in the list.
+        // The listed size bounds a remote's file, so a file without a size is not fetched.
         if case .remote = source, entry.size == nil {
             leftOut += 1
             return
@@ -116,7 +117,7 @@ struct FetchTree {
         files.append(File(entryName: name, size: entry.size, modified: entry.modified?.milliseconds, folder: folder))
     }
 
-    /// The link that a transfer of a file has.
+    /// Returns the source from which a transfer fetches the file.
     func source(of file: File) throws -> FetchSource {
         guard let path = places[file.folder].appending(file.entryName) else { throw HexlistError(.internal, "A listed path is too long.") }
         return try service.source(of: path)
@@ -130,8 +131,8 @@ struct FetchTree {
         }
     }
 
-    /// Takes out the files that are in the destination already: of the same name, size and time.
-    /// - Returns: how many there were.
+    /// Removes files that already exist in the destination with the same name, size and modification time.
+    /// - Returns: the number of removed files.
     mutating func dropPresent(in base: String) -> Int {
         let before = files.count
         files.removeAll { file in

@@ -3,27 +3,28 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The connections on which files are fetched: idle ones, those that small files share, and those that peers dial on request.
+/// Connections on which files are fetched: idle connections, connections that small files share, and connections that peers dial on
+/// request.
 final class FileConnections {
     typealias Connected = @Sendable (Result<FileClientConnection, ConnectFault>) -> Void
 
-    /// Maximum time for a peer to connect after a request; its dial takes at most 3 s.
+    /// Maximum time for a peer to connect after a request. The peer's dial takes at most 3 s.
     private static let dialTime = TimeAmount.seconds(6)
 
-    /// A request of an attempt or a list for a connection that its peer dials.
+    /// A file attempt or list request that waits for its peer to dial this machine.
     private struct DialRequest {
         var token: BootNonce
         var done: Connected
         var timeout: Scheduled<Void>
     }
 
-    /// The peers that serve files and have a session.
+    /// Peers that serve files and have a session.
     private var connectedPeers: Set<PeerID> = []
-    /// The peers that could not be dialled but dialled on request. They are requested to dial at once, until they go away.
+    /// Peers that could not be dialled, but that dialled on request. Until they disconnect, dialling is skipped and they are asked at once.
     private var firewalledPeers: Set<PeerID> = []
-    /// Connections without a request, by peer.
+    /// Open connections without a request in progress, by peer.
     private var idle: [PeerID: [FileClientConnection]] = [:]
-    /// At most one for each attempt.
+    /// Requests that wait for a peer to dial, at most one for each attempt.
     private var dialRequests: [PeerID: [DialRequest]] = [:]
     private let shared = SharedConnections()
 
@@ -37,12 +38,12 @@ final class FileConnections {
 
     // MARK: Peers
 
-    /// Whether a peer that serves files has a session.
+    /// Whether there is a session with this peer and the peer serves files.
     func isConnected(_ peer: PeerID) -> Bool { connectedPeers.contains(peer) }
 
     func peerCame(_ peer: PeerID) { connectedPeers.insert(peer) }
 
-    /// - Returns: whether it served files.
+    /// - Returns: whether the peer served files.
     func peerWent(_ peer: PeerID) -> Bool {
         guard connectedPeers.remove(peer) != nil else { return false }
         firewalledPeers.remove(peer)
@@ -60,7 +61,7 @@ final class FileConnections {
 
     // MARK: Connections
 
-    /// Hands over a connection to a peer that no other attempt uses.
+    /// Passes an exclusive connection to the peer to `done`: an idle one, a newly dialled one, or one that the peer dials.
     func connect(to peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         while let connection = idle[peer]?.popLast() {
             if connection.isIdle { return done(.success(connection)) }
@@ -77,7 +78,7 @@ final class FileConnections {
         }
     }
 
-    /// Keeps a connection without a request for the next one.
+    /// Keeps an idle connection for the next request, or aborts it if there are enough.
     func keep(_ connection: FileClientConnection, to peer: PeerID) {
         guard connectedPeers.contains(peer), connection.isIdle, idle[peer, default: []].count < FileServing.perPeer else {
             return connection.abort()
@@ -85,19 +86,19 @@ final class FileConnections {
         idle[peer, default: []].append(connection)
     }
 
-    /// Hands over the connection that small files of one place of the queue share.
+    /// Passes the connection that small files in one slot of the queue share to `done`.
     func share(_ run: TransferAttemptID, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         shared.join(run, place, of: peer, host, done)
     }
 
-    /// An attempt needs its shared connection no more.
+    /// Ends the use of a shared connection by an attempt.
     func leave(_ run: TransferAttemptID, of peer: PeerID) {
         if let connection = shared.leave(run) { keep(connection, to: peer) }
     }
 
     // MARK: Connections that the owner dials
 
-    /// Asks the owner of a file to dial this machine, over the session there is (`FileDial`).
+    /// Asks the owner of a file, over its session, to dial this machine (`FileDial`).
     private func askToDial(_ peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected, otherwise why: String) {
         guard !host.isStopping else { return done(.failure(.unreachable(why))) }
         let token = BootNonce.random
@@ -105,7 +106,7 @@ final class FileConnections {
             guard let host else { return }
             host.assumeIsolated { $0.connections.notDialled(token, by: peer, why) }
         }
-        // First, since the session may end with the request.
+        // Registered before the request is sent, because sending may end the session.
         dialRequests[peer, default: []].append(DialRequest(token: token, done: done, timeout: timeout))
         guard !host.node.askToDial(peer, token: token), let one = takeDialRequest(token, of: peer) else { return }
         one.timeout.cancel()
@@ -127,7 +128,7 @@ final class FileConnections {
         return one
     }
 
-    /// Whether a peer was requested to dial, and its connection is pending.
+    /// Whether a peer was asked to dial and has not connected yet.
     func expectsConnection(of key: Fingerprint) -> Bool { dialRequests[key.peerID]?.isEmpty == false }
 
     /// Handles a connection that a peer dialled on request.
@@ -148,13 +149,13 @@ final class FileConnections {
     }
 }
 
-/// Why no connection was made.
+/// The reason why no connection was made.
 enum ConnectFault: Error {
     case unreachable(String)
 }
 
 extension DialError {
-    /// Whether the peer may be there and only not take connections.
+    /// Whether the peer may be online but behind a firewall.
     fileprivate var mayBeFirewall: Bool {
         switch self {
         case .refused, .unreachable, .timeout, .nameNotFound: true

@@ -8,26 +8,26 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// The transfers of files to this machine: those that wait, and those that run.
+/// The waiting and running transfers of files to this machine.
 final class FileFetching {
-    /// The minimum time between two notifications of watchers about progress.
+    /// Minimum time between two progress notifications to watchers.
     private static let noticePause = Duration.milliseconds(300)
-    /// The most transfers of which each change is reported at once.
+    /// Up to this number of transfers, watchers are notified of each change immediately.
     private static let notifiedAtOnce = 100
 
     private(set) var queue = TransferQueue()
-    /// The transfers that are in the queue.
+    /// The transfers in the queue.
     private(set) var transfers = QueuedTransfers()
     private var runs: [TransferAttemptID: any FetchAttempt] = [:]
-    /// The runs whose rows are being read from the store.
+    /// The slots of attempts whose rows are being read from the store.
     private var loading: [TransferAttemptID: TransferQueue.Slot] = [:]
-    /// The identifiers that stand for remotes in the queue, which knows peers only.
+    /// IDs that stand for remotes in the queue, which only knows peers.
     private var remotes: Set<PeerID> = []
     let lists = ListRequests()
     let small = SmallFiles()
-    /// The rows to be written together at the end of a batch of files that got their names; `nil` outside of one.
+    /// Rows to write together after a batch of files got their final names; `nil` outside of such a batch.
     private var gathered: [TransferRow]?
-    /// The peers whose new hexes are being looked at, and whether to look again afterwards.
+    /// The peers whose new hexes are being scanned, and whether another scan must follow.
     private var looks: [PeerID: Bool] = [:]
     private let timer: DeadlineTimer
     private let noticeTimer: DeadlineTimer
@@ -39,7 +39,7 @@ final class FileFetching {
         noticedAt = clocks.now
     }
 
-    /// Makes this machine a source of files that are in the pool. Transfers of earlier runs follow, page by page (`add`).
+    /// Registers this machine as the source of files that are in the pool. Transfers of an earlier process follow page by page (`add`).
     func start(_ host: isolated FileTransfers) { carryOut(queue.peerCame(host.id, now: host.clocks.now), host) }
 
     /// - Returns: the cancelled requests to services, which end soon.
@@ -56,13 +56,15 @@ final class FileFetching {
         return copying
     }
 
-    /// Whether a file or a list is requested of the peer, so that its session is not idle.
+    /// Whether a file or a list is requested from the peer, so that its session is not idle.
     func hasRequests(for peer: PeerID) -> Bool { lists.hasRequests(for: peer) || transfers.has(peer) }
 
     // MARK: Requests
 
     /// Adds transfers to the queue.
-    /// - Parameter pooled: the files of the pool, which need no peer.
+    /// - Parameters:
+    ///   - new: the rows to add.
+    ///   - pooled: files that are in the pool, so fetching them needs no peer.
     func add(_ new: [TransferRow], pooled: Set<PooledOrigin> = [], force: Bool, _ host: isolated FileTransfers) {
         let now = host.clocks.now
         for row in new {
@@ -70,13 +72,13 @@ final class FileFetching {
             let key = TransferKey(row)
             let isPooled = row.sha256.map { pooled.contains(PooledOrigin(sha256: $0, peer: row.peer)) } ?? false
             let peer = isPooled ? host.id : lane(of: row, host)
-            // Asked of its peer, and for a folder of the user's.
+            // Small files share a connection only if a peer sends them and they go into a folder of the user.
             let isSmall = peer == row.peer && row.place == nil && row.isSmallAndNew
             let (admission, actions) = queue.add(
                 id, peer: peer, key: key, isSmall: isSmall, resumes: RemoteLink(row.url) == nil, force: force, now: now)
             if admission == .accepted { transfers.add(row, key: key) }
             if case .known(let other) = admission, other != id {
-                // Asked for twice at once: one is enough.
+                // The same file was requested twice at the same time; one transfer is enough.
                 var row = row
                 (row.state, row.endedAt) = (.cancelled, host.clocks.milliseconds)
                 write(row, host)
@@ -86,17 +88,17 @@ final class FileFetching {
         for peer in Set(new.map(\.peer)) { kick(peer, host) }
     }
 
-    /// The lane of a transfer in the queue: its peer, or the identifier that stands for its remote, which is always reachable.
+    /// Returns the queue lane of a transfer: its peer, or the ID that stands for its remote, which is always reachable.
     private func lane(of row: TransferRow, _ host: isolated FileTransfers) -> PeerID {
         guard let lane = RemoteLink(row.url)?.lane else { return row.peer }
         if remotes.insert(lane).inserted { carryOut(queue.peerCame(lane, now: host.clocks.now), host) }
         return lane
     }
 
-    /// The transfer that fetches the same into the same folder; `nil` if none does.
+    /// Returns the queued transfer of the same file into the same folder; `nil` if there is none.
     func known(_ key: TransferKey) -> TransferID? { transfers[key] }
 
-    /// Until when the same is not started again without force; `nil` if it can be started.
+    /// Returns the time until which this transfer may only be started with force; `nil` if it may be started now.
     func pause(of key: TransferKey, now: ContinuousClock.Instant) -> ContinuousClock.Instant? { queue.pause(of: key, now: now) }
 
     /// Retries a transfer now, at the user's request.
@@ -109,8 +111,9 @@ final class FileFetching {
         return admission
     }
 
-    /// - Parameter stored: the row as the store has it.
-    /// - Returns: whether it was in the queue.
+    /// Cancels a transfer, and deletes its partial file.
+    /// - Parameter stored: the row as it is in the store.
+    /// - Returns: whether the transfer was in the queue.
     func cancel(_ stored: TransferRow, _ host: isolated FileTransfers) -> Bool {
         let id = TransferID(stored.id)
         guard transfers.contains(id) else { return false }
@@ -131,19 +134,20 @@ final class FileFetching {
         return true
     }
 
-    /// - Returns: whether a look at the new hexes of a peer may begin; otherwise another follows the one under way.
+    /// Starts a scan of a peer's new hexes, or schedules another one if a scan is in progress.
+    /// - Returns: whether the caller should scan now.
     func beginLook(_ peer: PeerID) -> Bool {
         let isUnderWay = looks[peer] != nil
         looks[peer] = isUnderWay
         return !isUnderWay
     }
 
-    /// - Returns: whether there is to be another.
+    /// - Returns: whether another scan must follow.
     func endLook(_ peer: PeerID) -> Bool { looks.removeValue(forKey: peer) ?? false }
 
     // MARK: Peers
 
-    /// A session with a peer that hands out files is open.
+    /// A session with a peer that serves files was opened.
     func peerCame(_ peer: PeerID, _ host: isolated FileTransfers) {
         host.connections.peerCame(peer)
         lists.peerCame(peer, true)
@@ -155,12 +159,13 @@ final class FileFetching {
         carryOut(queue.peerWent(peer, now: host.clocks.now), host)
     }
 
-    /// Interrupts the attempts of a peer that is trusted no more. Its transfers wait, and resume if it is trusted again.
+    /// Interrupts running attempts from a peer that is no longer trusted. Its transfers stay in the queue, and resume if it is trusted
+    /// again.
     func trustEnded(_ peer: PeerID) {
         for case let run as PeerFetch in runs.values where run.row.peer == peer { run.cutOff() }
     }
 
-    /// Opens a session with a peer of which files are requested, unless there is one.
+    /// Opens a session with a peer from which files or lists are requested, unless there is one.
     func kick(_ peer: PeerID, _ host: isolated FileTransfers) {
         guard !host.isStopping, !host.connections.isConnected(peer), hasRequests(for: peer) else { return }
         host.node.openSession(with: peer) { [weak host] in host?.assumeIsolated { $0.fetching.lists.peerCame(peer, false) } }
@@ -193,10 +198,10 @@ final class FileFetching {
             }
         }
         if !toRead.isEmpty { read(toRead, host) }
-        // Last, since each end has actions of its own.
+        // Preempted last, because each end of an attempt causes further actions.
         for run in leaving {
             if loading.removeValue(forKey: run) != nil {
-                carryOut(queue.ended(run, .preempted, now: host.clocks.now), host)  // its row is still being read
+                carryOut(queue.ended(run, .preempted, now: host.clocks.now), host)  // the row of this attempt is still being read
             } else {
                 (runs[run] as? PeerFetch)?.preempt()
             }
@@ -204,7 +209,7 @@ final class FileFetching {
         if !actions.isEmpty { notifyWatchers(host) }
     }
 
-    /// Reads the rows of runs that are to start, and starts those that were not stopped meanwhile.
+    /// Reads the rows of attempts that are to start, and starts those that were not stopped meanwhile.
     private func read(_ wanted: [TransferID: TransferAttemptID], _ host: isolated FileTransfers) {
         host.store.submitRead({ try $0.transfers(wanted.keys.map(\.value)) }) { [host] result in
             host.onLoop { host in
@@ -218,7 +223,8 @@ final class FileFetching {
         }
     }
 
-    /// - Parameter isLost: whether a row that was not found is not there; otherwise it can be read later.
+    /// Starts an attempt after its row was read, or ends it.
+    /// - Parameter isLost: whether a missing row is no longer in the store; otherwise the read failed and can be repeated.
     private func hasRead(_ row: TransferRow?, _ run: TransferAttemptID, isLost: Bool, _ host: isolated FileTransfers) {
         guard let place = loading.removeValue(forKey: run), !host.isStopping else { return }
         guard let row else { return carryOut(queue.ended(run, isLost ? .final : .diskFull, now: host.clocks.now), host) }
@@ -263,7 +269,7 @@ final class FileFetching {
         }
     }
 
-    /// A run makes no more requests on the connection it shares.
+    /// Releases the shared connection of an attempt.
     private func leaveConnection(_ run: any FetchAttempt, _ host: isolated FileTransfers) {
         host.connections.leave(run.run, of: run.row.peer)
     }
@@ -278,7 +284,7 @@ final class FileFetching {
         host.node.notifyWatchers()
     }
 
-    /// Handles a small file that is written and waits for its final name. The next one is requested meanwhile.
+    /// Handles a complete file that waits for its final name. Its slot is used for the next file meanwhile.
     private func isWhole(_ run: any FetchAttempt, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated FileTransfers) {
         if let free { host.connections.keep(free, to: run.row.peer) }
         leaveConnection(run, host)
@@ -307,7 +313,7 @@ final class FileFetching {
             host.logger.info("transfer interrupted", metadata: ["transfer": "\(run.id)", "reason": "\(end.reason ?? "")"])
         }
         carryOut(queue.ended(run.run, end.outcome, now: host.clocks.now), host)
-        // The row of a transfer that stays in the queue is written for the next start.
+        // The row of a transfer that stays in the queue is saved for the next start of the daemon.
         if transfers.contains(run.id) { write(row, host) }
     }
 
@@ -327,7 +333,7 @@ final class FileFetching {
         write(row, host)
     }
 
-    /// Deletes what is there of a file that no run has open.
+    /// Deletes the partial file of a transfer without a running attempt.
     private func discardPart(of row: TransferRow, _ host: isolated FileTransfers) {
         guard let specification = PartFile.Specification(row, 0) else { return }
         let (folder, pooled) = (row.folder, row.place.map { host.pool.folder($0) })
@@ -360,7 +366,7 @@ final class FileFetching {
         }
     }
 
-    /// Notifies watchers; if there are many transfers, at most once in `noticePause`.
+    /// Notifies watchers. With more than `notifiedAtOnce` transfers, at most once per `noticePause`.
     private func notifyWatchers(_ host: isolated FileTransfers) {
         guard transfers.count > Self.notifiedAtOnce else { return host.node.notifyWatchers() }
         noticeTimer.set(max(host.clocks.now, noticedAt + Self.noticePause), host) {
@@ -371,7 +377,8 @@ final class FileFetching {
 }
 
 extension TransferKey {
-    /// Digest and peer of a file that goes to the pool or the kept ones, which is the same file by any link; else link and folder.
+    /// A file for the pool is identified by digest and peer, because different links lead to the same content; any other file by link and
+    /// folder.
     init(_ row: TransferRow) {
         self =
             if row.place != nil, let digest = row.sha256 { TransferKey(digest: digest, peer: row.peer) } else {

@@ -4,30 +4,31 @@ import HexlistModel
 import HexlistTransport
 import NIOCore
 
-/// The requests for lists of folders to peers: at most two at once for each peer.
+/// Requests for folder listings, at most two at once for each peer.
 final class ListRequests {
     static let perPeer = 2
-    /// Maximum time to open a session.
+    /// Maximum time to open a session with the peer.
     private static let sessionTimeout = TimeAmount.seconds(10)
 
-    /// The requests that wait for a session. Each closure is called once.
+    /// Requests that wait for a session. Each closure is called once.
     private var arrivals: [PeerID: [UInt64: (Bool) -> Void]] = [:]
-    /// The number of requests in progress.
+    /// Number of requests in progress, by peer.
     private var inProgress: [PeerID: Int] = [:]
-    /// The requests that wait for others of the same peer.
+    /// Requests that wait for a free slot, by peer.
     private var waiting: [PeerID: [CheckedContinuation<Void, Never>]] = [:]
     private var last: UInt64 = 0
 
-    /// Whether a list is requested of the peer.
+    /// Whether a listing is requested from the peer.
     func hasRequests(for peer: PeerID) -> Bool { arrivals[peer] != nil || inProgress[peer] != nil }
 
+    /// Resumes the requests that wait for a session.
     /// - Parameter isConnected: `false` if no session could be opened.
     func peerCame(_ peer: PeerID, _ isConnected: Bool) {
         for resume in arrivals.removeValue(forKey: peer)?.values ?? [:].values { resume(isConnected) }
     }
 
-    /// Requests a list; cancelled with its task.
-    /// - Throws: `HexlistError`: `notFound`, `gone` for an absent peer, `refused` for an answer that is not understood.
+    /// Requests a listing. Cancelling the task cancels the request.
+    /// - Throws: `HexlistError`: `notFound`, `gone` if the peer cannot be reached, `refused` for an invalid answer.
     func ask(_ peer: PeerID, _ target: FileRequestTarget, _ host: isolated FileTransfers) async throws -> [UInt8] {
         if !host.connections.isConnected(peer) { try await arrival(of: peer, host) }
         await acquireSlot(peer, host)
@@ -66,9 +67,9 @@ final class ListRequests {
         }
     }
 
-    /// Waits for a session with a peer that may be away and serves files. A failed dial does not end the wait, because the peer's next
-    /// announcement causes another one.
-    /// - Returns: whether there is a session.
+    /// Waits for a session with a peer that may be offline. A failed dial does not end the wait, because the peer's next announcement
+    /// causes another one.
+    /// - Returns: whether there is a session with a peer that serves files.
     func awaitPeer(_ peer: PeerID, within timeout: Duration, _ host: isolated FileTransfers) async -> Bool {
         let deadline = host.clocks.now + timeout
         var dials = true
@@ -81,6 +82,7 @@ final class ListRequests {
         return host.connections.isConnected(peer)
     }
 
+    /// Waits for a session with a peer.
     /// - Parameter dials: whether to dial a peer that is online without a session.
     /// - Returns: whether a session was opened; `false` also after a failed dial.
     private func arrives(_ peer: PeerID, within timeout: TimeAmount, dials: Bool, _ host: isolated FileTransfers) async -> Bool {
@@ -115,9 +117,9 @@ final class ListRequests {
     }
 }
 
-/// One request for a list. Confined to the event loop.
+/// One request for a listing. Confined to the event loop.
 private final class ListRequest: FileClientDelegate, @unchecked Sendable {
-    /// Called once, with the connection if it can be used again.
+    /// Called once, with the connection if it can be reused.
     var done: ((Result<[UInt8], any Error>, FileClientConnection?) -> Void)?
     private var connection: FileClientConnection?
     private var bytes: [UInt8] = []

@@ -4,13 +4,13 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The partial file of a transfer, opened to fetch the rest. Blocks; for the threads for files.
+/// The result of opening the partial file of a transfer. Blocks; runs on the file threads.
 enum OpenedTransfer: Sendable {
-    /// The length, and the identity of a file that is under its digest.
+    /// The file was already complete: its length, and its identity if it is in the pool.
     case finished(Int64, identity: String?)
-    /// - unused: bytes reserved in addition to those of this attempt, for an automatic fetch; else `nil`.
+    /// The partial file. For an automatic fetch, `unused` is the number of reserved bytes beyond those this attempt needs; otherwise `nil`.
     case part(PartFile, unused: Int64?)
-    /// The size is not known before the answer.
+    /// Nothing was opened, because the size is unknown until the peer answers.
     case nothing
 
     static func open(_ row: TransferRow, _ dependencies: FetchDependencies) throws -> OpenedTransfer {
@@ -27,7 +27,7 @@ enum OpenedTransfer: Sendable {
         else {
             return try reserved(part, row, dependencies)
         }
-        // The pool has the same bytes from the same peer.
+        // The pool has the same content from the same peer: copies it instead of fetching it.
         do throws(FileFault) {
             try part.fill(from: file)
             if part.digest == digest { return .part(part, unused: nil) }
@@ -39,7 +39,7 @@ enum OpenedTransfer: Sendable {
         return try reserved(try PartFile(folder: row.folder, specification: specification), row, dependencies)
     }
 
-    /// Reserves the missing bytes of a file that is fetched automatically.
+    /// Reserves the missing bytes of an automatic fetch in the peer's daily limit.
     /// - Throws: `DailyLimitReached`.
     private static func reserved(_ part: PartFile, _ row: TransferRow, _ dependencies: FetchDependencies) throws -> OpenedTransfer {
         guard row.reservedBytes != nil else { return .part(part, unused: nil) }

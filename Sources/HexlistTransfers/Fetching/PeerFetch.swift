@@ -6,10 +6,11 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// One attempt to fetch a file: opens the partial file, requests the rest, writes it, and gives the file its final name.
+/// One attempt to fetch a file from a peer: opens the partial file, requests the missing bytes, writes them, and gives the file its final
+/// name.
 ///
-/// Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. Bytes that the peer sends
-/// meanwhile wait in the connection, which reads no further.
+/// Confined to the event loop. Files are opened and written on the file threads, one operation at a time. Bytes that arrive during a write
+/// stay in the connection, which stops reading (back-pressure).
 final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private enum Phase {
         /// The partial file is being opened, or a connection is made.
@@ -22,7 +23,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case ended
     }
 
-    /// The received bytes that are to be written. Used by the thread for files while `isWriting`, otherwise by the event loop.
+    /// Received bytes that are not written yet. Used by the file thread while `isWriting`, otherwise by the event loop.
     private final class WriteBuffer: @unchecked Sendable {
         var bytes = ByteBuffer()
     }
@@ -32,34 +33,34 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private(set) var row: TransferRow
     private let link: FileLink
     private let dependencies: FetchDependencies
-    /// Whether the connection is shared with other attempts: the file is small, and none of it was fetched.
+    /// Whether the connection is shared with other attempts, because the file is small and none of it was fetched before.
     private let sharesConnection: Bool
-    /// Called with the connection that is free again, at most once; and with the end, exactly once unless the run is stopped.
+    /// Called with the end of the attempt, exactly once unless it is stopped, and with the connection if it can be reused.
     private let ended: (PeerFetch, FetchEnd, FileClientConnection?) -> Void
     private let progressed: (PeerFetch) -> Void
-    /// Called with all bytes of a small file; `written` is the answer.
+    /// Called with all bytes of a small file. The result comes back through `written`.
     private let arrived: (PeerFetch, WholeFile.Content) -> Void
-    /// Called with a whole file that waits for its name, and the connection if it is free again.
+    /// Called with a complete file that waits for its final name, and the connection if it can be reused.
     private let whole: (PeerFetch, WholeFile, FileClientConnection?) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
     private var connection: FileClientConnection?
     private let buffer = WriteBuffer()
     private var isWriting = false
-    /// The end that waits for the thread that writes.
+    /// The end to report once the write in progress has finished.
     private var pending: FetchEnd?
     private var startedWith: Int64 = 0
-    /// Bytes of the file that arrived in this attempt, written or not.
+    /// Number of bytes that arrived in this attempt, written or not.
     private(set) var arrivedBytes: Int64 = 0
-    /// Bytes of the peer's daily allowance that are reserved for this attempt; 0 for a file that the user requested.
+    /// Number of bytes of the peer's daily limit that are reserved for this attempt; 0 for a file that the user requested.
     private var reserved: Int64 = 0
-    /// Whether the peer restarted the file from byte 0, so that bytes of an earlier run were discarded.
+    /// Whether the peer sent the file from byte 0 again, so that bytes of an earlier attempt were discarded.
     private var hasBegunAnew = false
     private var discards = false
-    /// The bytes of a small file (`FileLimits.sharedBytes`) until it is complete; `nil` for a larger one. It is written when it is complete, and
-    /// gets its final name together with others.
+    /// Received bytes of a small file (`FileLimits.sharedBytes`), which is written once it is complete and gets its final name in a batch;
+    /// `nil` for a larger file.
     private var small: ByteBuffer?
-    /// The file while it waits for its name.
+    /// The complete file while it waits for its final name.
     private var wholeFile: WholeFile?
 
     init(
@@ -82,10 +83,11 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     // MARK: Beginning
 
-    /// - Parameter connect: opens a connection or reports the reason why there is none. Called at most once.
+    /// - Parameter connect: opens a connection, or reports why there is none. Called at most once.
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, dependencies) = (row, dependencies)
-        // A file with a digest may be in the pool. A file in memory is lost with its connection, so that is tried only once.
+        // A small file is buffered in memory, unless it has a digest and so may be in the pool. The buffer is lost with the connection, so
+        // only the first attempt does this.
         if sharesConnection || row.isSmallAndNew && row.sha256 == nil && row.attempts <= 1 {
             small = ByteBuffer()
             return connect { self.connected($0) }
@@ -123,7 +125,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         case .success(let connection):
             self.connection = connection
             phase = .asked
-            // Without a digest, the rest of a file is accepted only if its tag shows that it is the same version.
+            // A shared file has no digest: only a matching entity tag shows that the remaining bytes belong to the same version.
             let length = isShared && row.entityTag == nil ? 0 : part?.length ?? 0
             connection.get(link.requestTarget, from: length, ifStill: row.entityTag, self)
         }
@@ -159,7 +161,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// The command that fetches a folder, as it can be typed; without the path if that needs more quoting.
+    /// Returns the command that fetches a folder, ready to paste; with `PATH` as a placeholder if the path is long or needs escaping.
     static func command(for link: FileLink) -> String {
         guard case .share(let share, let path) = link.target else { return "`hexlist fetch PEER:PATH`" }
         let text = ([share] + path.names).joined(separator: "/")
@@ -168,7 +170,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     private func receive(from offset: Int64, size: Int64, _ head: FileAnswerHead) {
-        // A shared file may have another size by now. A file with a digest may not, and the pool has reserved room for its announced size.
+        // A shared file without a digest may have another size than when it was listed. For a file with a digest, the pool has reserved
+        // room for the announced size.
         if let announced = row.size, announced != size, !isShared || row.sha256 != nil {
             return end(FetchEnd(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
         }
@@ -176,20 +179,20 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         row.entityTag = head.entityTag.flatMap { EntityTag($0) }?.description
         phase = .receiving
         if small != nil, size <= FileLimits.sharedBytes { return pumpSmall() }
-        // The others do not wait for it.
+        // The file grew beyond the limit for shared connections: ends the attempt, so that other small files need not wait.
         guard !sharesConnection else {
             return end(
                 FetchEnd(outcome: .interrupted(progressed: true), reason: "link", message: "It has grown, and is fetched by itself."))
         }
         small = nil
         if let part, part.length == offset, part.specification.size == size { return pump() }
-        // The peer sends the whole file, so the partial file is of another version.
+        // The answer is the whole file, so the partial file belongs to another version.
         let (old, row, minimumFree) = (part, row, dependencies.minimumFree)
         part = nil
         startedWith = 0
         if let old, old.length > 0 { hasBegunAnew = true }
         if hasBegunAnew, row.reservedBytes != nil {
-            // Only the missing bytes are reserved.
+            // The reservation covers only the missing bytes, so the whole file must not be fetched.
             if let connection = connection.take() { connection.abort() }
             self.row.bytes = 0
             return work({ old?.discard() }) {
@@ -202,7 +205,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
             return try PartFile(folder: row.folder, specification: specification)
         }) { part in
             self.part = part
-            // After a kill only the tag says that the partial file belongs to the same version.
+            // After a crash, only the stored entity tag shows that the partial file belongs to this version.
             if self.isShared, size > PartFile.stride { self.dependencies.store.updateTransfers([self.row]) { _ in } }
             self.pump()
         }
@@ -232,7 +235,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         arrived(self, WholeFile.Content(folder: row.folder, specification: specification, bytes: Array(all.readableBytesView)))
     }
 
-    /// A small file is written, or why it is not.
+    /// Handles the result of writing a small file.
     func written(_ result: Result<WholeFile, any Error>) {
         worked(result) { file in
             self.row.bytes = file.specification.size
@@ -243,8 +246,8 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Lets go of the connection.
-    /// - Returns: the connection if only this run used it and it can be used again.
+    /// Releases the connection.
+    /// - Returns: the connection, if this attempt used it alone and it can be reused.
     private func leaveConnection() -> FileClientConnection? {
         guard let connection = connection.take() else { return nil }
         if sharesConnection {
@@ -256,7 +259,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         return nil
     }
 
-    /// A whole file has its name, or why it has none.
+    /// Handles the result of giving the file its final name.
     func placed(_ result: Result<PartFile.Placement, any Error>) {
         guard case .whole = phase else { return }
         wholeFile = nil
@@ -303,12 +306,13 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func refuse(_ reason: String, _ message: String) { end(FetchEnd(outcome: .sourceFault, reason: reason, message: message)) }
 
-    /// Whether it is something in a share, which has neither size nor digest before it is read.
+    /// Whether the link leads to a file or folder in a share, whose size and digest are unknown before it is read.
     private var isShared: Bool { if case .share = link.target { true } else { false } }
 
     private var hasProgressed: Bool { row.bytes > startedWith }
 
-    /// Whether an interrupted run leaves less than it fetched: then it counts as a failure of the source, of which there may be only so many.
+    /// Whether an interrupted attempt saved too few of the bytes it received. It then counts as a fault of the source, and the number of
+    /// such faults is limited.
     private var isWaste: Bool {
         guard case .receiving = phase else { return false }
         let kept = max(0, (part?.length ?? 0) - startedWith)
@@ -323,7 +327,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         let (store, pool, row) = (dependencies.store, dependencies.pool, row)
         work({ () -> Finished in
             if let place = row.place, let digest = row.sha256, part.digest == digest, let (_, pooled) = pool.open(digest) {
-                // Another peer sent the same; one is enough.
+                // The pool already has this content from another peer, so this file is not needed.
                 part.discard()
                 if pooled.place != place { pool.folder(place).removeEmpty(digest) }
                 return .pooled(pooled)
@@ -347,11 +351,11 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private enum Finished: Sendable {
         case placed(PartFile.Placement, identity: String?)
-        /// The file was in the pool.
+        /// The pool already had the file.
         case pooled(PooledFile)
     }
 
-    /// Ends the attempt in favour of another peer's file, unless all bytes have arrived. The partial file stays.
+    /// Ends the attempt to free its slot for a file of another peer, unless all bytes have arrived. The partial file is kept.
     func preempt() {
         switch phase {
         case .preparing, .asked, .receiving: end(FetchEnd(outcome: .preempted))
@@ -359,10 +363,10 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Marks a file that is fetched automatically as requested by the user.
+    /// Marks an automatically fetched file as requested by the user, so that the daily limit no longer applies.
     func markRequested() { row.reservedBytes = nil }
 
-    /// Aborts the connection if bytes are missing.
+    /// Aborts the connection if bytes are still missing, and ends the attempt.
     func cutOff() {
         guard phase == .asked || phase == .receiving, let connection else { return }
         connection.abort()
@@ -370,14 +374,14 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     /// Stops without calling `ended`.
-    /// - Parameter discarding: whether the partial file is deleted.
+    /// - Parameter discarding: whether to delete the partial file.
     func stop(discarding: Bool) {
         discards = discarding
         if discarding, let file = wholeFile.take() { discard(file) }
         close()
     }
 
-    /// Runs work on the threads for files. An error ends the attempt.
+    /// Runs work on the file threads. An error ends the attempt.
     private func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value, then: @escaping (Value) -> Void) {
         isWriting = true
         dependencies.threads.run(on: dependencies.eventLoop, work).assumeIsolated().whenComplete { self.worked($0, then) }
@@ -396,21 +400,21 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         }
     }
 
-    /// Discards the result of work that ended after the attempt was stopped.
+    /// Cleans up the result of work that finished after the attempt had ended.
     private func cleanUp<Value>(_ result: Result<Value, any Error>) {
         adopt(result)
         if case .success(let value) = result, let file = value as? WholeFile { discard(file) }
         leavePart()
     }
 
-    /// Adopts a partial file that was opened by a thread.
+    /// Stores a partial file that a file thread has opened, so that it is closed later.
     private func adopt<Value>(_ result: Result<Value, any Error>) {
         guard case .success(let value) = result else { return }
         if let opened = value as? OpenedTransfer, case .part(let part, let unused) = opened { take(part, unused) }
         if let part = value as? PartFile { self.part = part }
     }
 
-    /// Deletes a file that got no name.
+    /// Deletes a file that has no final name.
     private func discard(_ file: WholeFile) {
         let folder = row.folder
         _ = dependencies.threads.run(on: dependencies.eventLoop) { PartFile.discard(folder: folder, specification: file.specification) }
@@ -418,7 +422,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func end(_ end: FetchEnd) {
         if case .ended = phase { return }
-        // After the write in progress, whose bytes count.
+        // Waits for the write in progress, because its bytes count as fetched.
         guard !isWriting else {
             pending = pending ?? end
             return
@@ -449,7 +453,7 @@ final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
         if !isWriting { leavePart() }
     }
 
-    /// Closes the partial file, and deletes it if it is not kept for the next attempt.
+    /// Closes the partial file, and deletes it unless the next attempt needs it.
     private func leavePart() {
         guard let part else { return }
         self.part = nil

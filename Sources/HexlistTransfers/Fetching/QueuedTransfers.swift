@@ -2,40 +2,41 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The transfers in the queue. Of each it has what the queue, the sums and the lists need; whole rows, with links and folders that peers may
-/// make kilobytes long, only up to `rowBytes`. The others are read from the store when they are started.
+/// The transfers in the queue. Each has an `Entry` with the data that the queue, sums and lists need. A whole row may have kilobytes,
+/// because peers choose links and folders; rows are kept only up to `rowBytes` in total, and the others are read from the store when an
+/// attempt starts.
 struct QueuedTransfers {
     struct Entry {
         let peer: PeerID
         let key: TransferKey
-        /// The fetched bytes, which may be more than the store has recorded.
+        /// Number of fetched bytes, which may be more than the store has recorded.
         var bytes: Int64
         var size: Int64?
-        /// Whether a person requested the file after it was queued automatically, so that the day's limit no longer holds.
+        /// Whether the user requested the file after it was queued automatically, so that the daily limit no longer applies.
         var isRequested = false
     }
 
-    /// Bytes of the rows that are kept: those of 20 000 files with short names.
+    /// Maximum size of the kept rows in bytes, enough for 20 000 files with short names.
     static let rowBytes = 8 << 20
 
     private(set) var entries: [TransferID: Entry] = [:]
     private var keys: [TransferKey: TransferID] = [:]
     private var counts: [PeerID: Int] = [:]
     private var rows: [TransferID: TransferRow] = [:]
-    /// The bytes of `rows`.
+    /// Size of `rows` in bytes.
     private(set) var keptBytes = 0
 
     var count: Int { entries.count }
 
-    /// The transfer with this key, if there is one.
+    /// The transfer with this key; `nil` if there is none.
     subscript(key: TransferKey) -> TransferID? { keys[key] }
 
     func contains(_ id: TransferID) -> Bool { entries[id] != nil }
 
-    /// Whether any is of this peer.
+    /// Whether the queue has transfers of this peer.
     func has(_ peer: PeerID) -> Bool { counts[peer] != nil }
 
-    /// The row, if it is kept.
+    /// Returns the row, if it is kept in memory.
     func row(_ id: TransferID) -> TransferRow? { rows[id] }
 
     mutating func add(_ row: TransferRow, key: TransferKey) {
@@ -50,7 +51,7 @@ struct QueuedTransfers {
 
     mutating func progressed(_ id: TransferID, bytes: Int64) { entries[id]?.bytes = bytes }
 
-    /// Keeps a row that the store does not have like this yet, until `saved`.
+    /// Keeps a row that is newer than the one in the store, until `saved`.
     mutating func set(_ row: TransferRow) {
         let id = TransferID(row.id)
         guard entries[id] != nil else { return }
@@ -59,7 +60,7 @@ struct QueuedTransfers {
         keep(row)
     }
 
-    /// Drops a row that is now stored as in `set`, if the rows exceed `rowBytes`.
+    /// Drops a row after it was stored, if the rows in memory exceed `rowBytes`.
     mutating func saved(_ row: TransferRow) {
         let id = TransferID(row.id)
         if keptBytes > Self.rowBytes, rows[id] == row { drop(id) }

@@ -2,13 +2,13 @@ import HexlistFiles
 import HexlistStore
 import NIOCore
 
-/// One attempt to fetch a file of a remote: makes the partial file, has it written by the service, reports progress meanwhile, checks the
-/// length, and hands it over to get its name. An interrupted attempt does not resume.
+/// One attempt to fetch a file of a remote: creates the partial file, lets the service write it, reports progress meanwhile, verifies the
+/// length, and hands the file over to get its final name. An interrupted attempt cannot be resumed.
 ///
-/// Confined to the event loop; files are opened and read on the file threads. A file without a name is deleted once the service has
+/// Confined to the event loop; files are opened and read on the file threads. A file without its final name is deleted once the service has
 /// stopped writing it.
 final class RemoteFetch: FetchAttempt, @unchecked Sendable {
-    /// The time between two looks at the length.
+    /// Interval at which the length of the partial file is polled.
     private static let lookPause = TimeAmount.milliseconds(300)
 
     private enum Phase {
@@ -31,14 +31,14 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     private let remotes: any ContentServices
     private let dependencies: FetchDependencies
     private let progressed: (RemoteFetch) -> Void
-    /// Called with a whole file that waits for its name.
+    /// Called with a complete file that waits for its final name.
     private let whole: (RemoteFetch, WholeFile) -> Void
-    /// Called with the end, exactly once unless the run is stopped.
+    /// Called with the end, exactly once unless the attempt is stopped.
     private let ended: (RemoteFetch, FetchEnd) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
     private var wholeFile: WholeFile?
-    /// The request to the service, the end of which is reported to `copied`.
+    /// The request to the service. Its result is passed to `copied`.
     private(set) var copying: Task<Void, Never>?
     private var looks: RepeatedTask?
     private var isLooking = false
@@ -115,7 +115,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     private static let otherSize = FetchEnd(
         outcome: .final, reason: "changed", message: "It has another size than was listed; fetch it again.")
 
-    /// The service writes no more.
+    /// Handles the end of the service's request, after which it no longer writes the file.
     private func copied(_ result: Result<Void, any Error>) {
         copying = nil
         guard case .copying = phase, let part else { return leavePart() }
@@ -156,7 +156,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
     }
 
     func stop(discarding: Bool) {
-        // If the daemon stops, the file may still get its name; the next start looks.
+        // If the daemon stops, the file may still get its final name; the next start checks that.
         if !discarding { wholeFile = nil }
         close()
     }
@@ -176,7 +176,7 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         leavePart()
     }
 
-    /// Deletes what has no name, unless the service still writes it.
+    /// Deletes the file that has no final name, unless the service is still writing it.
     private func leavePart() {
         guard copying == nil else { return }
         let (part, file, folder) = (part.take(), wholeFile.take(), row.folder)
@@ -187,12 +187,12 @@ final class RemoteFetch: FetchAttempt, @unchecked Sendable {
         }
     }
 
-    /// Runs work on the threads for files. An error ends the attempt.
+    /// Runs work on the file threads. An error ends the attempt.
     private func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value, then: @escaping (Value) -> Void) {
         dependencies.threads.run(on: dependencies.eventLoop, work).assumeIsolated().whenComplete { result in
             switch (result, self.phase) {
             case (.success(let value), .ended):
-                // It was stopped meanwhile.
+                // The attempt was stopped meanwhile.
                 if let opened = value as? Opened, case .part(let part) = opened { self.part = part }
                 if let file = value as? WholeFile { self.wholeFile = file }
                 self.leavePart()

@@ -2,13 +2,13 @@ import HexlistFiles
 import HexlistModel
 import HexlistTransport
 
-/// The connections that small files share: those in one place of the queue pipeline their requests on one connection.
+/// Connections that small files share: files in the same slot of the queue pipeline their requests on one connection.
 final class SharedConnections {
     typealias Connected = FileConnections.Connected
 
-    /// The connection of one place. Confined to the event loop; that makes it `Sendable`.
+    /// The connection of one slot. Confined to the event loop, and therefore `Sendable`.
     private final class Line: @unchecked Sendable {
-        /// `nil` while it is being made.
+        /// `nil` while the connection is being opened.
         var connection: FileClientConnection?
         var waiting: [Connected] = []
         var users = 0
@@ -17,7 +17,7 @@ final class SharedConnections {
     private var lines: [Int: Line] = [:]
     private var used: [TransferAttemptID: (place: Int, line: Line)] = [:]
 
-    /// Hands a run the connection of its place, after making one if there is none.
+    /// Passes the connection of this slot to `done`, opening one if necessary.
     func join(_ run: TransferAttemptID, _ place: Int, of peer: PeerID, _ host: isolated FileTransfers, _ done: @escaping Connected) {
         let line = lines[place] ?? Line()
         lines[place] = line
@@ -38,8 +38,8 @@ final class SharedConnections {
         }
     }
 
-    /// A run needs its connection no more.
-    /// - Returns: the connection, if no other run of its place uses it.
+    /// Ends the use of the connection by an attempt.
+    /// - Returns: the connection, if no other attempt uses it.
     func leave(_ run: TransferAttemptID) -> FileClientConnection? {
         guard let (place, line) = used.removeValue(forKey: run) else { return nil }
         line.users -= 1

@@ -4,14 +4,15 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// Writes small files, and gives them their names, in batches: the files of one file system are made durable together (decision 19).
+/// Writes small files and gives them their final names in batches: files on the same file system are flushed to disk together (decision
+/// 19).
 final class SmallFiles {
     private typealias Arrived = (run: PeerFetch, content: WholeFile.Content)
     private typealias Written = (run: any FetchAttempt, file: WholeFile)
 
-    /// Keyed by the bytes of the folder's path, so that a slow folder delays no other.
+    /// Files to write. The lane is the folder's path as bytes, so that a slow folder delays no other.
     private var writes = LaneBatches<[UInt8], Arrived>()
-    /// By the file system.
+    /// Files to rename. The lane is the device number of the file system.
     private var placements = LaneBatches<UInt64, Written>()
 
     /// Writes a complete small file.
@@ -31,7 +32,7 @@ final class SmallFiles {
         }
     }
 
-    /// Gives a written file its name.
+    /// Gives a written file its final name.
     func place(_ run: any FetchAttempt, _ file: WholeFile, _ host: isolated FileTransfers) {
         let item = (run: run, file: file)
         if placements.begin(item, in: file.device) { place([item], file.device, host) }

@@ -3,7 +3,7 @@ import HexlistStore
 import HexlistTransport
 
 extension PartFile.Specification {
-    /// `nil` while the size is not known.
+    /// `nil` while the size is unknown.
     init?(_ row: TransferRow, _ minimumFree: Int64) {
         guard let size = row.size else { return nil }
         let (modified, isOver) = (row.modified ?? 0).multipliedReportingOverflow(by: 1_000_000)
@@ -16,10 +16,10 @@ extension PartFile.Specification {
 }
 
 extension PartFile.Placement {
-    /// The file as its row has it: device and inode.
+    /// Device and inode of the file, as `TransferRow.fileInode` stores them.
     var fileInode: String { "\(device) \(inode)" }
 
-    /// `nil` before the last rename of the file.
+    /// `nil` if the row has no final name and inode yet.
     init?(_ row: TransferRow) {
         let parts = (row.fileInode ?? "").utf8.split(separator: 0x20).map { String(decoding: $0, as: UTF8.self) }
         guard parts.count == 2, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let name = row.finalName else { return nil }
@@ -28,6 +28,6 @@ extension PartFile.Placement {
 }
 
 extension TransferRow {
-    /// Whether the file has at most `FileLimits.sharedBytes` according to its link, and none of them was fetched.
+    /// Whether the file has at most `FileLimits.sharedBytes` according to its link, and was not given a final name before.
     var isSmallAndNew: Bool { fileInode == nil && size.map { $0 <= FileLimits.sharedBytes } ?? false }
 }

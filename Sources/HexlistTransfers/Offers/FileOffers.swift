@@ -9,20 +9,20 @@ import HexlistWire
 public import NIOCore
 import Synchronization
 
-/// The files of this machine that peers may fetch because a hex has a link to each.
+/// Files of this machine that peers may fetch because a hex links to them.
 public struct FileOffers: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
 
-    /// Reads files and offers them to peers. An unchanged file that is on offer already is not read again, and keeps its link.
+    /// Reads files and offers them to peers. An unchanged file that is already on offer is not read again, and keeps its link.
     /// - Parameters:
     ///   - paths: absolute paths of files and folders.
-    ///   - copying: whether copies are offered, which stay as they are until the offers end.
-    ///   - folders: folders of which nothing is offered, nor what contains them.
-    ///   - progress: called from another thread, as bytes are read.
-    /// - Returns: the hex to be sent: its links are the files, the hexes inside it the folders.
-    /// - Throws: `HexlistError` `badRequest` for a file that cannot be offered, `storageFull` if there is no room for a copy; then nothing is
-    ///   offered.
+    ///   - copying: whether to offer copies, which do not change while the offers last.
+    ///   - folders: protected folders: neither they, nor files in them, nor folders that contain them can be offered.
+    ///   - progress: called from another thread as bytes are read.
+    /// - Returns: the hex to send, with links to the files and nested hexes for the folders.
+    /// - Throws: `HexlistError` `badRequest` for a file that cannot be offered, `storageFull` if there is no room for a copy; then no file
+    ///   is offered.
     public func offer(
         _ paths: [String], to peers: [PeerID], copying: Bool = false, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
@@ -34,10 +34,11 @@ public struct FileOffers: Sendable {
             leftOutBy: plan.skipped.total > 0 ? OfferLeftOut(plan.skipped) : nil)
     }
 
-    /// Offers the local copies of files that the links of a hex lead to: unchanged fetched files, files of the cache and kept ones (as
-    /// copies, since they may be deleted), and own files that are on offer.
-    /// - Returns: the hex with links to these. Links to other files stay what they are, and are left out of the count.
-    /// - Throws: as the other; `notFound` for a hex that is not there.
+    /// Offers the local copies of files that the links of a hex lead to: unchanged fetched files, cached and kept files (as copies, since
+    /// they may be deleted), and own files that are on offer.
+    /// - Returns: the hex with links to these offers. Links to files that are not on this machine stay unchanged and are counted in
+    ///   `leftOut`.
+    /// - Throws: the same errors as `offer`; `notFound` for a missing hex.
     public func reoffer(
         _ hex: Int64, to peers: [PeerID], copying: Bool = false, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
@@ -61,7 +62,7 @@ public struct FileOffers: Sendable {
             hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: left)
     }
 
-    /// - Parameter look: finds what there is to offer; called on another thread.
+    /// - Parameter look: finds the files to offer; called on another thread.
     private func offer(
         to peers: [PeerID], copying: Bool, _ progress: @escaping @Sendable (OfferProgress) -> Void,
         _ look: @escaping @Sendable () throws -> OfferPlan
@@ -99,8 +100,8 @@ public struct FileOffers: Sendable {
         }
     }
 
-    /// Why files on offer cannot be sent as they were offered; `nil` for each that can.
-    /// - Parameter files: the path and the identity that each was offered with.
+    /// Returns for each offered file the reason why it can no longer be sent; `nil` if it can.
+    /// - Parameter files: path and identity of each file when it was offered.
     public func problems(of files: [(path: String, identity: String)]) async throws -> [OfferProblem?] {
         try await transfers.onFileThread {
             files.map { file in
@@ -114,36 +115,36 @@ public struct FileOffers: Sendable {
         }
     }
 
-    /// The copies that were made of files to be offered; beside the store.
+    /// The folder of copies that were made for offers, beside the store.
     var copies: OfferCopies {
         OfferCopies(path: HexlistPaths.join(HexlistPaths.folder(of: store.path), "offers"))
     }
 
-    /// Deletes the copies whose offers ended, and partial ones of an earlier process.
+    /// Deletes the copies whose offers ended, and partial copies of an earlier process.
     public func tidyCopies() {
         let (store, copies, uploads) = (store, copies, transfers.uploads)
-        // After the copies in progress, so that they are on offer by then.
+        // Queued behind the copies in progress, so that these are on offer by the time it runs.
         Self.queue.async {
             copies.removeAll {
-                // In this order: an upload is on offer before it is no longer under way.
+                // The order of the two reads matters: an upload is on offer before it stops being in progress.
                 let underWay = uploads.offers
-                // If the store is closed, the next start does it.
+                // If the store is closed, the next start deletes the copies.
                 guard let known = try? store.readSync({ try $0.offers(in: copies.path) }) else { return nil }
                 return underWay.union(known.compactMap { OfferID(bytes: $0.id) })
             }
         }
     }
 
-    /// The one thread on which files to be offered are read: one request after the other.
+    /// The serial queue on which files to offer are read, one request at a time.
     static let queue = DispatchQueue(label: "hexlist.offers")
 
-    /// Keeps a copy of a file that comes in pieces, and offers it to peers. The copy is deleted with the offer: after an hour unless a hex
-    /// with the link was sent.
+    /// Saves an uploaded file as a copy, and offers it to peers. The copy is deleted when the offer ends: after an hour, unless a hex with
+    /// the link is sent.
     /// - Parameters:
-    ///   - name: of anybody; it becomes one that a file can have.
-    ///   - size: bytes. A file of another length is refused.
-    /// - Returns: a hex with the link to the file alone.
-    /// - Throws: `HexlistError` `tooLarge`, `storageFull`, `recentlyFailed`, `badRequest`; errors of `pieces`. Then no copy is left.
+    ///   - name: untrusted; it is converted to a valid file name.
+    ///   - size: length in bytes. A file of another length is refused.
+    /// - Returns: a hex with a single link, to the file.
+    /// - Throws: `HexlistError` `tooLarge`, `storageFull`, `recentlyFailed`, `badRequest`; errors of `pieces`. Then no copy remains.
     public func upload(
         _ name: String, size: Int64, to peers: [PeerID], _ pieces: some AsyncSequence<ByteBuffer, any Error> & Sendable
     ) async throws -> OfferResult {
@@ -178,7 +179,7 @@ public struct FileOffers: Sendable {
                 let json = try? JSONValue(parsing: HexEncoder.encode(hex))
                 return OfferResult(hex: json ?? .emptyObject, files: 1, size: size, leftOut: 0)
             } catch {
-                // If the threads have ended, this one does it.
+                // If the file threads have already stopped, this thread deletes the partial copy.
                 do { try await transfers.onFileThread { part.discard() } } catch { part.discard() }
                 throw error
             }
@@ -188,13 +189,13 @@ public struct FileOffers: Sendable {
     }
 }
 
-/// Ends the reading of files on another thread, because its caller has gone.
+/// A flag that stops the reading of files on another thread, because the caller was cancelled.
 private final class Cancellation: Sendable {
     let isCancelled = Mutex(false)
 }
 
 extension FileTransfers {
-    /// The bytes that stay free on the disk.
+    /// Returns the number of bytes that must stay free on the disk.
     /// - Throws: `HexlistError` unless a hex can be sent to all of these peers.
     fileprivate func minimumFree(sendingTo peers: [PeerID]) throws -> Int64 {
         try node.checkRecipients(peers)

@@ -9,25 +9,27 @@ import HexlistWire
     import Glibc
 #endif
 
-/// The files and folders of one request, on their way to be a hex.
+/// The files and folders that one request offers, and the hex made from them.
 struct OfferPlan {
-    /// The most files: their links fit into the frame of a trusted peer.
+    /// Maximum number of files: their links fit into one frame to a trusted peer.
     static let most = 3_000
 
     private struct File {
         var path: String
         var name: String
-        /// The index in `folders`; `nil` for one that was named itself, or lies in the only folder that was named.
+        /// Index in `folders`; `nil` for a file that goes directly into the hex, because it was named itself or lies in the only named
+        /// folder.
         var folder: Int?
-        /// The file that was found in a folder: on another way to it there may be a link by now.
+        /// The identity of a file found in a folder. It must still match when the file is opened, because a symbolic link may have replaced
+        /// part of the path. `nil` for any other file.
         var identity: FileIdentity?
-        /// The digest it must have, and whether it may be deleted at any time, so that a copy is offered; of a file that links of a hex lead
-        /// to. A file with another digest has no row.
+        /// The local file that a link of the hex refers to; `nil` for a file that the user named. If its digest differs from the expected
+        /// one, the file gets no row.
         var found: Found?
         var row: OfferRow?
     }
 
-    /// A file on this machine that a link refers to.
+    /// A file on this machine that a link refers to. `mayGo` says that it may be deleted at any time, so a copy is offered instead.
     struct Found {
         var path: String
         var name: String
@@ -35,10 +37,10 @@ struct OfferPlan {
         var mayGo: Bool
     }
 
-    /// The folder of copies, and the files that are copied.
+    /// The folder of copies, and whether all files are copied or only those that may be deleted.
     struct Copies {
         var folder: OfferCopies
-        /// Bytes that stay free on the disk.
+        /// Bytes that must stay free on the disk.
         var minimumFree: Int64
         var isForAll: Bool
     }
@@ -46,30 +48,30 @@ struct OfferPlan {
     private struct Folder {
         var name: String
         var parent: Int?
-        /// Whether the user named it, so that it is in the hex even if none of it is offered.
+        /// Whether the user named the folder, so that the hex contains it even if none of its files is offered.
         var isNamed: Bool
     }
 
     private var files: [File] = []
     private var folders: [Folder] = []
-    /// The description of the hex: the name of the folder, if only one was named.
+    /// The description of the hex: the name of the folder if only a single one was named, otherwise empty.
     private var title = ""
     private(set) var skipped = FolderWalk.Skipped()
-    /// The offers of which copies were made.
+    /// The offers whose copies were made.
     private(set) var copied: [OfferID] = []
 
     var rows: [OfferRow] { files.compactMap(\.row) }
 
-    /// The offer of each file that was found, in their order; `nil` for one that was not what it should be.
+    /// The offer of each file, in order; `nil` for a file whose digest was wrong or that could not be read.
     var foundRows: [OfferRow?] { files.map(\.row) }
 
-    /// - Throws: `HexlistError` `badRequest` for too many.
+    /// - Throws: `HexlistError` `badRequest` for too many files.
     init(_ found: [Found]) throws {
         guard found.count <= Self.most else { throw Self.tooMany }
         files = found.map { File(path: $0.path, name: $0.name, found: $0) }
     }
 
-    /// Looks what there is; reads no file.
+    /// Lists the files at these paths and in these folders, without reading their content.
     init(_ paths: [String], protecting folders: [String]) throws {
         let protected = ProtectedFolders(folders)
         for path in paths {
@@ -96,12 +98,12 @@ struct OfferPlan {
     }
 
     private mutating func add(folder path: String, isOnly: Bool, protecting protected: ProtectedFolders) throws {
-        // Beside others it is one level further down.
+        // Several named folders become nested hexes, one level deeper than a single one.
         let levels = ProtocolLimits.levels - (isOnly ? 0 : 1)
         let walk = try FolderWalk(path: path, maximumFiles: Self.most - files.count, maximumLevels: levels, protected: protected)
         skipped.add(walk.skipped)
         let base = folders.count
-        // The first folder of the walk is the one that was named; alone it is the hex itself.
+        // The first folder of the walk is the named one. A single named folder becomes the hex itself, so it gets no index.
         let place = { (folder: Int) -> Int? in isOnly ? (folder == 0 ? nil : base + folder - 1) : base + folder }
         if isOnly { title = walk.folders[0].name }
         for (index, folder) in walk.folders.enumerated() {
@@ -142,12 +144,13 @@ struct OfferPlan {
         path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? "files"
     }
 
-    /// Reads the files, and copies those of which copies are to be offered.
-    /// - Parameters:
-    ///   - known: the offer of a file with this identity, if there is one.
-    ///   - progress: `false` ends it.
+    /// Reads the files, and copies those that are offered as copies.
     ///
-    /// A file of a folder that cannot be read any more is left out and counted; one that was named itself is a fault.
+    /// A file in a folder that can no longer be read is left out and counted; a file that was named itself causes an error.
+    ///
+    /// - Parameters:
+    ///   - known: returns the existing offer of a file with this identity, if there is one.
+    ///   - progress: returns `false` to cancel.
     mutating func read(
         known: (_ path: String, _ identity: String) throws -> OfferRow?, ends: Int64, copies: Copies, progress: (OfferProgress) -> Bool
     ) throws {
@@ -192,14 +195,15 @@ struct OfferPlan {
         if files.allSatisfy({ $0.found == nil }) { try checkAny(rows.isEmpty) }
     }
 
-    /// - Throws: the fault of a file that was named itself, or one that says nothing of the file.
+    /// Counts a file as left out.
+    /// - Throws: the fault, if the file was named itself, or if the fault does not concern the file but this machine.
     private mutating func leaveOut(_ file: File, _ fault: FileFault) throws {
         guard file.found == nil else { return }
         guard file.identity != nil else { throw Self.refused(file.path, fault) }
         do throws(FileFault) { try skipped.add(fault, file.path) } catch { throw Self.refused(file.path, error) }
     }
 
-    /// - Parameter copies: `nil` if the file itself is offered.
+    /// - Parameter copies: the folder to copy the file to; `nil` if the file itself is offered.
     private mutating func readOne(
         _ wanted: File, _ identity: FileIdentity, _ copies: Copies?, progress: (Int64) -> Bool
     ) throws -> OfferRow {
@@ -218,13 +222,13 @@ struct OfferPlan {
         return row
     }
 
-    /// The hex: a link for each file, a hex inside for each folder that has one, in itself or in a folder of it.
+    /// Returns the hex: a link for each file, and a nested hex for each folder that was named or contains offered files at any depth.
     func content(own: PeerID) -> HexContent {
         var hex = HexContent()
         hex.hexDescription = hex.add(title)
         let filesOf = Dictionary(grouping: files, by: \.folder)
         hex.links = Self.links(to: filesOf[nil] ?? [], own, &hex)
-        // Level by level, those of one folder together.
+        // Adds nested hexes level by level, so that the children of one folder are adjacent.
         let inside = Dictionary(grouping: foldersToSend) { folders[$0].parent }
         var places: [Int: Int] = [:]
         var level: [Int?] = [nil]
@@ -246,13 +250,13 @@ struct OfferPlan {
         return hex
     }
 
-    /// The indices of the folders that become hexes inside: those with an offered file in them or further down, and those that were named.
+    /// Indices of the folders that become nested hexes: named folders, and folders that contain offered files at any depth.
     private var foldersToSend: [Int] {
         var isSent = folders.map(\.isNamed)
         for file in files where file.row != nil {
             if let folder = file.folder { isSent[folder] = true }
         }
-        // A folder stands behind the one it is in.
+        // A folder comes after its parent, so the reverse order visits children first.
         for index in folders.indices.reversed() where isSent[index] {
             if let parent = folders[index].parent { isSent[parent] = true }
         }
@@ -263,7 +267,7 @@ struct OfferPlan {
         files.compactMap { file in file.row.flatMap { link(to: $0, own, &hex) } }
     }
 
-    /// A link to an offer of this machine.
+    /// Returns a link to an offer of this machine.
     static func link(to row: OfferRow, _ own: PeerID, _ hex: inout HexContent) -> LinkContent? {
         guard let offer = OfferID(bytes: row.id) else { return nil }
         let link = FileLink(peer: own, target: .offer(offer, name: row.name))

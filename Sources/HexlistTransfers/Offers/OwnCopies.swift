@@ -7,10 +7,11 @@ import HexlistStore
     import Glibc
 #endif
 
-/// The search for files on this machine that the links of a hex refer to. Links with the same URL refer to the same file.
+/// Finds the local copies of files that the links of a hex refer to. Links with the same URL refer to the same file.
 struct OwnCopies: Sendable {
     private let wanted: [FetchPlan.File]
-    /// For each link of the hex itself and, behind these, of the hexes inside: the index in `wanted`; `nil` for one that leads to no file.
+    /// Index in `wanted` for each link of the hex, followed by the links of its nested hexes; `nil` for a link that does not lead to a
+    /// file.
     private let places: [Int?]
     private let store: HexStore
     private let pool: FilePool
@@ -21,7 +22,7 @@ struct OwnCopies: Sendable {
     init(of content: HexContent, store: HexStore, pool: FilePool, copies: OfferCopies, own: PeerID, protecting folders: [String]) {
         (self.store, self.pool, self.copies, self.own) = (store, pool, copies, own)
         protected = ProtectedFolders(folders)
-        // Own files are among them.
+        // With no peer to skip, links to files of this machine are included.
         var plan = FetchPlan(own: nil)
         var places: [Int?] = []
         var known: [[UInt8]: Int] = [:]
@@ -45,7 +46,7 @@ struct OwnCopies: Sendable {
 
     var isEmpty: Bool { wanted.isEmpty }
 
-    /// The files that were found, in the order of `wanted`, with an empty path for each missing one; `nil` if all are missing. Blocks.
+    /// Returns the local files in the order of `wanted`, with an empty path for each missing one; `nil` if all are missing. Blocks.
     func plan() throws -> OfferPlan? {
         let urls = Set(wanted.map { Array($0.link.description.utf8) })
         let fetched = Dictionary(grouping: try store.readSync { try $0.doneTransfers(of: urls) }) { Array($0.url.utf8) }
@@ -72,15 +73,15 @@ struct OwnCopies: Sendable {
         return OfferPlan.Found(path: pool.path(of: pooled), name: file.name, digest: digest, mayGo: true)
     }
 
-    /// Whether the file that a transfer left is there, of the same size: the same device and inode.
+    /// Whether the file that a transfer saved still exists: same device, inode and size.
     private func isSame(_ path: String, _ row: TransferRow) -> Bool {
         var status = stat()
         guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == row.bytes else { return false }
         return PeerText.areEqual(row.fileInode, "\(status.st_dev) \(status.st_ino)")
     }
 
-    /// Makes the links lead to the offers of this machine.
-    /// - Returns: how many links lead to a file that is not.
+    /// Replaces the links by links to the offers of this machine.
+    /// - Returns: the number of links to files that are not offered.
     func replaceLinks(of content: inout HexContent, _ plan: OfferPlan) -> Int {
         var left = 0
         let rows = plan.foundRows

@@ -2,25 +2,25 @@ import HexlistFiles
 import HexlistModel
 import Synchronization
 
-/// The files that are handed over now (`POST /v1/uploads`), and the bounds of all copies on offer.
+/// Uploads in progress (`POST /v1/uploads`), and the limits for all copies on offer.
 final class Uploads: Sendable {
-    /// Bytes of one file.
+    /// Maximum size of one uploaded file in bytes.
     static let largest: Int64 = 4 << 30
-    /// Files at a time; a page hands over one after the other.
+    /// Maximum number of concurrent uploads. A page uploads its files one after the other.
     static let atOnce = 2
-    /// The copies on offer, those of `send --copy` with them, beside which one more is taken: bytes, with its own, and their number.
+    /// Maximum size in bytes, and number, of all copies on offer, including those of `send --copy` and a new upload.
     static let bytesTogether: Int64 = 16 << 30
     static let filesTogether = 2_000
-    /// Milliseconds for which a copy stays whose hex was not sent.
+    /// Time in milliseconds after which a copy is deleted if its hex was not sent.
     static let unsentTime: Int64 = 3_600_000
 
-    /// The sizes of the files whose copies are being made, by their offers.
+    /// The sizes of the files that are being uploaded.
     private let underWay = Mutex([OfferID: Int64]())
 
-    /// The offers whose copies are being made.
+    /// The offers whose files are being uploaded.
     var offers: Set<OfferID> { underWay.withLock { Set($0.keys) } }
 
-    /// Takes a place for a file, which `end` gives back.
+    /// Reserves room for an upload, until `end`.
     /// - Parameter known: the sizes of the copies that are on offer.
     /// - Throws: `tooLarge`, `storageFull`; `recentlyFailed` if there are too many uploads.
     func begin(_ offer: OfferID, size: Int64, known: [Int64]) throws(HexlistError) {

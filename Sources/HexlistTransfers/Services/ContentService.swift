@@ -2,35 +2,35 @@ public import HexlistAPI
 public import HexlistFiles
 public import HexlistModel
 
-/// Something with files that can be listed and pointed to: the shares of this machine, those of a peer, a remote of rclone.
+/// A source of files that can be listed and linked to: the shares of this machine, those of a peer, or an rclone remote.
 ///
-/// A request is a call, which its caller cancels by cancelling the task; the service drops late answers to a cancelled request.
-/// The service bounds how many of its requests are under way at once.
+/// Cancelling the calling task cancels a request; the service drops late answers to it. Each service limits its number of concurrent
+/// requests.
 public protocol ContentService: Sendable {
-    /// The name, kind, and whether it can be used now.
+    /// The name and kind of the service, and whether it can be used now.
     var view: ServiceView { get }
 
     /// Reads a page of a folder.
     /// - Parameters:
-    ///   - path: the folder; empty for the first one.
-    ///   - after: the `next` of the page before, in the same order; `nil` for the first page.
-    ///   - limit: the most entries, 1 to `LocalAPI.pageLimit`; a page may have fewer and still not be the last.
+    ///   - path: the folder; empty for the top-level folder.
+    ///   - after: the `next` of the previous page, in the same order; `nil` for the first page.
+    ///   - limit: maximum number of entries, 1 to `LocalAPI.pageLimit`. Even a page with fewer may not be the last.
     /// - Throws: `HexlistError`: `notFound`; `badRequest` for the path of a file; `gone` if the service cannot be used now.
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage
 
-    /// Reads what a list says of one file or folder; its name is empty for the first folder.
-    /// - Throws: `HexlistError` as above.
+    /// Returns the list entry of one file or folder. The name of the top-level folder is empty.
+    /// - Throws: the same errors as `page`.
     func entry(at path: SharePath) async throws -> FileEntry
 
-    /// Makes links to files and folders, several at once, and hands over each as it is done, in any order: exactly one for each path, unless
-    /// the task is cancelled.
+    /// Creates links to files and folders, several concurrently. Calls `each` exactly once for each path, in any order, unless the task is
+    /// cancelled.
     func links(to paths: [SharePath], _ wish: LinkRequestKind, each: @escaping @Sendable (LinkReply) -> Void) async throws
 
-    /// The link of a transfer of this file (`TransferRow.url`), and the peer it waits for.
-    /// - Throws: `notSupported` for a service of which nothing can be fetched.
+    /// Returns the source from which a transfer fetches this file.
+    /// - Throws: `notSupported` if files of this service cannot be fetched.
     func source(of path: SharePath) throws -> FetchSource
 
-    /// The same service, which also repeats requests that failed repeatedly a moment ago.
+    /// The same service, without the pause that follows repeated failures of a request.
     var forced: any ContentService { get }
 }
 
@@ -38,11 +38,11 @@ extension ContentService {
     public var forced: any ContentService { self }
 }
 
-/// The kind of links to create, or to revoke.
+/// Options for creating or revoking links.
 public struct LinkRequestKind: Sendable {
-    /// Seconds after which they end; `nil` for as long as the service has them.
+    /// Seconds after which the links expire; `nil` to leave that to the service.
     public var expire: Double?
-    /// Takes them back instead.
+    /// Whether to revoke links instead of creating them.
     public var revokes: Bool
 
     public init(expire: Double? = nil, revokes: Bool = false) {
@@ -53,19 +53,19 @@ public struct LinkRequestKind: Sendable {
 
 /// The source of a file to fetch.
 public enum FetchSource: Sendable {
-    /// A peer, which hands it out on a file connection.
+    /// A peer, which serves the file on a file connection.
     case peer(FileLink)
-    /// A remote of rclone, and the path there.
+    /// An rclone remote, with the path of the file there.
     case remote(RemoteLink)
 }
 
-/// The services that a part of the daemon beside the node knows: the remotes of rclone.
+/// The services that a part of the daemon outside the node provides: the rclone remotes.
 public protocol ContentServices: Sendable {
     /// All remotes. Cheap enough to call for each request.
     func all() async throws -> [any ContentService]
 
-    /// Writes a file into a folder of this machine, in place of one of the same name. Cancelling the task ends that.
-    /// - Parameter file: letters, digits and dots.
+    /// Writes a file of a remote into a local folder, replacing a file with the same name. Cancelling the task cancels the copy.
+    /// - Parameter file: the local name: letters, digits and dots only.
     /// - Throws: `RemoteFault`; `CancellationError`.
     func copy(_ link: RemoteLink, to folder: String, as file: String) async throws
 }

@@ -7,7 +7,7 @@ import HexlistStore
     import Glibc
 #endif
 
-/// The folders of this machine that peers may read.
+/// The folders of this machine that peers may read (shares).
 public struct FolderShares: Sendable {
     let transfers: FileTransfers
     private var store: HexStore { transfers.store }
@@ -19,8 +19,8 @@ public struct FolderShares: Sendable {
         return await transfers.views(of: Array(zip(rows, faults)))
     }
 
-    /// Shares a folder, or changes for whom it is shared.
-    /// - Parameter folders: folders of which nothing is shared, nor what contains them.
+    /// Shares a folder, or changes which peers may read it.
+    /// - Parameter folders: protected folders: neither they, nor folders in them, nor folders that contain them can be shared.
     /// - Throws: `HexlistError` `badRequest`, `notFound`, `ambiguous`.
     public func add(_ request: ShareRequest, protecting folders: [String]) async throws -> ShareView {
         guard request.path.hasPrefix("/"), !request.path.utf8.contains(0) else {
@@ -55,7 +55,7 @@ public struct FolderShares: Sendable {
         return await transfers.views(of: [(shared, nil)])[0]
     }
 
-    /// Ends a share, and the transfers from it. The folder stays.
+    /// Ends a share and the transfers from it. The folder itself stays.
     /// - Returns: the share as it was.
     public func end(_ name: String) async throws -> ShareView {
         await transfers.views(of: [(try await store.endShare(name), nil)])[0]
@@ -65,7 +65,7 @@ public struct FolderShares: Sendable {
         "\(TerminalText.clean(path, columns: 200)) is not there, is no folder, or may not be read."
     }
 
-    /// The path without symbolic links.
+    /// Returns the path without symbolic links, after checking that the folder may be shared.
     private static func shareable(_ path: String, protecting folders: [String]) throws -> String {
         let shown = TerminalText.clean(path, columns: 200)
         guard let resolved = realpath(path, nil) else {
@@ -91,7 +91,7 @@ public struct FolderShares: Sendable {
 }
 
 extension FileTransfers {
-    /// - Parameter rows: shares, each with the reason why it cannot be read.
+    /// - Parameter rows: shares, each with the reason why it cannot be read, or `nil`.
     fileprivate func views(of rows: [(ShareRow, String?)]) -> [ShareView] {
         rows.map { row, why in
             ShareView(
@@ -101,7 +101,7 @@ extension FileTransfers {
     }
 }
 
-/// The rules for names of shares, which are typed before a `/` and stand in links.
+/// The rules for share names, which are typed before a `/` and are part of links.
 enum ShareName {
     static let bytes = 64
     static let rule = "1 to \(bytes) bytes of printable text, without / and without a dot or dash at its beginning"

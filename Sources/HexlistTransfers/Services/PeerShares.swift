@@ -8,7 +8,7 @@ struct PeerShares: ContentService {
     let peer: PeerID
     let view: ServiceView
 
-    /// `nil` for an announcement without a UUID.
+    /// `nil` for a discovered peer without a UUID.
     init?(_ peer: PeerView, _ transfers: FileTransfers) {
         guard let uuid = peer.uuid else { return nil }
         (self.transfers, self.peer) = (transfers, uuid)
@@ -27,7 +27,7 @@ struct PeerShares: ContentService {
             listing.cut(to: limit, by: order)
             return FilePage(listing)
         } catch let error as HexlistError where error.code == .notFound {
-            // A file has no list.
+            // The path may be that of a file, which cannot be listed.
             guard try await entry(at: path).kind.known == .folder else { throw ShareFault.isFile(path) }
             throw error
         }

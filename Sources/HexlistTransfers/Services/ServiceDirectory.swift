@@ -2,19 +2,19 @@ import HexlistAPI
 import HexlistFiles
 import HexlistModel
 
-/// The services whose files can be listed and linked to, as a person names them.
+/// The services whose files can be listed and linked to, found by the names that users type.
 public struct ServiceDirectory: Sendable {
     let transfers: FileTransfers
 
-    /// Own shares first, then trusted peers as `peers` lists them, then remotes.
+    /// Returns all services: own shares first, then trusted peers in the order of `peers`, then remotes.
     public func all() async throws -> [any ContentService] {
         let views = try await transfers.node.peers()
         let friends = views.filter { $0.state != .ghost && $0.trust == .trusted }.compactMap { PeerShares($0, transfers) }
         return [OwnShares(transfers: transfers)] + friends + (try await transfers.remotes?.all() ?? [])
     }
 
-    /// A service as a person named it: `shares`, a PEER, or the name of a remote, also with `rclone.` before it.
-    /// - Throws: `HexlistError`: `notFound`; `ambiguous` where several have the name; `badRequest` for a peer that is not trusted.
+    /// Finds a service by the name that the user typed: `shares`, a PEER, or the name of a remote, with or without `rclone.` before it.
+    /// - Throws: `HexlistError`: `notFound`; `ambiguous` if several services have the name; `badRequest` for a peer that is not trusted.
     public func named(_ name: String) async throws -> any ContentService {
         var found: [any ContentService] = []
         if PeerText.areEqual(name, LocalAPI.ownService) { found.append(OwnShares(transfers: transfers)) }
@@ -49,7 +49,7 @@ public struct ServiceDirectory: Sendable {
 }
 
 extension FileTransfers {
-    /// Asks a peer for a list.
+    /// Requests a listing from a peer.
     func list(_ peer: PeerID, _ target: FileRequestTarget) async throws -> [UInt8] {
         guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is not trusted any more.") }
         return try await fetching.lists.ask(peer, target, self)

@@ -2,17 +2,17 @@ import HexlistAPI
 import HexlistFiles
 import HexlistModel
 
-/// Pages and links of shares, own ones and those of peers.
+/// Pages and links of shares, for own shares and those of peers.
 enum ShareList {
     static let noCursor = HexlistError(.badRequest, "`after` takes what a list in the same order gave as `next`.")
 
-    /// A page of a list of shares.
+    /// Returns a page of a list of shares.
     static func page(_ list: FolderListing, by order: FileOrder, after: String?, limit: Int) throws(HexlistError) -> FilePage {
         if let after, !FolderCursor.isCursor(after, order) { throw noCursor }
         return FilePage(list.page(by: order, after: after, limit: limit))
     }
 
-    /// Makes links to existing files, four at once.
+    /// Creates links to existing files, four at a time.
     static func links(
         _ service: some ContentService, _ peer: PeerID, _ paths: [SharePath], _ wish: LinkRequestKind,
         _ each: @escaping @Sendable (LinkReply) -> Void
@@ -43,13 +43,13 @@ enum ShareList {
     }
 }
 
-/// Faults of files in shares, for people.
+/// Errors about files in shares, as messages for people.
 enum ShareFault {
     static func isFile(_ path: SharePath) -> HexlistError {
         HexlistError(.badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a file.", hint: "`hexlist fetch` fetches it.")
     }
 
-    /// A link leads to one file.
+    /// The error for a link to a folder, since a link must lead to a file.
     static func isFolder(_ path: SharePath, _ link: FileLink) -> HexlistError {
         HexlistError(
             .badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a folder, and a link into a share leads to a file.",

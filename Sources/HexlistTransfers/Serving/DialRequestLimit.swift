@@ -1,16 +1,16 @@
-/// A rate limit on the dials that a peer requests to fetch files, so that it causes no more dials than it would make itself.
+/// Rate limit for the dials that a peer requests in order to fetch files, so that its requests cause only a bounded number of dials.
 struct DialRequestLimit {
-    /// Dials in one `window`.
+    /// Maximum number of dials in one `window`.
     static let most = 16
     static let window = Duration.seconds(10)
 
     private(set) var underWay = 0
     private var count = 0
     private var windowEnds: ContinuousClock.Instant?
-    /// The end of the rest after a dial that led nowhere.
+    /// Until when no dial starts, after one that failed.
     private var restEnds: ContinuousClock.Instant?
 
-    /// - Returns: whether one more may begin; each that does has to be `ended`.
+    /// - Returns: whether another dial may start. The caller must call `ended` after each dial.
     mutating func begin(now: ContinuousClock.Instant) -> Bool {
         if let restEnds, now < restEnds { return false }
         if windowEnds.map({ now >= $0 }) ?? true { (count, windowEnds) = (0, now + Self.window) }
@@ -25,7 +25,7 @@ struct DialRequestLimit {
         restEnds = reached ? nil : now + Self.window
     }
 
-    /// Whether the state can be dropped.
+    /// Whether no dial is in progress and nothing is limited, so that this value can be dropped.
     func isOver(now: ContinuousClock.Instant) -> Bool {
         underWay == 0 && (windowEnds ?? now) <= now && (restEnds ?? now) <= now
     }

@@ -9,23 +9,23 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// The connections on which peers fetch files of this machine. Each request is checked when it is answered: a trusted peer gets
-/// files that were offered to it or lie in a share it may read; everything else is answered with the same 404.
+/// The connections on which peers fetch files of this machine. Authorization is checked for each request: a trusted peer gets files that
+/// were offered to it or are in a share it may read; any other request is answered with the same 404.
 final class FileServing {
-    /// The most connections of one peer, four for files and two for lists beside them, and of all.
+    /// Maximum number of connections per peer (four for files and two for listings), and in total.
     static let perPeer = 6
     static let atOnce = 32
-    /// The time for which connections stay without a session of their key.
+    /// Time for which connections stay open after the last session of their key ended.
     static let grace = TimeAmount.seconds(30)
 
     private var connections: [ObjectIdentifier: FileServerConnection] = [:]
-    /// The shares that the last requests of connections were for: out of which something is being sent, or is about to be.
+    /// The shares used by the latest requests of each connection. Data from them is being sent or is about to be.
     private var sharesInUse: [ObjectIdentifier: [ShareRow]] = [:]
-    /// How often shares may have changed.
+    /// Number of times that shares may have changed.
     private var shareChanges = 0
     private var dials: [PeerID: DialRequestLimit] = [:]
     private var lists = ListScheduler<List>()
-    /// The key of entity tags: of this identity, so that a restart changes none.
+    /// The key of entity tags. It is derived from the identity, so a restart does not change the tags.
     private let tagKey: SymmetricKey
 
     init(_ identity: Identity) {
@@ -49,8 +49,8 @@ final class FileServing {
 
     // MARK: Dials requested by peers
 
-    /// Dials a peer that cannot reach this machine and requests it (`FileDial`): only at the address of its session, only if it is trusted
-    /// and may have a connection, and seldom. There is no answer but the connection.
+    /// Dials a peer that cannot reach this machine and requested a dial (`FileDial`). It is dialled only at the address of its session,
+    /// only if it is trusted and may have another connection, and at a limited rate. The connection is the only reply.
     func dial(_ request: DialBack, for key: Fingerprint, at address: String, _ host: isolated FileTransfers) {
         guard mayServe(key, host) else { return }
         let peer = key.peerID
@@ -74,10 +74,10 @@ final class FileServing {
         forgetDials(now: host.clocks.now)
     }
 
-    /// Forgets dials that hold nothing back any more.
+    /// Drops the limits of peers that no longer limit anything.
     private func forgetDials(now: ContinuousClock.Instant) { dials = dials.filter { !$0.value.isOver(now: now) } }
 
-    /// Whether files are being fetched by a peer, so that its session is not idle.
+    /// Whether files are being served to a peer, so that its session is not idle.
     func isBusy(with peer: PeerID) -> Bool { connections.values.contains { $0.peer.peerID == peer } }
 
     private func mayServe(_ key: Fingerprint, _ host: isolated FileTransfers) -> Bool {
@@ -96,7 +96,7 @@ final class FileServing {
         sharesInUse[ObjectIdentifier(connection)] = nil
     }
 
-    /// Ends the connections of a peer that is trusted no more.
+    /// Ends the connections of a peer that is no longer trusted.
     func trustEnded(_ peer: PeerID) {
         for connection in connections.values where connection.peer.peerID == peer { connection.abort() }
     }
@@ -137,14 +137,14 @@ final class FileServing {
         }
     }
 
-    /// Requests of a connection, and how often shares may have changed before they were looked at.
+    /// Requests of a connection, with the value of `shareChanges` before they were looked up.
     private struct Asked: Sendable {
         var requests: [FileRequest]
         var connection: FileServerConnection
         var shareChanges: Int
     }
 
-    /// A list of a folder that is being read: the last of `made`.
+    /// A folder listing that is being read. It answers the last request in `made`.
     private struct List: Sendable {
         var reading: FolderReading
         var asked: Asked
@@ -174,7 +174,7 @@ final class FileServing {
         let connection = asked.connection
         // Trust may have ended while the files were opened.
         guard host.node.isTrusted(connection.peer) else { return connection.answer(made.map { _ in FileReply.notFound }) }
-        // The store may have been read before a concurrent change.
+        // The shares may have changed after the store was read, so the requests are looked up again.
         guard shareChanges == asked.shareChanges || made.allSatisfy({ $0.share == nil }) else {
             return received(asked.requests, on: connection, host)
         }
@@ -200,7 +200,7 @@ final class FileServing {
         connection.answer(made.map(\.answer))
     }
 
-    /// Shares, or groups that they are for, may have changed: ends connections that send from a share which their peer may read no more.
+    /// Ends connections that send from a share that their peer may no longer read. Called when shares or their groups may have changed.
     func sharesChanged(_ host: isolated FileTransfers) {
         shareChanges += 1
         for (key, shares) in sharesInUse {
@@ -218,11 +218,11 @@ final class FileServing {
 }
 
 extension ShareRow {
-    /// Whether the same files are in it.
+    /// Whether both shares give access to the same files.
     fileprivate func leadsWhere(_ other: ShareRow) -> Bool { PeerText.areEqual(path, other.path) && showsHidden == other.showsHidden }
 }
 
-/// Hands the requests of one connection to the transfers.
+/// Forwards the requests of one connection to `FileServing`.
 private final class ServedConnection: FileServerDelegate {
     private weak var host: FileTransfers?
 

@@ -1,13 +1,14 @@
 import HexlistModel
 import NIOCore
 
-/// Schedules the lists of folders that are read for peers, step by step: one step of each peer is in flight, its lists round-robin. So a
-/// peer that requests many or long lists uses one of the threads for files at most, and the files of others wait for one step.
+/// Schedules the reading of folder listings for peers in steps. Each peer has at most one step in flight, and its listings take turns. A
+/// peer that requests many or long listings therefore occupies at most one file thread.
 struct ListScheduler<List> {
-    /// The other lists of the peers that have a step in flight.
+    /// The waiting listings of each peer that has a step in flight.
     private var waiting: [PeerID: CircularBuffer<List>] = [:]
 
-    /// - Returns: whether its first step begins now; otherwise `next` returns it later.
+    /// Adds a listing.
+    /// - Returns: whether the caller must run its first step now; otherwise `next` returns it later.
     mutating func begin(_ list: List, of peer: PeerID) -> Bool {
         guard waiting[peer] == nil else {
             waiting[peer]?.append(list)
@@ -18,8 +19,8 @@ struct ListScheduler<List> {
     }
 
     /// Ends a step.
-    /// - Parameter unfinished: the list, unless it was read to its end.
-    /// - Returns: the list of which a step begins now; `nil` where none waits.
+    /// - Parameter unfinished: the listing of this step, unless it was read to its end.
+    /// - Returns: the listing whose next step must run now; `nil` if none waits.
     mutating func next(of peer: PeerID, unfinished: List?) -> List? {
         if let unfinished { waiting[peer]?.append(unfinished) }
         let next = waiting[peer]?.popFirst()

@@ -19,19 +19,20 @@ final class OfferedSource: FileSource {
     }
 }
 
-/// Answers by RFC 9110: ranges, tags and conditions.
+/// HTTP answers for files, with ranges, entity tags and conditions as in RFC 9110.
 enum FileReply {
     static let notFound = FileAnswer(status: 404)
-    /// The file is there no more, or is another one.
+    /// The file no longer exists, or has changed since it was offered.
     static let changed = FileAnswer(status: 410, fields: [("Content-Type", "text/plain")], body: .text("changed"))
     static let broken = FileAnswer(status: 503)
 
-    /// A list has no tag, which distinguishes it from a file.
+    /// Returns the answer with a listing. It has no entity tag, which distinguishes it from a file.
     static func list(_ listing: FolderListing) -> FileAnswer {
         FileAnswer(
             status: 200, fields: [("Content-Type", "application/json")], body: .text(String(decoding: listing.wireBytes, as: UTF8.self)))
     }
 
+    /// Returns the answer with a file, or the requested range of it.
     /// - Parameter sent: called when the kernel has accepted the last byte of the file.
     static func answer(
         _ request: FileRequest, size: Int64, tag: EntityTag, mediaType: String?, source: any FileSource,

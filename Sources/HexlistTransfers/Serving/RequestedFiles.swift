@@ -6,45 +6,45 @@ import HexlistStore
 import HexlistTransport
 import NIOCore
 
-/// The answers to requests of one peer for files, made on a thread for files: looked up in the store, opened, and read if the file is small.
+/// Answers a peer's file requests on a file thread: looks them up in the store, opens the files, and reads small ones.
 struct RequestedFiles: Sendable {
-    /// The answer to one request, with its origin.
+    /// The answer to one request, and the source of its content.
     struct Reply: Sendable {
         var answer: FileAnswer
-        /// The share that the file or the list is in.
+        /// The share that contains the file or folder; `nil` for an offer.
         var share: ShareRow?
-        /// Whether it is a list, which may be of a folder of any size.
+        /// Whether the answer is a folder listing, which may be long.
         var isList = false
-        /// The list that is to be the answer and is still to be read.
+        /// The listing that still has to be read before it can be sent.
         var reading: FolderReading?
-        /// The size of an offered file, and the first requested byte.
+        /// The size of an offered file, and the first byte that was requested.
         var offered: (bytes: Int64, from: Int64)?
-        /// Why an offered file cannot be sent, with the row of the outbox that brought the offer.
+        /// An offer whose file cannot be sent, the reason, and the ID of the outbox row that contains the offer.
         var lost: (offer: OfferRow, problem: OfferProblem, outbox: Int64?)?
-        /// Why this machine is at fault, for its log.
+        /// The fault of this machine that prevented an answer, for its log.
         var fault: String?
 
         static let notFound = Reply(answer: FileReply.notFound)
         static func broken(_ fault: any Error) -> Reply { Reply(answer: FileReply.broken, fault: "\(fault)") }
 
-        /// Nobody learns why something cannot be opened.
+        /// Answers 404 for most faults, so that the peer does not learn why the file cannot be opened.
         static func failed(_ fault: FileFault) -> Reply {
             guard case .system = fault else { return .notFound }
             return .broken(fault)
         }
 
-        /// The answer with a list that was read.
+        /// Returns the answer with the listing that was read.
         func with(_ listing: FolderListing) -> Reply { Reply(answer: FileReply.list(listing), share: share, isList: true) }
     }
 
     let peer: PeerID
     let store: HexStore
     let tagKey: SymmetricKey
-    /// Called when all of an offer's file was sent.
+    /// Called when the last byte of an offered file was sent.
     let sent: @Sendable (OfferRow) -> Void
 
-    /// Answers the first of the requests, at least one: no more once there is a large file or a list, or `FileLimits.togetherBytes` are in memory.
-    /// Blocks.
+    /// Answers the first requests, at least one. Stops after a large file or a listing, and once `FileLimits.togetherBytes` of small files
+    /// are in memory. Blocks.
     func answers(to requests: [FileRequest]) -> [Reply] {
         let looked: [Result<LookupResult, any Error>]
         do {
@@ -130,7 +130,7 @@ struct RequestedFiles: Sendable {
         let identity = source.file.identity
         var answer = FileReply.answer(
             request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: mediaType, source: source, sent: sent)
-        // A file that cannot be read is tried again when it is sent, and then closes the connection.
+        // If reading a small file fails here, it is read again while it is sent; a failure then closes the connection.
         if !request.isHead, case .file(_, let range) = answer.body, range.count > 0, range.count <= FileLimits.heldBytes,
             let bytes = try? source.read(range.count, at: range.lowerBound, isLast: true)
         {
@@ -143,9 +143,9 @@ struct RequestedFiles: Sendable {
 extension OfferedFile {
     /// Opens a file on offer.
     /// - Parameters:
-    ///   - path: absolute.
-    ///   - identity: the file as it was when it was offered.
-    /// - Throws: `changed` for another file; the faults of opening it.
+    ///   - path: the absolute path.
+    ///   - identity: the identity of the file when it was offered.
+    /// - Throws: `changed` if the file is another one or was modified; the faults of opening it.
     convenience init(offered path: String, _ identity: String) throws(FileFault) {
         guard let identity = FileIdentity(identity) else { throw .changed }
         try self.init(path: path, remembered: identity)
@@ -153,7 +153,7 @@ extension OfferedFile {
 }
 
 extension OfferProblem {
-    /// `nil` for a fault of this machine, which may pass.
+    /// `nil` for a fault of this machine, which may be temporary.
     init?(_ fault: FileFault) {
         switch fault {
         case .notFound: self = .missing

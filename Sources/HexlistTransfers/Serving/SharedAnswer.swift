@@ -2,14 +2,14 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// The answer to a request for something in a share. Made on a thread for files.
+/// The answer to a request for a file or folder in a share. Created on a file thread.
 enum SharedAnswer: Sendable {
     case file(OfferedSource, mediaType: String?)
     case list(FolderListing)
-    /// A list that is still to be read, in steps.
+    /// A listing that still has to be read, in steps.
     case folder(FolderReading)
 
-    /// The shares a peer may see, as a folder of folders. One whose folder is not there is left out.
+    /// Returns the shares that a peer may see, as a folder of folders. A share whose folder is missing is left out.
     static func shares(_ rows: [ShareRow]) -> SharedAnswer {
         let entries = rows.compactMap { row -> FolderListing.Entry? in
             guard let about = try? ShareRoot(row).about(.root) else { return nil }
@@ -18,6 +18,7 @@ enum SharedAnswer: Sendable {
         return .list(FolderListing(entries: entries))
     }
 
+    /// Looks up a path in a share.
     /// - Throws: `notFound`; `system`.
     init(_ row: ShareRow, _ path: SharePath, _ query: FileRequestTarget.EntryQuery) throws(FileFault) {
         let root = ShareRoot(row)
