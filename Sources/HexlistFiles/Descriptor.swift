@@ -83,7 +83,7 @@ final class Descriptor: Sendable {
     }
 
     /// Renames an entry of this folder without replacing an existing one.
-    /// - Returns: false if the new name exists.
+    /// - Returns: `false` if the new name exists.
     /// - Throws: `partLost` if the old name does not exist.
     func renameNew(_ old: String, to new: String) throws(FileFault) -> Bool {
         if use({ hexlist_rename_new($0, old, new) }) == 0 { return true }

@@ -13,7 +13,7 @@ public struct FileName: Sendable, CustomStringConvertible {
     public static let unnamed = "file"
 
     private let stem: String
-    /// `.pdf` or `.tar.gz`; empty if there is none.
+    /// The suffix with its dot, such as `.pdf` or `.tar.gz`; empty if there is none.
     private let suffix: String
 
     /// - Parameter text: untrusted, of any length.
@@ -74,7 +74,7 @@ public struct FileName: Sendable, CustomStringConvertible {
         return numbered(free)
     }
 
-    /// The name of the partial file while this one is downloaded: `.NAME.ID.part`, at most 255 bytes.
+    /// Returns the name of the partial file while the file is downloaded: `.NAME.ID.part`, at most 255 bytes.
     /// - Parameter id: at most 64 letters and digits; other characters are left out.
     func partName(_ id: String) -> String {
         let end = ".\(String(decoding: id.utf8.lazy.filter(ASCII.isAlphanumeric).prefix(64), as: UTF8.self)).part"

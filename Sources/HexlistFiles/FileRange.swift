@@ -4,7 +4,7 @@ import HexlistModel
 public enum FileRange: Hashable, Sendable, CustomStringConvertible {
     /// Bytes from a first to a last offset, both inclusive; `nil` means to the end.
     case from(Int64, through: Int64?)
-    /// The last bytes of the file.
+    /// The last bytes of the file. The value is their number.
     case last(Int64)
 
     /// Parses a `Range` field. `nil` if it is invalid, or has several ranges or a unit other than bytes: then the field is ignored and the

@@ -21,7 +21,7 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         case about
     }
 
-    /// Maximum bytes of a target: a share, a path and a cursor, each byte percent-encoded.
+    /// Maximum length of a target in bytes, with each byte of the share, path and cursor percent-encoded.
     public static let maximumBytes = 3 * (SharePath.maximumBytes + 2 * SharePath.maximumNameBytes) + 32
 
     /// Parses a request target, decoding percent-escapes once. Returns `nil`, which is answered with 404, for anything but the exact forms:

@@ -45,7 +45,7 @@ extension Descriptor {
         return try Self.open(last, flags | O_NOFOLLOW, in: folder)
     }
 
-    /// The kind of an entry as readdir(3) reports it, without a stat(2).
+    /// The kind of an entry as readdir(3) reports it, without calling stat(2).
     enum EntryKind {
         case file, folder, link, special, unknown
     }

@@ -43,7 +43,7 @@ public struct FolderListing: Sendable, JSONEncodable {
         }
     }
 
-    /// Maximum entries of a page.
+    /// Maximum number of entries in a page.
     public static let maximumEntries = 500
     /// Maximum size in bytes of a page that is parsed, enough for `maximumEntries` entries with every byte of a name escaped.
     public static let maximumBytes = 1 << 20

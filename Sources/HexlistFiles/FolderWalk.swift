@@ -37,7 +37,7 @@ public struct FolderWalk: Sendable {
         case notAllowed
         /// The entry was deleted, replaced or modified during the walk.
         case changed
-        /// A read error of the system.
+        /// The entry could not be read because of a system error.
         case failed
         /// A folder that has no files, even in its sub-folders.
         case empty

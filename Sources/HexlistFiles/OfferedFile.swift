@@ -47,8 +47,8 @@ public final class OfferedFile: Sendable {
         return count
     }
 
-    /// Clones the file's blocks into another file (reflink), without copying.
-    /// - Returns: whether the file system supports it.
+    /// Clones the file's blocks into another file (reflink), without copying them.
+    /// - Returns: `false` if the file is empty or the file system does not support cloning.
     func clone(to file: Descriptor) -> Bool { size > 0 && descriptor.use { from in file.use { hexlist_clone(from, $0) } } == 0 }
 
     /// Checks that the file was not modified since it was opened.

@@ -96,7 +96,7 @@ public final class PartFile: Sendable {
 
     /// Interval of syncs in bytes, and thus the maximum number of bytes fetched twice after an interruption.
     public static let stride: Int64 = 4 << 20
-    /// Interval of syncs for a file with a boot ID. Syncing at each `stride` would take a third of the time of a fast transfer.
+    /// Interval of syncs in bytes for a file with a boot ID. Syncing at each `stride` would take a third of the time of a fast transfer.
     static let longStride: Int64 = 64 << 20
     /// Interval in bytes at which the kernel is asked to start writeback, so that later syncs take less time, those of the store included.
     private static let writebackInterval: Int64 = 1 << 20

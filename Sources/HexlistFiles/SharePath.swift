@@ -52,7 +52,7 @@ public struct SharePath: Sendable, CustomStringConvertible {
             self = .root
             return
         }
-        // A percent-encoded byte takes three.
+        // A percent-encoded byte takes three bytes.
         guard text.count <= 3 * Self.maximumBytes else { return nil }
         var names: [String] = []
         for part in text.split(separator: UInt8(ascii: "/"), maxSplits: Self.maximumDepth, omittingEmptySubsequences: false) {

@@ -46,7 +46,7 @@ public struct TransferQueue: Sendable {
         case preempted
         /// A failure of the source that may be temporary: a server error, too few bytes, a wrong digest.
         case sourceFault
-        /// A retry would not help: the file is gone, has changed, or cannot be written here.
+        /// A retry would not help: the file no longer exists, has changed, or cannot be written here.
         case final
     }
 

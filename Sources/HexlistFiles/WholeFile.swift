@@ -57,7 +57,7 @@ public struct WholeFile: Sendable {
         }
     }
 
-    /// An open destination folder that several files are written into.
+    /// An open destination folder, into which several files are written.
     private struct Folder {
         let descriptor: Descriptor
         let since: ContinuousClock.Instant

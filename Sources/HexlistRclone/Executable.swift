@@ -2,7 +2,6 @@
     internal import Glibc
 #endif
 
-/// Checks for executable programs.
 enum Executable {
     /// Whether the path leads to a regular file, following symbolic links, that this process may execute.
     static func exists(_ path: String) -> Bool {

@@ -7,7 +7,6 @@ import Synchronization
 
 /// The rclone remotes of this machine.
 public final class Rclone: Sendable {
-    /// Maximum number of remotes.
     static let maximumRemotes = 1_000
 
     /// Delay before rclone is started again after a failed start.

@@ -163,7 +163,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         return "Change it with `\(command) config`."
     }
 
-    /// Types of remotes with an OAuth token, which `rclone config reconnect` renews.
+    /// Remote types that use an OAuth token, which `rclone config reconnect` renews.
     private static let withTokens: Set = [
         "acd", "box", "drive", "dropbox", "gcs", "google cloud storage", "google photos", "hidrive", "jottacloud", "mailru", "onedrive",
         "pcloud", "pikpak", "premiumizeme", "putio", "sharefile", "yandex", "zoho",

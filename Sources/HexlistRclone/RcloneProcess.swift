@@ -12,7 +12,7 @@ import Synchronization
 /// It listens on a random loopback port and requires a login that is new for each process. Once it has ended, no request is sent to that
 /// port, and responses that were not read yet are discarded.
 actor RcloneProcess {
-    /// A started process that listens on a port.
+    /// A started rclone process that listens on a port.
     struct Run: Sendable {
         let number: Int
         let port: UInt16
@@ -55,7 +55,7 @@ actor RcloneProcess {
     private var inFlight = 0
     private var lastUse = ContinuousClock.now
     private var runs = 0
-    /// The number of the last process that answered.
+    /// The number of the last process that answered requests.
     private var lastAnswered = 0
     private let startRequests: AsyncStream<Void>
     private let startRequest: AsyncStream<Void>.Continuation
@@ -163,7 +163,7 @@ actor RcloneProcess {
 
     private enum TaskResult: Sendable {
         case ended
-        /// The process is idle, or did not answer in time.
+        /// The process was idle for too long, or did not answer in time.
         case idle
         case unusable(RcloneFault)
         case nothing

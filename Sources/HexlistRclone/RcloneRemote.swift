@@ -5,7 +5,7 @@ public import HexlistModel
 
 /// An rclone remote, which lists folders, copies files, and creates links.
 public struct RcloneRemote: Sendable {
-    /// The name in rclone's configuration. It contains no `:` and no `,`.
+    /// The name in rclone's configuration. `Rclone.isName` excludes names with special characters.
     public let name: String
     /// The service name. It differs from `name` only for a remote called `shares`, which becomes `rclone.shares`.
     public let serviceName: String

@@ -42,7 +42,7 @@ struct RequestQueue: Sendable {
         case done
         /// A temporary failure of the service.
         case temporaryFailure
-        /// A retry would not help.
+        /// The request cannot be retried: it is a permanent failure.
         case final
     }
 

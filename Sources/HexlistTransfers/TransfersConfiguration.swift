@@ -1,3 +1,4 @@
+/// Settings of file transfers. All but `cacheFolder` can change while the daemon runs.
 public struct TransfersConfiguration: Sendable {
     /// The display name of this machine.
     public var name: String

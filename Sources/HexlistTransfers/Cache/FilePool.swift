@@ -13,7 +13,7 @@ final class FilePool: Sendable {
     private let store: HexStore
     private let cache: DigestFolder
     private let kept: DigestFolder
-    /// False if no file is kept, so that deleting a hex needs no cleanup.
+    /// Whether files may be kept; false only if none is, so that deleting a hex needs no cleanup.
     private let mayHaveKeptFiles = Mutex(true)
     /// Serializes changes of the files.
     private let changeLock = Mutex(())

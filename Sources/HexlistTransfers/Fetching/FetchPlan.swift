@@ -25,7 +25,7 @@ struct FetchPlan {
     /// The folder path of each nested hex, in the order of `HexContent.children`.
     private var paths: [[String]] = []
 
-    /// - Parameter own: the peer whose links are skipped; `nil` for none.
+    /// - Parameter own: this machine's ID, whose links are skipped; `nil` to include them.
     init(own: PeerID?) { self.own = own }
 
     mutating func addAll(of content: HexContent) {

@@ -14,7 +14,7 @@ struct FetchTree {
         /// Index of the file's folder in `folders`.
         var folder: Int
 
-        /// The name on this machine.
+        /// The name that the file gets on this machine.
         var name: String { FileName(entryName).description }
     }
 

@@ -13,7 +13,7 @@ import NIOCore
 /// stay in the connection, which stops reading (back-pressure).
 final class PeerFetch: FetchAttempt, FileClientDelegate, @unchecked Sendable {
     private enum Phase {
-        /// The partial file is being opened, or a connection is made.
+        /// The partial file or a connection is being opened.
         case preparing
         case asked
         case receiving
