@@ -2,11 +2,11 @@ public import HexlistModel
 
 /// A transport for hexes to one peer, such as a live session.
 ///
-/// A courier is confined to the event loop of its `DeliveryScheduler`. It reports `connected` once it can send hexes, `settled` with the
-/// result of each hex, and `ended`. A hex without a result at that time stays in the outbox and is sent again, so the peer has to recognise
-/// duplicates.
+/// A courier is confined to the event loop of its `DeliveryScheduler`. The scheduler is notified with `connected` once the courier can send
+/// hexes, with `settled` of the result of each hex, and with `ended`. A hex that has no result when its courier ends stays in the outbox
+/// and is sent again, so the peer has to recognise duplicates.
 public protocol Courier: AnyObject {
-    /// The meaning of `.stored` as a result of this courier.
+    /// The guarantee that the result `.stored` of this courier gives.
     var promise: DeliveryGuarantee { get }
     /// Whether the courier accepts hexes; `false` once it is closing.
     var isOpen: Bool { get }
@@ -21,11 +21,11 @@ public protocol Courier: AnyObject {
     func send(_ batch: [OutgoingHex])
     /// Flushes buffered writes immediately instead of at the end of the event loop's tick.
     func flush()
-    /// Closes the courier, because the hex that the peer refused temporarily can no longer be sent next.
+    /// Closes the courier. Called when the peer expects a hex again that it refused temporarily, and that hex is no longer queued.
     func close()
 }
 
-/// The meaning of the result `.stored`.
+/// The guarantee that a courier's result `.stored` gives.
 public enum DeliveryGuarantee: Sendable {
     /// The peer itself confirmed that the hex is durable.
     case stored
@@ -73,13 +73,13 @@ public struct CourierCapacity: Sendable, Equatable {
 /// The reason why a courier ended or could not be created.
 public struct CourierEnd: Sendable, Equatable {
     public enum Cause: Sendable, Equatable {
-        /// No hex is to blame.
+        /// The courier ended, but not because of a hex.
         case lost
-        /// The peer closed it while hexes were in flight, which counts as a failure of the first one.
+        /// The peer closed the courier. If hexes were in flight, the end counts as a failed attempt of the first one.
         case failedOnHex
         /// The peer has blocked this machine.
         case blocked
-        /// The peer reports that another machine has this one's identity.
+        /// The peer reports that another machine has this machine's identity.
         case conflict
     }
 

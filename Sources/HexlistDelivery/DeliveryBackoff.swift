@@ -1,6 +1,7 @@
 import HexlistModel
 
-/// The pauses before rows are sent again to a peer, after a failed transfer or a temporary refusal. Outlives the sessions with the peer.
+/// The pauses before rows are sent again to a peer, after a failed transfer or a temporary refusal. The pauses outlive the sessions with
+/// the peer.
 struct DeliveryBackoff: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -25,9 +26,9 @@ struct DeliveryBackoff: Sendable {
 
     mutating func refused(until instant: Instant) { refusedUntil = max(refusedUntil ?? instant, instant) }
 
-    /// Pauses after the refusal of a hex that was sent before the peer's last Hello, or on another session. Such a refusal says nothing about
-    /// the peer's capacity now, so the pause is the shortest one. There is always one: a peer could answer each hex with a Hello and a
-    /// refusal.
+    /// Pauses after the refusal of a hex that was sent before the peer's last Hello, or on another session. Such a refusal says nothing
+    /// about the peer's capacity now, so the pause is the shortest one. Without any pause, a peer that answers each hex with a Hello and a
+    /// refusal would be retried in a busy loop.
     mutating func refusedBeforeHello(now: Instant) { refused(until: now + Self.shortest) }
 
     mutating func endFailure() { failedUntil = nil }
@@ -52,8 +53,8 @@ struct DeliveryBackoff: Sendable {
         invited(now: now)
     }
 
-    /// Ends the requested pause, at most once per `shortest`: a peer that keeps sending Hello is retried no more often than one with the
-    /// shortest `retryAfter`.
+    /// Ends the requested pause, at most once per `shortest`: a peer that keeps sending Hello is retried no more often than a peer that
+    /// requests the shortest `retryAfter`.
     private mutating func invited(now: Instant) {
         guard let until = refusedUntil else { return }
         let earliest = invitedAt.map { max(now, $0 + Self.shortest) } ?? now

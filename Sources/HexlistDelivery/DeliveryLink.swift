@@ -2,10 +2,10 @@ import HexlistEventLoop
 import HexlistModel
 import NIOCore
 
-/// The delivery to one peer: its couriers, rows and pauses. A class, so that its queues change in place.
+/// The delivery to one peer: its couriers, rows and pauses. A class, so that the queues are modified without a copy.
 final class DeliveryLink {
     let peer: PeerID
-    /// The couriers, of which the last and newest is used. There are several only while duplicate sessions are compared.
+    /// The couriers, oldest first. The last one is used. There are several only while duplicate sessions are compared.
     var couriers: [any Courier] = []
     var delivery = PeerDelivery()
     /// The number of failed transfers since the last delivered hex.
@@ -16,10 +16,10 @@ final class DeliveryLink {
     var endedWithRows = true
     /// Fires at the end of a pause.
     let resumption: DeadlineTimer
-    /// The row whose time to its result is measured.
+    /// The row in flight whose time until its result is being measured, and the instant at which it was sent.
     var measured: (row: Int64, at: ContinuousClock.Instant)?
 
-    /// The pauses after consecutive failures: full jitter between `shortestPause` and 2, 4, 8 … 300 s.
+    /// The pauses after consecutive failures: a random time between `shortestPause` and 2, 4, 8 … 300 s (full jitter).
     static let backoff = Backoff(from: .seconds(2), to: .seconds(300))
     static let shortestPause = Duration.seconds(1)
     /// The pause after a peer reports an identity conflict, which it checks every 30 s.

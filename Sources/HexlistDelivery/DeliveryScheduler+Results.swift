@@ -5,8 +5,8 @@ import Logging
 extension DeliveryScheduler {
     /// Handles the results of rows that a courier reports.
     public func settled(_ rows: [RowResult], by courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
-        // Two machines may have the peer's identity: its receipts are ignored and the rows sent again. A machine that has them already
-        // answers `duplicate`.
+        // While two machines may have the peer's identity, receipts are ignored, and the rows are sent again later. A machine that has the
+        // hexes already answers `duplicate`.
         guard !host.isUndecided(peer) else { return }
         let link = link(to: peer)
         let now = clocks.now
@@ -26,13 +26,15 @@ extension DeliveryScheduler {
     }
 
     /// Writes results to the store.
-    /// - Parameter counted: whether a rewind of the delivery waits for this write.
+    /// - Parameter counted: whether the delivery has to wait for this write before it reads the outbox again from the start
+    ///   (`PeerDelivery.written`).
     func write(_ results: [RowResult], for link: DeliveryLink, counted: Bool, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let now = clocks.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - clocks.now).milliseconds }
         let isTemporaryRefusal = results.contains(where: \.result.isTemporary)
-        // Callers of streams, and of hexes that failed, read the store; a refused row is shown with its reason.
+        // The commit is awaited if a caller reads these results from the store: the results of streams, failures, and the reasons of
+        // refusals.
         var isAwaited = sends.followsStore || isTemporaryRefusal
         if sends.followsReceipts {
             sends.received(OutboxMove.of(results.filter(\.result.isDelivered), peer: peer))
@@ -62,7 +64,7 @@ extension DeliveryScheduler {
         }
     }
 
-    /// Checks the store for queued rows of a peer that left before its results were written.
+    /// Removes the state of a peer whose last courier ended before its results were written, if the store has no queued rows for it.
     private func checkForRows(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         let peer = link.peer
         let revision = link.delivery.queueRevision
@@ -97,8 +99,8 @@ extension DeliveryScheduler {
 
     // MARK: Couriers
 
-    /// Adds a courier and uses it from now on. `pump` begins to send.
-    /// - Parameter start: the peer's boot nonce: a peer that restarted may accept the hexes it refused.
+    /// Adds a courier and uses it from now on. Sending begins with the next `pump`.
+    /// - Parameter start: the peer's boot nonce. If it has changed, the peer restarted and may accept the hexes that it refused before.
     public func connected(_ courier: any Courier, to peer: PeerID, start: BootNonce) {
         let link = link(to: peer)
         link.couriers.append(courier)
@@ -110,7 +112,7 @@ extension DeliveryScheduler {
     public func mayAcceptMore(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         let now = clocks.now
-        // If both sides dialled at the same time, there are two sessions, and the Hello may come on the other one.
+        // If both sides dialled at the same time, there are two sessions, and the Hello may come on the one that is not used for sending.
         link.delivery.greetedAgain(frameLimit: link.courier === courier ? courier.frameLimit : nil, now: now)
         resumeAfterPause(link, now: now, host)
         pump(link, host)
@@ -153,12 +155,12 @@ extension DeliveryScheduler {
 
     /// Pauses after a failed transfer, with exponential back-off.
     /// - Parameters:
-    ///   - end: `nil` if the outbox could not be read or written.
+    ///   - end: the reason of the failure; `nil` if the outbox could not be read or written.
     ///   - blamed: the first row in flight; `nil` if there is none.
     func transferFailed(_ link: DeliveryLink, end: CourierEnd?, blamed: Int64? = nil, _ host: isolated some DeliveryHost) {
         var random = SystemRandomNumberGenerator()
         let isConflict = end?.cause == .conflict
-        // The duration of a conflict does not depend on the number of failures.
+        // An identity conflict has a pause of fixed length and does not count as a failure.
         if !isConflict { link.transferFailures += 1 }
         let pause =
             isConflict
@@ -186,7 +188,7 @@ extension DeliveryScheduler {
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until, host) }
     }
 
-    /// Releases the slot, and continues at an instant.
+    /// Releases the slot, and sends again at `instant`.
     private func resume(_ link: DeliveryLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         releaseSlot(link, host)
         scheduleKick(link, at: instant, host)

@@ -3,7 +3,7 @@ import Logging
 
 /// Sending of batches to couriers, and the slots.
 extension DeliveryScheduler {
-    /// Continues to send over a courier that has capacity again, unless another one is used.
+    /// Continues to send over a courier that has capacity again. Without effect if the peer has a newer courier, which is used instead.
     public func pump(_ courier: any Courier, to peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer], link.courier === courier else { return }
         pump(link, host)
@@ -29,7 +29,7 @@ extension DeliveryScheduler {
         }
     }
 
-    /// Whether the peer has sent a full window in this slot while other peers wait.
+    /// Whether a full window of bytes was sent to the peer in this slot, and other peers wait for one.
     private func hasUsedSlot(_ link: DeliveryLink) -> Bool {
         slots.othersWait && link.delivery.bytesThisSlot >= ProtocolLimits.windowBytes
     }
@@ -90,9 +90,9 @@ extension DeliveryScheduler {
         if slots.release(link.peer) != nil { wakeNext(host) }
     }
 
-    /// Lets the first peer in the queue request the free slot, and then the next one.
+    /// Lets the first peer in the queue request the free slot, and then the following peers while slots are free.
     private func wakeNext(_ host: isolated some DeliveryHost) {
-        // In a later tick, because the caller may be in the middle of a step of another peer.
+        // Deferred to a later tick, because the caller may still be sending to another peer.
         host.onLoop { host in
             let deliveries = host.deliveries
             guard let next = deliveries.slots.next else { return }

@@ -8,7 +8,7 @@ public import NIOCore
 ///
 /// Confined to the event loop of its host.
 public final class DeliveryScheduler {
-    /// The peers that have a courier, or may have rows to send.
+    /// The state of each peer that has a courier or may have rows to send.
     var links: [PeerID: DeliveryLink] = [:]
     /// The callers that wait for rows.
     public var sends = SendTracker()
@@ -38,7 +38,7 @@ public final class DeliveryScheduler {
         return link
     }
 
-    /// Removes a link without a courier, queued rows and rows in flight.
+    /// Removes the state of a peer that has no courier, no queued rows and no rows in flight.
     func removeIfIdle(_ link: DeliveryLink, _ host: isolated some DeliveryHost) {
         guard link.couriers.isEmpty, !link.endedWithRows, !link.delivery.hasKnownRows, link.delivery.isIdle, !link.isReaching,
             !link.delivery.isPaused(now: clocks.now)
@@ -78,7 +78,8 @@ public final class DeliveryScheduler {
         }
     }
 
-    /// Retries hexes that the peer refused temporarily: this machine's user trusts it now, so its user probably trusts this machine.
+    /// Called when this machine's user has trusted the peer. Retries hexes that the peer refused temporarily, because the peer's user
+    /// probably trusts this machine now too.
     public func trustBegan(_ peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         link.delivery.trustBegan()
@@ -111,17 +112,19 @@ public final class DeliveryScheduler {
 
     /// Sends rows that were queued, in ascending order.
     /// - Parameters:
-    ///   - again: peers with rows that were queued again, whose ids are lower than those of rows in memory.
+    ///   - again: peers with existing rows that were queued again. Such rows may have lower ids than those in memory, so the outbox is read
+    ///     again from the start.
     ///   - isDurable: `false` for rows that are sent before their commit (`PeerDelivery.appended`).
     public func queued(_ rows: [PeerID: [OutgoingHex]], again: Set<PeerID>, isDurable: Bool, _ host: isolated some DeliveryHost) {
         for peer in again { link(to: peer).delivery.rowsChanged() }
         for (peer, rows) in rows { link(to: peer).delivery.appended(rows, isDurable: isDurable) }
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
-        // Before the caller wakes the store's writer, which takes about as long and competes for the core.
+        // Flushes before the caller wakes the store's writer thread, which takes about as long as the flush and competes with it for a
+        // core.
         if !isDurable { for peer in rows.keys { links[peer]?.courier?.flush() } }
     }
 
-    /// Notes that rows for these peers are being written, until `enqueueEnded`.
+    /// Notes that rows for these peers are being written to the store, until `enqueueEnded`.
     public func enqueueBegan(for peers: [PeerID]) {
         for peer in peers { link(to: peer).delivery.enqueueBegan() }
     }
@@ -135,7 +138,7 @@ public final class DeliveryScheduler {
     }
 
     /// Drops uncommitted rows to these peers, because their transaction failed.
-    /// - Parameter last: the last one of them.
+    /// - Parameter last: the id of the last of these rows.
     public func uncommittedLost(upTo last: Int64, to peers: [PeerID], _ host: isolated some DeliveryHost) {
         for peer in peers {
             guard let link = links[peer], link.delivery.uncommittedLost(upTo: last) else { continue }
@@ -156,7 +159,7 @@ public final class DeliveryScheduler {
         retryNow(peers, host)
     }
 
-    /// Whether one of these peers has almost as many rows in memory as are kept there.
+    /// Whether the rows in memory for one of these peers exceed half of the limit (`PeerDelivery.isBufferFilling`).
     public func isBufferFilling(for peers: [PeerID]) -> Bool { peers.contains { links[$0]?.delivery.isBufferFilling ?? false } }
 
     // MARK: Queued rows
@@ -173,7 +176,7 @@ public final class DeliveryScheduler {
     ) -> (reason: OutboxWait, until: ContinuousClock.Instant?) {
         guard !isHeld(peer, host) else { return (.conflict, nil) }
         let link = links[peer]
-        // Reported before a pause, because the pause ends when the peer is back.
+        // A peer that is away is reported as such also during a pause, because the pause ends when the peer is back.
         guard link?.courier != nil || host.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: clocks.now) { return (.retry, until) }
         guard let link, link.courier != nil, !host.isUndecided(peer) else { return (.session, nil) }
@@ -190,7 +193,7 @@ public final class DeliveryScheduler {
         guard !isHeld(peer, host) else { return false }
         guard let link = links[peer] else { return host.isVerified(peer) }
         if let bytes, link.delivery.waitsForTrust(bytes: bytes) { return false }
-        // The reason of a refusal is about to be in the store.
+        // The result is being written. If it is a refusal, the caller reads its reason from the store.
         if link.delivery.isWriting { return true }
         if let until = link.delivery.pausedUntil, until > deadline { return false }
         // A courier that is ending may be replaced by another.

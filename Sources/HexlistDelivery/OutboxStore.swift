@@ -6,7 +6,7 @@ public import HexlistModel
 public protocol OutboxStore: Sendable {
     /// Reads the next queued rows of a peer, in ascending order.
     /// - Parameters:
-    ///   - row: the row after which to start; 0 for the first one.
+    ///   - row: the id of the row after which to start; 0 to start with the first row.
     ///   - limit: maximum number of rows.
     ///   - maxBytes: maximum bytes of all bodies. A longer row is returned alone.
     ///   - longest: maximum bytes of a body. Longer rows are skipped.

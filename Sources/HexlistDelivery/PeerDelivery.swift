@@ -3,8 +3,8 @@ import NIOCore
 
 /// The state machine of the delivery to one peer: sends its outbox rows to its courier in ascending order (Docs/Protocol.md, "Delivery").
 ///
-/// At most two batches of rows are in memory, however long the queue is. Rows that are queued while everything before them was read are
-/// taken from memory, all others from the store. `DeliveryScheduler` calls `next` until it returns `wait`.
+/// At most two batches of rows are in memory, however long the queue is. New rows are kept in memory if all rows before them were read
+/// already; otherwise they are read from the store later. `DeliveryScheduler` calls `next` until it returns `wait`.
 ///
 /// An event that can change the order (another courier, a temporary refusal, a raised frame limit) causes a rewind: nothing is sent until
 /// all rows in flight have results in the store. Sending then restarts at the lowest queued row.
@@ -17,7 +17,7 @@ struct PeerDelivery: Sendable {
         case send(OutgoingHex)
         /// Reject the row as `tooLarge`: it exceeds the limit of trusted peers.
         case reject(Int64)
-        /// End the courier: the peer expects the hex that it refused first, and that one is gone.
+        /// Close the courier: the peer expects a hex again that it refused temporarily, and that hex is no longer queued.
         case end
         /// Nothing to do until the next event.
         case wait
@@ -71,8 +71,8 @@ struct PeerDelivery: Sendable {
     private var enqueuesInProgress = 0
     /// The last row that was appended before its commit and cannot be read yet (decision 27).
     private var lastUncommitted: Int64?
-    /// Whether one of the uncommitted rows was not taken into memory, or was dropped since. No later row is taken before their commit, because
-    /// the cursor would skip it.
+    /// Whether one of the uncommitted rows was not taken into memory, or was dropped since. Until their commit no later row is taken into
+    /// memory: `cursor` would advance past the missing row, which would then never be read.
     private var missedUncommitted = false
     /// The number of rewinds; batches of an earlier epoch are discarded.
     private var epoch = 0
@@ -82,8 +82,8 @@ struct PeerDelivery: Sendable {
     private(set) var queueRevision: UInt64 = 0
     /// The number of batches of results that are being written.
     private var writing = 0
-    /// Maximum rows in flight after a failure or a refusal: one at first, doubled with each receipt; `nil` for no limit. A row on which the
-    /// peer fails is soon alone in flight, so that no other row is blamed, and a full disk is probed with one hex instead of a window.
+    /// Maximum rows in flight after a failure or a refusal: one at first, doubled with each receipt; `nil` for no limit. With one row in
+    /// flight, a failure is blamed on the row that caused it, and a peer whose disk is full is probed with one hex instead of a window.
     private var inFlightLimit: Int?
     private var pauses = DeliveryBackoff()
     /// Bytes sent since the slot was granted.
@@ -116,7 +116,7 @@ struct PeerDelivery: Sendable {
     /// Whether results are being written.
     var isWriting: Bool { writing > 0 }
 
-    /// Whether the rows in memory exceed half of the limit, above which further ones would have to be read from the store.
+    /// Whether the rows in memory exceed half of `loadBytes`. Rows beyond `loadBytes` have to be read from the store.
     var isBufferFilling: Bool { isCaughtUp && rowsBytes > Self.loadBytes / 2 }
 
     /// Whether there is a courier, and all rows were read.
@@ -139,10 +139,10 @@ struct PeerDelivery: Sendable {
         }
     }
 
-    /// Adds rows that were queued, in ascending order and without a gap after the rows queued before. They are kept in memory if all rows before
-    /// them were read and there is space; otherwise they are read from the store later.
-    /// - Parameter isDurable: `false` for rows that are sent before their commit. They are appended again after it, before any row that is
-    ///   queued later, or `uncommittedLost` is called.
+    /// Adds rows that were queued, in ascending order and without a gap after the rows queued before. They are kept in memory if all rows
+    /// before them were read and there is space; otherwise they are read from the store later.
+    /// - Parameter isDurable: `false` for rows that are sent before their commit. After the commit they are appended again, before any row
+    ///   that is queued later. If the commit fails, `uncommittedLost` is called.
     mutating func appended(_ more: [OutgoingHex], isDurable: Bool) {
         let new = more.drop { $0.id <= cursor }
         let hadMissed = missedUncommitted
@@ -166,7 +166,7 @@ struct PeerDelivery: Sendable {
     mutating func enqueueEnded() { enqueuesInProgress -= 1 }
 
     /// Drops uncommitted rows whose transaction failed.
-    /// - Parameter last: the last one of them.
+    /// - Parameter last: the id of the last of these rows.
     /// - Returns: `false` if there are no uncommitted rows.
     mutating func uncommittedLost(upTo last: Int64) -> Bool {
         guard let lastUncommitted else { return false }
@@ -250,7 +250,7 @@ struct PeerDelivery: Sendable {
 
     // MARK: Courier
 
-    /// Uses a courier.
+    /// Uses another courier from now on.
     /// - Parameter inFlight: the number of rows in flight on it, if it was used before.
     mutating func connected(frameLimit: Int, inFlight: Int = 0) {
         channel = Channel(frameLimit: frameLimit, inFlight: inFlight)
@@ -295,7 +295,7 @@ struct PeerDelivery: Sendable {
         var results = rows
         for (index, row) in rows.enumerated() {
             if isCurrent, inFlight > 0 { channel?.inFlight -= 1 }
-            // Hexes of another courier were sent before the Hello of this one.
+            // Hexes on an older courier were sent before the Hello of the courier in use.
             let isBeforeHello = !isCurrent || channel?.sentBeforeHello ?? 0 > 0
             if isCurrent, isBeforeHello { channel?.sentBeforeHello -= 1 }
             guard case .refused(let code, _, let retryAfter) = row.result, code.isTemporary else { continue }
@@ -322,7 +322,8 @@ struct PeerDelivery: Sendable {
 
     // MARK: Pauses
 
-    /// Ends the pause that the peer requested: this machine's user trusts it now, so its user probably trusts this machine.
+    /// Ends the pause that the peer requested. Called when this machine's user has trusted the peer: the peer's user probably trusts this
+    /// machine now too.
     mutating func trustBegan() { pauses.endRefusal() }
 
     /// Pauses after a failed transfer.
@@ -337,7 +338,7 @@ struct PeerDelivery: Sendable {
         rewind()
     }
 
-    /// Ends the pause after a failure, because the peer was away and is back. A pause that it requested stays.
+    /// Ends the pause after a failure, because the peer was away and is back. A pause that the peer requested stays.
     mutating func peerIsBack() { pauses.endFailure() }
 
     // MARK: Steps

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// The line numbers of the outbox rows of a stream, and the rows that are still to be reported. Consecutive rows of consecutive lines are
-/// stored as one run.
+/// Maps the outbox rows of a stream to the line numbers of its input, and queues the rows whose results are still to be reported.
+/// Consecutive rows of consecutive lines are stored as one run.
 struct RowLines: Sendable {
     /// Maximum number of runs with known lines. Rows beyond have no line.
     static let runLimit = 100_000
@@ -26,7 +26,7 @@ struct RowLines: Sendable {
     init(rowsPerLine: Int) { self.rowsPerLine = rowsPerLine }
 
     mutating func add(_ row: Int64, line: Int) {
-        // A row of an earlier send, found by its key, has a lower id and no line.
+        // A row that an earlier send with the same idempotency key queued has a lower id; its line is not recorded.
         if runs.last.map({ $0.end <= row }) ?? true, runs.count < Self.runLimit { Self.append(row, line, rowsPerLine, to: &runs) }
     }
 

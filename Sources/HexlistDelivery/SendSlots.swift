@@ -4,11 +4,11 @@ import HexlistModel
 struct SendSlots: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Maximum times a slot is held while other peers wait.
+    /// Timeouts of a slot, which apply while other peers wait.
     struct Timeouts: Sendable {
-        /// Regardless of progress.
+        /// Maximum total time, regardless of progress.
         var total = Duration.seconds(60)
-        /// Without a result.
+        /// Maximum time without a result.
         var idle = Duration.seconds(30)
     }
 

@@ -30,7 +30,8 @@ public struct SendTracker {
         if moves.contains(where: { $0.to != .queued }) { capacityFreed() }
     }
 
-    /// Handles receipts that are not durable yet. Callers of single hexes are notified: after a crash the peer answers `duplicate`.
+    /// Handles receipts that are not durable yet. Callers of single hexes are notified already: if a crash loses the receipt, the hex is
+    /// sent again and the peer answers `duplicate`.
     func received(_ receipts: [OutboxMove]) {
         for send in sends.values { send.received(receipts) }
     }
@@ -42,7 +43,7 @@ public struct SendTracker {
     }
 
     /// Notifies all sends, because the conditions for waiting may have changed.
-    /// - Parameter isStopping: whether to wake the callers that wait for capacity too, because there will be none.
+    /// - Parameter isStopping: whether to wake the callers that wait for capacity too, because no capacity will be freed any more.
     func wakeAll(isStopping: Bool) {
         for send in sends.values { send.changed() }
         if isStopping { for wakeup in waitingForCapacity.values { wakeup.wake() } }
@@ -52,12 +53,13 @@ public struct SendTracker {
 /// A wake-up for one caller, like a condition variable. Confined to the node's event loop; that makes it `Sendable`.
 public final class Wakeup: @unchecked Sendable {
     private var continuation: CheckedContinuation<Void, Never>?
-    /// Whether `wake` was called since the last sleep: the loop may do other work between the caller's check and its sleep.
+    /// Whether `wake` was called since the last sleep, so that a wake-up between the caller's check of its condition and its `sleep` is not
+    /// lost.
     private var isWoken = false
 
     public init() {}
 
-    /// Ends the current sleep, or else the next one at once.
+    /// Ends the current sleep. If no caller sleeps, the next `sleep` returns immediately.
     public func wake() {
         guard let continuation else {
             isWoken = true

@@ -9,7 +9,7 @@ public struct BulkCounts: Sendable, Equatable {
     /// Rows that failed, expired or were cancelled.
     public var failed = 0
     public var queued = 0
-    /// The rows, of all of them, that were queued by an earlier send with the same key.
+    /// The number of accepted rows that an earlier send with the same idempotency key queued.
     public var earlier = 0
 
     public var accepted: Int { stored + held + rejected + failed + queued }
@@ -77,8 +77,8 @@ public final class TrackedSend: @unchecked Sendable {
 
     // MARK: Events
 
-    /// Adds a row that was queued. A row that is added again is counted once: a key that is twice in a stream (both lines are reported if all
-    /// are), or a row that was sent before its commit.
+    /// Adds a row that was queued. A row may be added twice, if a stream has the same key on two lines or if the row was sent before its
+    /// commit. It is counted once; two lines with the same key are both reported if the stream reports all rows.
     /// - Parameters:
     ///   - isEarlier: whether an earlier send with the same key queued it.
     ///   - line: the line of the stream.

@@ -1,10 +1,11 @@
 public import HexlistModel
 
-/// The daemon starts that signed one peer's letters. They show whether two machines have the peer's identity.
+/// The boot nonces of the last two daemon processes that signed letters of one peer. They show whether two machines have the peer's
+/// identity.
 public struct BootHistory: Sendable, Equatable {
-    /// The start with the latest letters.
+    /// The boot nonce of the process that signed the latest letters.
     public private(set) var present: BootNonce
-    /// The earliest signing time of the present start, in milliseconds since 1970.
+    /// The earliest signing time of the present process, in milliseconds since 1970.
     public private(set) var since: UInt64
     public private(set) var previous: BootNonce?
 
@@ -15,8 +16,8 @@ public struct BootHistory: Sendable, Equatable {
     }
 
     /// Records a letter, in any order.
-    /// - Returns: whether the previous start signed it after the present one had begun to sign. A restarted daemon cannot do that, so two
-    ///   machines have the identity.
+    /// - Returns: whether the previous process signed the letter after the present one had begun to sign. A process that was replaced by a
+    ///   restart cannot do that, so two machines have the identity.
     public mutating func record(_ boot: BootNonce, signedAt: UInt64) -> Bool {
         if boot == present {
             since = min(since, signedAt)

@@ -10,17 +10,17 @@ public struct EnvelopeOpener: Sendable {
     private let key: SealingKey
     private let fingerprint: Fingerprint
 
-    /// - Parameter fingerprint: the recipient's own.
+    /// - Parameter fingerprint: the fingerprint of the recipient's identity key.
     public init(key: SealingKey, fingerprint: Fingerprint) {
         self.key = key
         self.fingerprint = fingerprint
     }
 
-    /// Opens an envelope. The first failed check decides the fault.
+    /// Opens an envelope. The first check that fails determines the thrown fault.
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - trust: the trust in a key. Called at most once, before any signature is checked, and not for the recipient's own key, which
-    ///     may send a test letter to itself.
+    ///   - trust: the trust in a key. Called at most once, before any signature is checked, and not for the recipient's own key, which may
+    ///     send a test letter to itself.
     /// - Throws: `EnvelopeFault`.
     public func open(_ bytes: [UInt8], now: Int64, trust: (Fingerprint) -> Trust) throws(EnvelopeFault) -> Letter {
         guard let envelope = Envelope(bytes: bytes) else { throw EnvelopeFault(.noEnvelope) }

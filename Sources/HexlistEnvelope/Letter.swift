@@ -12,7 +12,7 @@ public struct Letter: Sendable, Equatable {
     public var card: Card
     /// Milliseconds since 1970 by the sender's clock.
     public var signedAt: UInt64
-    /// The start of the sender's daemon that signed the letter.
+    /// The boot nonce of the sender's daemon process that signed the letter.
     public var boot: BootNonce
     /// The bodies of the frames. Frame k, counted from 1, has the number k in the receipt.
     public var frames: [[UInt8]]
@@ -73,7 +73,8 @@ public struct Letter: Sendable, Equatable {
         return frames
     }
 
-    /// The bytes that a letter's signature covers. The recipient is among them, so that it cannot reseal the letter for another peer.
+    /// The bytes that a letter's signature covers. They include the recipient, so that the recipient cannot seal the letter again for
+    /// another peer.
     static func signedBytes(
         from sender: Fingerprint, to recipient: Fingerprint, at time: UInt64, boot: BootNonce, payload: ArraySlice<UInt8>
     ) -> [UInt8] {

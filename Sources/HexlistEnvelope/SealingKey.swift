@@ -4,7 +4,7 @@ import Crypto
 ///
 /// It is derived from the identity, so it needs no storage and no backup, and exists exactly as long as the identity.
 public struct SealingKey: Sendable {
-    /// The purpose of the secret that an identity derives as `seed`.
+    /// The purpose for which an identity derives the secret that is used as `seed`.
     public static let purpose = "hexlist-seal-1"
     /// Bytes of a public sealing key.
     static let publicKeyBytes = 1_216

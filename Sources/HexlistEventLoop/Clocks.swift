@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// The readings of the monotonic and of the wall clock. Code that needs the time is given one, so that tests decide what time it is.
+/// The monotonic clock and the wall clock. They are passed to all code that needs the time, so that tests can control it.
 public struct Clocks: Sendable {
     private let monotonic: @Sendable () -> ContinuousClock.Instant
     private let wall: @Sendable () -> Int64

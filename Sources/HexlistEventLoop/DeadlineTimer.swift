@@ -1,6 +1,6 @@
 public import NIOCore
 
-/// A timer with a deadline that moves: it fires at the earliest deadline set since it fired last. The callback sets the next one.
+/// A timer that fires at the earliest of the deadlines set since it last fired. The callback may set the next deadline.
 ///
 /// Confined to its event loop, which `set` asserts; that makes it `Sendable`.
 public final class DeadlineTimer: @unchecked Sendable {

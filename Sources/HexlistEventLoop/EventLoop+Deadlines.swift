@@ -7,7 +7,7 @@ extension EventLoop {
         scheduleTask(in: TimeAmount(max(.zero, deadline - clocks.now)), task)
     }
 
-    /// Waits for the value that `begin` passes to its argument; returns `value` if the time is up first.
+    /// Calls `begin` with a completion and waits for the value that is passed to that completion; returns `value` after `time`.
     /// - Parameter isolation: an actor whose executor is this event loop.
     public func within<Value: Sendable>(
         _ time: TimeAmount, otherwise value: Value, isolation: isolated (any Actor)? = #isolation,

@@ -3,7 +3,7 @@ public import NIOCore
 /// An actor whose executor is an event loop, so that callbacks of connections and timers reach its state without a hop.
 ///
 /// The components of its state are classes confined to the loop: their methods take the actor as their `isolated` host, and callbacks of
-/// timers and of other threads come back through `onLoop`. So they need neither locks nor tasks.
+/// timers and of other threads come back through `onLoop`. The components therefore need neither locks nor tasks.
 public protocol EventLoopActor: Actor {
     nonisolated var eventLoop: any EventLoop { get }
     nonisolated var clocks: Clocks { get }

@@ -4,19 +4,20 @@ package import HexlistWire
 
 /// The owner of the sessions, which knows about pairings and identity conflicts.
 package protocol DuplicatesHost: Actor {
-    /// Whether two users compare the digits of a pairing on the session.
+    /// Whether the two users are comparing the digits of a pairing on this session.
     func isPairing(on session: PeerSession) -> Bool
     /// - Returns: whether the host ends a duplicate session itself, after the pairing on it.
     func postponesEnd(of session: PeerSession) -> Bool
-    /// Handles an identity conflict: sessions with two boot nonces of the peer are alive. Both are ended (`conflict`) afterwards.
+    /// Handles an identity conflict: two sessions with different boot nonces of the peer are alive. The caller ends both (`conflict`)
+    /// afterwards.
     func foundTwoStarts(of peer: PeerID, _ older: BootNonce, _ newer: BootNonce)
 }
 
 /// Challenges older sessions of a peer to prove that they are alive, and ends duplicates (`DuplicateSessions`).
 ///
-/// Two sessions with different boot nonces are of one machine that restarted, or of two machines with one identity. An answer of the older one
-/// to a Ping that was sent after the newer one's Hello shows the latter: a machine that restarted cannot give it. Until then nothing is sent to
-/// the peer.
+/// Two sessions with different boot nonces belong to one machine that restarted, or to two machines with one identity. If the older session
+/// answers a Ping that was sent after the newer session's Hello, there are two machines: after a restart the old session could not answer.
+/// Until the challenge is decided, nothing is sent to the peer.
 package final class DuplicateChallenges {
     /// A Ping on a session, sent because of a newer session.
     private struct Challenge {
@@ -39,7 +40,8 @@ package final class DuplicateChallenges {
     /// Whether a check for an identity conflict of the peer is in progress.
     package func isUndecided(_ peer: PeerID) -> Bool { challenges[peer]?.contains { $0.otherStart != nil } ?? false }
 
-    /// Whether a session's answer may show an identity conflict, so that it does not give way to other sessions.
+    /// Whether the session is challenged and its answer may show an identity conflict. Such a session is not ended in favour of another
+    /// one.
     package func isWitness(_ session: PeerSession) -> Bool {
         session.peer.flatMap { challenges[$0] }?.contains { $0.older === session && $0.otherStart != nil } ?? false
     }
@@ -59,7 +61,8 @@ package final class DuplicateChallenges {
         older.act { $0.challenge(message, now: sessions.clocks.now, &$1) }
     }
 
-    /// Challenges older sessions again after one of several sessions ended, and with it its challenges.
+    /// Challenges a peer's older sessions against its newest one, unless they are challenged already. Called after the end of a session,
+    /// which removes the challenges that it was part of.
     /// - Parameter open: the peer's sessions, oldest first.
     package func challengeAgain(_ open: [PeerSession]) {
         guard let newest = open.last, let peer = newest.peer else { return }
@@ -101,8 +104,8 @@ package final class DuplicateChallenges {
         if challenges[peer]?.isEmpty ?? false { challenges[peer] = nil }
     }
 
-    /// Ends surplus sessions of a key after the first frame of another one. Sessions dialled by the peer and by this machine count separately,
-    /// because otherwise each side would end different ones if both dial at the same time.
+    /// Ends surplus sessions of a key after the first frame of a new session. Sessions dialled by the peer and by this machine count
+    /// separately, because otherwise each side would end different ones if both dial at the same time.
     package func endSurplus(of key: Fingerprint, newest: PeerSession, _ host: isolated some DuplicatesHost) {
         let older = sessions.sessions(of: key).filter {
             $0 !== newest && $0.machine.hasBegun && $0.connection.role == newest.connection.role
@@ -128,7 +131,7 @@ package final class DuplicateChallenges {
     package func sessionEnded(_ session: PeerSession, _ end: Session.EndReason) {
         guard let peer = session.peer else { return }
         for challenge in challenges[peer] ?? [] where challenge.older === session || challenge.newer === session {
-            // The newer process is still alive, and the older session's answer would still show a conflict.
+            // The peer's newer process is still alive, so an answer on the older session would still show a conflict.
             if challenge.newer === session, challenge.otherStart != nil, !end.mayBeDeath { continue }
             remove(challenge, of: peer)
         }

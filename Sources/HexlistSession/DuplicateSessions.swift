@@ -26,7 +26,8 @@ enum DuplicateSessions {
         var isOtherStart = false
     }
 
-    /// Maximum sessions dialled by one side, including the newest, which is used and not challenged. A key has at most four in total.
+    /// Maximum sessions of a key that the same side dialled, including the newest, which is used and not challenged. A key has at most four
+    /// sessions, two dialled by each side.
     static let sessionsOfOneKey = 2
 
     /// The surplus sessions to end (`Bye` `limit`): first those that did not answer, then the oldest. Sessions with another boot nonce than the

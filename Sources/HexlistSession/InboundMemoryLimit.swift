@@ -1,10 +1,10 @@
 import HexlistModel
 
-/// The weight of the hexes of all sessions that wait for the store, and the decision which sessions may be read (Docs/Protocol.md,
-/// "Delivery").
+/// Limits the memory of received hexes that wait for the store, and decides which sessions may be read (Docs/Protocol.md, "Delivery"). A
+/// hex counts with its weight, about the bytes that it takes in memory.
 ///
-/// Only complete frames count, so that a slow frame blocks no other session. Each trusted peer has a small share of its own, so that none is
-/// ever blocked; strangers share one, because anyone can create any number of keys.
+/// Only complete frames count, so that a slow frame blocks no other session. Each trusted peer has a small share of its own, so that none
+/// is ever blocked; strangers share one, because anyone can create any number of keys.
 struct InboundMemoryLimit {
     enum Owner: Hashable {
         case strangers
@@ -29,7 +29,7 @@ struct InboundMemoryLimit {
 
     init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// Changes the waiting weight of an owner.
+    /// Changes the weight of an owner's waiting hexes by `weight`, which is negative if hexes were stored.
     /// - Returns: whether this changes which other sessions may be read.
     mutating func change(_ owner: Owner, by weight: Int) -> Bool {
         all += weight

@@ -10,11 +10,11 @@ import NIOCore
 public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Maximum number of hexes of a batch for the store.
     public static let batchLimit = 1_024
-    /// Maximum number while hexes of another trusted peer are stored too, because they wait for this batch.
+    /// The same limit while the store is shared with another trusted session, whose hexes have to wait for this batch.
     static let sharedBatchLimit = 64
-    /// The time for which the hexes of another session count.
+    /// Maximum time since the last batch of another session for the store to count as shared with it.
     private static let sharedTime = Duration.milliseconds(100)
-    /// The weight of hexes that may arrive within a burst before the table counts them.
+    /// The weight of hexes in one read burst above which the table counts them before the burst ends.
     private static let uncountedWeight = 64 << 10
 
     public let connection: PeerConnection
@@ -32,7 +32,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     private let table: SessionTable
     /// The weight of this session that the table counts as waiting for the store.
     private var counted: (owner: InboundMemoryLimit.Owner, weight: Int) = (.strangers, 0)
-    /// The next tick. Without a task it is one of the table's shared ticks.
+    /// The next tick. `task` is `nil` if the tick is one of the table's shared ticks.
     private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
     private var batchTimer: Scheduled<Void>?
@@ -166,11 +166,11 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// Refuses a step of a pairing. Several requests are answered with one `cancel`.
+    /// Refuses a step of a pairing. Several refusals are coalesced into one `cancel`.
     public func refuse(_ pairing: Pairing) { machine.refusePairing(pairing) }
 
     /// Applies a change of trust, and sends another Hello if this machine's name or the peer's frame limit changed.
-    /// - Parameter always: whether to send it without a change too, after which a temporarily refused peer tries again.
+    /// - Parameter always: whether to send the Hello even without a change, so that a peer that was refused temporarily tries again.
     public func sendHello(_ hello: Hello, isTrusted: Bool, always: Bool = false) {
         act { machine, actions in
             machine.setTrusted(isTrusted)
@@ -287,8 +287,8 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: Reading and time
 
-    /// Reports the weight of the hexes that wait for the store to the table, as the difference from the last report. It is zero after the last
-    /// result of the store.
+    /// Reports the weight of the hexes that wait for the store to the table, as the difference from the last report. The weight is zero
+    /// once the store has returned all results.
     private func count() {
         let owner =
             machine.isTrusted ? connection.peerFingerprint.map { InboundMemoryLimit.Owner.peer($0.peerID) } ?? .strangers : .strangers
@@ -322,7 +322,7 @@ public final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         connection.isReading = mayRead
     }
 
-    /// Handles time that passed without timers, such as sleep of the machine, so that silent peers are recognised at once.
+    /// Checks all timeouts at once after time in which timers did not run, such as sleep of the machine.
     public func timePassed() { tickNow() }
 
     private func tickNow() {

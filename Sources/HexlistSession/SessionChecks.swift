@@ -10,7 +10,7 @@ package struct SessionChecks {
     package enum PingEnd {
         case answered
         case unanswered
-        /// Another challenge replaced it before its answer; a session has one at a time.
+        /// Another challenge replaced the Ping before its answer; a session has one challenge at a time.
         case displaced
     }
 

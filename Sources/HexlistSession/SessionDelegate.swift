@@ -10,11 +10,13 @@ public protocol SessionDelegate: AnyObject, Sendable {
     /// - Parameter version: the peer's version, for display. Peer text.
     func opened(_ session: PeerSession, hello: Hello, version: String)
 
-    /// Handles received hexes, at most `PeerSession.batchLimit`. The delegate calls `PeerSession.batchCompleted` once they are durable or refused,
-    /// with a result for each in their order. There is no other call before that. Also called for frames received before the session's end.
+    /// Handles received hexes, at most `PeerSession.batchLimit`. The delegate calls `PeerSession.batchCompleted` once they are durable or
+    /// refused, with a result for each in their order. The next batch is passed only after that call. Also called for frames received
+    /// before the session's end.
     func received(hexes: [IncomingHex], on session: PeerSession)
 
-    /// Handles the end of the session. Called once, after all other calls except `received(hexes:on:)` for frames received before.
+    /// Handles the end of the session. Called once, after all other calls except `received(hexes:on:)` for frames that arrived before the
+    /// end.
     /// - Parameter closedByPeer: whether the other side closed the connection without a Bye, rather than the link being lost.
     func ended(_ session: PeerSession, end: Session.EndReason, closedByPeer: Bool)
 

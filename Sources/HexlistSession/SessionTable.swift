@@ -15,7 +15,7 @@ public final class SessionTable: @unchecked Sendable {
         didSet { shareAmongStrangers() }
     }
     private var all: [ObjectIdentifier: PeerSession] = [:]
-    /// The frames per second at which each stranger is read.
+    /// Maximum frames per second that are read from each stranger.
     private(set) var strangerRate = 0.0
     private(set) var room = InboundMemoryLimit()
     /// The two trusted sessions whose hexes were passed to the store last.
@@ -55,7 +55,7 @@ public final class SessionTable: @unchecked Sendable {
         shareAmongStrangers()
     }
 
-    /// Stops the timer that sessions share. Sessions that are left go on without ticks: the caller ends them.
+    /// Stops the timer that sessions share. Remaining sessions have no ticks any more, so the caller has to end them.
     public func stop() {
         isStopped = true
         tickTimer.cancel()
@@ -67,8 +67,8 @@ public final class SessionTable: @unchecked Sendable {
     private var strangers: [PeerSession] { all.values.filter { !$0.machine.isTrusted && $0.connection.role == .acceptor } }
 
     /// Ends another stranger's session if there are too many. Called before frames of the new session are handled.
-    /// - Parameter mayGiveWay: whether a session may be ended. Another session of the newcomer's key is not ended either, because it may
-    ///   show that two machines have that key; of those that said Hello a key has few (`DuplicateSessions.sessionsOfOneKey`).
+    /// - Parameter mayGiveWay: whether a session may be ended in favour of the new one. Open sessions with the key of the new session are
+    ///   never ended here: they may show that two machines have the key, and `DuplicateSessions.sessionsOfOneKey` limits their number.
     func admit(_ session: PeerSession, mayGiveWay: (PeerSession) -> Bool) {
         guard !session.machine.configuration.isTrusted else { return }
         let oldestFirst = strangers.sorted { $0.connection.id < $1.connection.id }
@@ -80,14 +80,14 @@ public final class SessionTable: @unchecked Sendable {
         if let surplus = StrangerSessions.surplus(open.map(\.connection.remoteNetwork), limit: limits.strangerSessions) {
             open[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }
-        // Sessions that have ended but are not closed by their peers are cut off.
+        // If too many sessions have ended but still wait for their peers to close, the oldest connection is aborted.
         let leaving = oldestFirst.filter(\.machine.isClosed)
         if leaving.count > limits.strangerSessions { leaving.first?.connection.abort() }
         shareAmongStrangers()
         setStrangerRate(of: session)
     }
 
-    /// Divides the strangers' rate after their number, or the rate, has changed.
+    /// Divides the rate limit of all strangers among their sessions, after the limit or the number of sessions has changed.
     func shareAmongStrangers() {
         let rate = StrangerSessions.rate(
             each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond,
@@ -107,7 +107,7 @@ public final class SessionTable: @unchecked Sendable {
         var changed = false
         if before.owner == now.owner {
             changed = room.change(now.owner, by: now.weight - before.weight)
-        } else {  // it was trusted meanwhile, or is no longer
+        } else {  // the trust in the peer has changed
             for (owner, weight) in [(before.owner, -before.weight), (now.owner, now.weight)] where room.change(owner, by: weight) {
                 changed = true
             }
@@ -132,7 +132,7 @@ public final class SessionTable: @unchecked Sendable {
 
     // MARK: Time
 
-    /// Calls the session at that whole second, together with the others.
+    /// Ticks the session at a whole second, with one timer for all sessions.
     func shareTick(_ session: PeerSession, at second: ContinuousClock.Instant) {
         ticks.add(ObjectIdentifier(session), at: second)
         scheduleTicks()

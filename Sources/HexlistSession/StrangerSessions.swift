@@ -1,7 +1,7 @@
 /// The limits that inbound sessions of strangers share (`SessionLimits`).
 enum StrangerSessions {
-    /// The session to end if there are too many: the oldest one of the network with the most, so that a peer that opens many sessions loses its
-    /// own.
+    /// Chooses the session to end if there are too many: the oldest one of the network that has the most sessions, so that a peer that
+    /// opens many sessions loses one of its own.
     /// - Parameter networks: the network of each session, oldest first, the newcomer's last.
     /// - Returns: the session's index; `nil` if none has to end.
     static func surplus(_ networks: [String], limit: Int) -> Int? {

@@ -116,7 +116,7 @@ final class AcceptedChannel: ChannelGateOwner {
         state.accepted(connection)
     }
 
-    /// Sets up a connection on which the peer fetches files, if it may have one.
+    /// Sets up a connection on which the peer fetches files, if the `FileHost` permits another one.
     private func serve(_ fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
         deadline?.cancel()
         deadline = nil
@@ -135,7 +135,7 @@ final class AcceptedChannel: ChannelGateOwner {
         state.serves(connection)
     }
 
-    /// Sets up a connection on which the dialer serves files, if this side requested it.
+    /// Sets up a connection on which the dialer serves files, if this side requested that dial.
     private func takeFiles(of fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
         deadline?.cancel()
         deadline = nil

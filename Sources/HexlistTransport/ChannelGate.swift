@@ -1,9 +1,9 @@
 import NIOCore
 
-/// The owner of a gate, which makes its decisions.
+/// The owner of a `ChannelGate`, which decides whether its connection is accepted.
 protocol ChannelGateOwner: AnyObject {
     /// Called when the TCP connection is established.
-    /// - Returns: whether it may stay.
+    /// - Returns: whether to keep the connection.
     func activated(_ channel: any Channel) -> Bool
     /// Called with the first byte of an accepted connection. The handlers for the protocol must follow the gate in the pipeline when this
     /// returns.
@@ -98,7 +98,7 @@ final class ChannelGate: ChannelInboundHandler {
                 return
             }
         }
-        if case .waiting(var held) = phase {  // the peer closed its side: the bytes before that are read to the end
+        if case .waiting(var held) = phase {  // bytes arrive while waiting only if the peer has closed its side
             held.writeImmutableBuffer(unwrapInboundIn(data))
             phase = .waiting(held)
             if held.readableBytes > Self.handshakeBytes { context.close(promise: nil) }

@@ -38,7 +38,7 @@ public enum Descriptors {
 }
 
 extension TransportLimits {
-    /// A copy with no more connections than descriptors, part of them reserved.
+    /// A copy in which `connections` fits into the process's descriptor limit, less `Descriptors.reserved`.
     public func fitting(descriptors: Int) -> TransportLimits {
         var limits = self
         limits.connections = min(connections, max(8, descriptors - Descriptors.reserved))

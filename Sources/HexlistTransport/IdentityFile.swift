@@ -8,7 +8,7 @@ import HexlistModel
     import Glibc
 #endif
 
-/// Reads and writes the file of the private key. It is never readable by other users, and always complete or absent.
+/// Reads and writes the file of the private key. The file is never readable by other users, and always complete or absent.
 enum IdentityFile {
     /// Maximum bytes of the file. A P-256 key and its certificate take about 900.
     private static let largest = 64 << 10
@@ -95,7 +95,7 @@ enum IdentityFile {
 
     private static func put(_ path: String, _ contents: [UInt8]) throws {
         let temporary = path + ".new"
-        unlink(temporary)  // left by a process killed here; it never became an identity
+        unlink(temporary)  // left over from a process that was killed before the rename
         do {
             try write(contents, to: temporary)
             guard rename(temporary, path) == 0 else { throw failure("create", path, errno) }
@@ -131,7 +131,7 @@ enum IdentityFile {
         #endif
     }
 
-    /// Makes the name of the file durable too.
+    /// Syncs the folder, so that the name of the file is durable too.
     private static func synchronize(_ folder: String) throws {
         let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw failure("open", folder, errno) }

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The channel of a session: delivers frames and sends bytes.
 ///
-/// Confined to its event loop, which every method asserts; that makes it `Sendable`. No method calls the delegate before it returns: its
-/// effects occur at the end of the current read burst or in the next tick of the loop.
+/// Confined to its event loop, which every method asserts; that makes it `Sendable`. No method calls the delegate before the method
+/// returns: the delegate is called at the end of the current read burst or in the next tick of the loop.
 ///
 /// It has more than 15 properties because eleven are constants that describe the connection; the others are the state of one channel.
 public final class PeerConnection: @unchecked Sendable {

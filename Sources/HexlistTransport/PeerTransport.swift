@@ -20,7 +20,7 @@ public final class PeerTransport: Sendable {
     /// The threads on which files are read and written.
     public let fileThreads: FileThreads
 
-    /// Performs no IO.
+    /// Creates a transport, without IO.
     /// - Parameters:
     ///   - eventLoop: a loop of `MultiThreadedEventLoopGroup`; all connections run and all callbacks are called on it.
     ///   - acceptsPlain: whether to accept plain TCP too, recognised by the first byte.

@@ -10,7 +10,8 @@ struct WriteBuffer {
     private var complete: [ByteBuffer] = []
     private var last = ByteBuffer()
     private static let minimumCapacity = 1 << 10
-    /// Initial capacity of the first chunk: the size of the first chunk taken last, because traffic tends to continue as it was.
+    /// Initial capacity of the first chunk: the size that the first chunk had at the last `take`, because traffic tends to continue at the
+    /// same rate.
     private var expected = minimumCapacity
 
     var bytes: Int { complete.reduce(last.readableBytes) { $0 + $1.readableBytes } }

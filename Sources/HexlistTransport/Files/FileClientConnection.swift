@@ -14,8 +14,8 @@ public protocol FileClientDelegate: AnyObject {
 /// An HTTP/1.1 connection on which this side fetches files from a peer. Redirects are not followed.
 ///
 /// Requests are pipelined; responses arrive in order. The body is buffered and taken by the receiver in large chunks. While
-/// `FileLimits.waitingBytes` are buffered, the socket is not read, so a receiver should take its body promptly if others wait. Confined to
-/// its event loop; that makes it `Sendable`.
+/// `FileLimits.waitingBytes` are buffered, the socket is not read, so a receiver should take its body promptly if other responses follow.
+/// Confined to its event loop; that makes it `Sendable`.
 public final class FileClientConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public var eventLoop: any EventLoop { channel.eventLoop }
@@ -41,7 +41,7 @@ public final class FileClientConnection: @unchecked Sendable {
     /// Bytes received of the body of the first response in flight, taken or not; of the last one if idle.
     public private(set) var arrivedBytes: Int64 = 0
     private var isReadHeld = false
-    /// Whether reading is paused because the receiver has not taken its bytes; then silence is not the peer's fault.
+    /// Whether reading is paused because the receiver has not taken its bytes. The peer is then not disconnected as too slow.
     private var isHolding = false
     /// Whether the channel closed before the end of a body was taken.
     private var isGone = false
@@ -104,7 +104,7 @@ public final class FileClientConnection: @unchecked Sendable {
         context.writeAndFlush(NIOAny(HTTPClientRequestPart.end(nil)), promise: nil)
     }
 
-    /// Whether enough bytes, or the last ones, were received; otherwise `bodyArrived` is called shortly.
+    /// Whether enough bytes to make `takeBody` worthwhile, or the last ones, were received; otherwise `bodyArrived` is called shortly.
     public var isWorthTaking: Bool {
         if case .complete = state { return true }
         return body.readableBytes >= FileLimits.worthwhileBytes
@@ -144,8 +144,8 @@ public final class FileClientConnection: @unchecked Sendable {
         gate.abort()
     }
 
-    /// Cancels a response; its receiver is not notified any more. A short rest of the response is discarded and the connection stays open;
-    /// otherwise it is closed.
+    /// Cancels a response; its receiver is not notified any more. If little of the response is left, the rest is discarded and the
+    /// connection stays open; otherwise the connection is closed.
     public func cancelResponse(to receiver: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
         if let index = receivers.behind.firstIndex(where: { $0 === receiver }) {
@@ -255,7 +255,7 @@ public final class FileClientConnection: @unchecked Sendable {
         first?.failed(fault, on: self)
     }
 
-    /// Moves the deadline. The timer stays unless it is too late; when it fires, it checks the deadline.
+    /// Moves the deadline. The timer is replaced only if it would fire after the deadline; when it fires early, it is set again.
     private func restart(_ time: TimeAmount) {
         deadline = .now() + time
         bytesSinceDeadline = 0

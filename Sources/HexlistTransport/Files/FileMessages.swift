@@ -104,23 +104,24 @@ public enum FileLimits {
     static let idleTimeout = TimeAmount.seconds(60)
     /// Timeout until the header of a response.
     static let responseTimeout = TimeAmount.seconds(30)
-    /// Minimum bytes of a file received in `idle`: a slower peer is disconnected, because it occupies a slot.
+    /// Minimum bytes of a file that have to arrive within `idleTimeout`. A slower peer is disconnected, because it occupies a slot.
     static let minimumProgressBytes = 4_096
     /// Maximum requests passed to the delegate at once.
     static let requestsAtOnce = 16
-    /// Maximum size of a file that is fetched on a shared connection. If it is cancelled, so few bytes are cheaper to read and discard than
-    /// to open another connection.
+    /// Maximum size of a file that is fetched on a shared connection. If its transfer is cancelled, to read and discard so few bytes is
+    /// cheaper than to open another connection.
     public static let sharedBytes: Int64 = 256 << 10
-    /// Maximum bytes of responses that are built together, not counting the last one; and maximum bytes of a file held in memory for them.
+    /// Maximum bytes of responses that are built together, not counting the last one.
     public static let togetherBytes: Int64 = 128 << 10
+    /// Maximum size of a file that is read into memory whole, to build its response together with others.
     public static let heldBytes: Int64 = 64 << 10
-    /// Bytes read of a file at once.
+    /// Bytes of a file that are read at once.
     static let pieceBytes = 128 << 10
     /// Maximum chunks of a response in memory.
     static let pieces = 4
-    /// Received bytes of a file that may wait to be written, less one socket read.
+    /// Maximum received bytes of a file that wait to be written to disk, less those of one socket read.
     static let waitingBytes = (1 << 20) - readBytes
-    /// Received bytes for which a switch to a file thread is worthwhile, and the delay after which fewer are passed on.
+    /// Received bytes that are worth a switch to a file thread. Fewer bytes are passed on after the delay `worthwhile`.
     static let worthwhileBytes = 256 << 10
     static let worthwhile = TimeAmount.milliseconds(200)
     /// Bytes of a socket read. With `SocketOptions.readBytes` a fast transfer would spend most time in system calls.

@@ -23,7 +23,7 @@ public final class FileServerConnection: @unchecked Sendable {
     private enum State {
         /// Nothing to answer, and the kernel has taken all responses.
         case idle
-        /// The delegate has this number of the first requests.
+        /// The delegate is answering this number of requests, the first ones of `requests`.
         case awaitingAnswers(Int)
         /// A large file is being sent; `answers` follow.
         case sending(Sending)
@@ -140,7 +140,8 @@ public final class FileServerConnection: @unchecked Sendable {
         return !isReadHeld
     }
 
-    /// Responds 400 and closes, for requests with a body and for invalid HTTP. If other requests are being answered, it only closes.
+    /// Responds 400 and closes the connection, for requests with a body and for invalid HTTP. If other requests are being answered, the
+    /// connection is closed without a response.
     fileprivate func refuse() {
         guard case .idle = state, requests.isEmpty else { return abort() }
         state = .closing
@@ -151,7 +152,8 @@ public final class FileServerConnection: @unchecked Sendable {
 
     // MARK: Responses
 
-    /// Answers the first of the requests passed to the delegate, at least one. The others are passed to it again.
+    /// Answers the first `answers.count` of the requests that were passed to the delegate, at least one. The remaining requests are passed
+    /// to the delegate again.
     public func answer(_ answers: [FileAnswer]) {
         eventLoop.preconditionInEventLoop()
         guard case .awaitingAnswers(let count) = state else { return }
@@ -160,7 +162,7 @@ public final class FileServerConnection: @unchecked Sendable {
         writeAnswers()
     }
 
-    /// Writes responses until one of a large file.
+    /// Writes responses in order. Stops at the first one with a large file, which is sent in chunks.
     private func writeAnswers() {
         while let answer = answers.popFirst(), let waiting = requests.popFirst() {
             var headers = HTTPHeaders(answer.fields)
@@ -309,7 +311,7 @@ private final class FileServerHandler: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let head): connection.received(head)
-        case .body: break  // its head was refused
+        case .body: break  // a request with a body was refused at its header
         case .end: connection.requestEnded()
         }
     }
