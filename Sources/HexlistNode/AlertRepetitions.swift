@@ -4,13 +4,14 @@ import HexlistModel
 struct AlertRepetitions {
     typealias Instant = ContinuousClock.Instant
 
-    /// Lifetime of a session after Hello from which a repeated text is recorded again; a blocking peer ends sessions sooner.
+    /// Minimum lifetime of a session after its Hello for a repeated text to be recorded again. A peer that blocks this machine ends
+    /// sessions sooner.
     static let repetitionInterval: Duration = .seconds(3)
 
     private struct Alert {
         var message: String
         var at: Instant
-        /// The id of its connection.
+        /// The id of the connection on which the alert arrived.
         var session: UInt64
     }
 

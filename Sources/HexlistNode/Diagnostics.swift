@@ -7,15 +7,16 @@ import HexlistTransport
 import HexlistWire
 public import NIOCore
 
-/// Facts and tests for `hexlist doctor`, which use the identity of the node.
+/// Facts and tests for `hexlist doctor`. The tests dial with the identity of the node.
 public struct Diagnostics: Sendable {
-    /// The timeout of a Ping. Its challenge times out after 5 s of reading.
+    /// Timeout of a Ping. It exceeds the session's own timeout for the answer, which is 5 s of reading.
     private static let pingTimeout = TimeAmount.seconds(8)
-    /// The number of sessions to test one after another if each is replaced or compared with another meanwhile.
+    /// Maximum number of sessions that are tested one after another, if each is replaced or compared with another one during its test.
     private static let sessionAttempts = 3
-    /// Sessions are compared within 5 s, and a silent one is closed 2 s later.
+    /// The number of checks whether sessions are still being compared, and the pause between two checks: 7.5 s in total, because a
+    /// comparison takes up to 5 s, and a silent session is closed 2 s later.
     private static let (comparisonChecks, comparisonInterval): (Int, Duration) = (25, .milliseconds(300))
-    /// The bytes of a frame besides its message.
+    /// Bytes of a Ping frame that are reserved for everything besides its padding.
     private static let pingOverhead = 256
 
     let node: Node
@@ -26,7 +27,7 @@ public struct Diagnostics: Sendable {
                 link.sending.map { (peer: peer, name: node.peerList.text(of: peer), session: $0) }
             }
             .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-            // A daemon on the same machine says nothing about the network.
+            // A session with another daemon on this machine says nothing about the network.
             let remote = live.filter { $0.session.connection.remoteAddress != $0.session.connection.localAddress }
             return NodeFacts(
                 status: node.status(), listen: node.configuration.listen, diskReserveBytes: node.configuration.limits.diskReserveBytes,
@@ -104,8 +105,8 @@ public struct Diagnostics: Sendable {
         }
     }
 
-    /// The facts of the session with a peer and the result of a short and a long Ping on it. If another session replaces it meanwhile, that
-    /// one is tested instead; otherwise the result has the reason of its end.
+    /// The facts of the session with a peer and the result of a short and a long Ping on it. If another session replaces this one
+    /// meanwhile, the other one is tested instead; if the session just ends, the result has the reason.
     /// - Returns: `nil` if there is no session.
     public func testSession(with peer: PeerID) async -> SessionDiagnostics? { await testSession(with: peer, node) }
 
@@ -132,8 +133,8 @@ public struct Diagnostics: Sendable {
         }
     }
 
-    /// Sends a short Ping, and one about as long as the longest frame that both sides accept, which a path that loses large packets does not
-    /// pass. A session without an answer is ended, because it would carry no hexes either. The opposite direction is not tested: a Pong
+    /// Sends a short Ping, and one about as long as the longest frame that both sides accept, which shows whether the path loses large
+    /// packets. A session without an answer is ended, because it would carry no hexes either. The opposite direction is not tested: a Pong
     /// repeats short tokens only.
     private func ping(_ session: PeerSession, _ node: isolated Node) async -> PingOutcome {
         let short = await ping(session, padding: 0, node)
@@ -144,7 +145,7 @@ public struct Diagnostics: Sendable {
     }
 
     private func ping(_ session: PeerSession, padding bytes: Int, _ node: isolated Node) async -> PingOutcome {
-        // This Ping would displace the challenge of a comparison that began meanwhile.
+        // If a comparison of sessions began meanwhile, this Ping would displace its challenge.
         guard !session.machine.isChallenging else { return .notNow }
         let token = "doctor-\(BootNonce.random)"
         let begun = node.clocks.now
@@ -168,7 +169,7 @@ public struct Diagnostics: Sendable {
     /// Asks a peer to dial this machine's port (Docs/Protocol.md, "Dial-back"). A recent answer is reused while it still applies.
     /// - Parameters:
     ///   - waits: whether to wait until the peer may be asked again, and until sessions with it are compared.
-    ///   - timeout: a dial takes up to 3 s, and its answer has to come back.
+    ///   - timeout: the time to wait for the answer. The peer's dial takes up to 3 s.
     public func requestDialBack(from peer: PeerID, waits: Bool = true, timeout: TimeAmount = .seconds(8)) async -> DialBackOutcome {
         await node.perform { node in
             if waits { await waitUntilCompared(peer, node) }
@@ -201,7 +202,7 @@ public struct Diagnostics: Sendable {
     private func isCurrent(_ answer: DialBack.Result, of peer: PeerID, _ node: isolated Node) -> Bool {
         switch answer {
         case .reached: true
-        // A peer that trusts this machine meanwhile accepts longer frames.
+        // The answer is outdated if the peer has begun to trust this machine: it accepts longer frames then.
         case .notTrusted: node.deliver { deliveries, _ in deliveries.frameLimit(of: peer) } < ProtocolLimits.trustedFrameBytes
         case .refused, .timeout, .unreachable, .closed, .otherIdentity, .foreign: false
         }

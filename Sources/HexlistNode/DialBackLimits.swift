@@ -7,12 +7,12 @@ struct DialBackLimits {
     /// Maximum number of requested dials in progress, for all peers together.
     static let atOnce = 4
 
-    /// Minimum time between two dials that one peer requests. This node's own requests to a peer are a quarter further apart. Tests shorten
-    /// it.
+    /// Minimum time between two dials that one peer requests. This node waits a quarter longer between its own requests to a peer. Tests
+    /// shorten the time.
     var pause: Duration = .seconds(10)
     private var inProgress = 0
 
-    /// - Returns: whether another dial may begin. Each one that does is reported by `ended`.
+    /// - Returns: whether another dial may begin. The caller reports the end of that dial with `ended`.
     mutating func begin() -> Bool {
         guard inProgress < Self.atOnce else { return false }
         inProgress += 1

@@ -20,7 +20,7 @@ final class DiscoveryDriver {
     private(set) var state: BackendState?
     /// The states of the domains that are browsed by unicast DNS, once reported.
     private(set) var domains: [String: BackendState] = [:]
-    /// The dials in progress. A dial that leads to a session stays here until the session's Hello or its end.
+    /// The dials in progress. A dial that opened a session is removed when that session says Hello or ends.
     private var probes: [ProbeID: Dial] = [:]
     private let timer: DeadlineTimer
 
@@ -90,7 +90,8 @@ final class DiscoveryDriver {
                 // The probe ends with the session's Hello, or with its end.
                 node.begin(connection, reached.map { SessionDial(endpoint: $0, probe: probe, expected: expecting) })
             } else if !isSecond, case .closed? = report.summary {
-                // A process that is terminating closes its connections before its listening socket. A second dial is refused then.
+                // A process that is terminating closes its connections before its listening socket. A second dial shortly afterwards is
+                // refused, which shows that the port is closed.
                 node.eventLoop.scheduleTask(in: DiscoveryDriver.portClosing) { [weak node] in
                     node?.assumeIsolated { node in
                         guard node.finder.probes[probe] != nil else { return }
@@ -133,7 +134,7 @@ final class DiscoveryDriver {
         node.wakeWaiters()
     }
 
-    /// A dialled peer said Hello.
+    /// Ends a probe, because the dialled peer said Hello.
     func proved(_ peer: PeerID, _ boot: BootNonce, by dialled: SessionDial, _ node: isolated Node) {
         if let probe = dialled.probe { endProbe(probe, .proved(peer, boot, dialled.endpoint), node) }
     }
@@ -150,7 +151,8 @@ final class DiscoveryDriver {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            // Without a Hello the boot nonce is unknown. If another machine has this identity, its announcements show that.
+            // Without a Hello the boot nonce is unknown, so the address counts as this machine's. If another machine has this identity, its
+            // announcements show that.
             return other == own ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {

@@ -1,6 +1,7 @@
 import HexlistModel
 
-/// Rate limits for events that peers cause, per minute and per day. Events beyond are counted and reported by one event per minute.
+/// Rate limits for events that peers cause, per minute and per day. Further events are omitted and counted, and one event per minute
+/// reports their number.
 ///
 /// A state machine without a clock; `nextDeadline` is the instant at which `takeDue` has something to return.
 struct EventAllowance: Sendable {
@@ -11,9 +12,10 @@ struct EventAllowance: Sendable {
         /// Strangers and announcements, together, because anyone can create any number of keys and names.
         case strangers
         case alerts(of: PeerID)
-        /// A trusted peer that comes or goes, and identity conflicts that it has or reports.
+        /// Arrivals and departures of a trusted peer, and identity conflicts that the peer has or reports.
         case comings(of: PeerID)
-        /// Announcements with a trusted peer's UUID at which another key answers. Counted separately, so that the first ones are always recorded.
+        /// Announcements with a trusted peer's UUID at whose address another key answers. Counted separately, so that the first ones are
+        /// always recorded.
         case impostors(of: PeerID)
         /// Files that a trusted peer fetched.
         case fetches(of: PeerID)
@@ -77,7 +79,7 @@ struct EventAllowance: Sendable {
         return due.map { OmittedEvents(source: $0.key, count: $0.value.omitted) }.sorted { $0.count > $1.count }
     }
 
-    /// The count of a source. A minute with omissions lasts until they are taken.
+    /// The count of a source. A minute with omitted events does not end before their number is taken.
     private mutating func count(of source: Source, now: Instant) -> Count {
         guard var count = counts[source] else {
             counts = counts.filter { $0.value.omitted > 0 || now - $0.value.day < Self.day }
@@ -96,7 +98,7 @@ struct EventAllowance: Sendable {
 }
 
 extension EventAllowance.Source {
-    /// The most events recorded per minute, in addition to the one that reports omissions.
+    /// Maximum events recorded per minute, in addition to the one that reports omitted events.
     var aMinute: Int {
         switch self {
         case .strangers: 20
@@ -107,8 +109,8 @@ extension EventAllowance.Source {
         }
     }
 
-    /// The most events recorded per day: so many that in 30 days of nothing else the log (`EventLog.bytes`) keeps older events. An alert
-    /// takes 3 KiB at most, a stranger's 1 KiB.
+    /// Maximum events recorded per day. The maximum is so low that 30 days of such events do not displace older ones from the log
+    /// (`EventLog.bytes`). An alert takes at most 3 KiB, an event of a stranger 1 KiB.
     var aDay: Int {
         switch self {
         case .strangers: 2_000

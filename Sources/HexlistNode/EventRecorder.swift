@@ -6,8 +6,8 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// Writes the event log. Events that peers cause are limited by an allowance and by the disk reserve; those beyond are counted and reported by
-/// one `events.omitted` per minute.
+/// Writes the event log. Events that peers cause are limited by an allowance and by the disk reserve; further ones are counted, and one
+/// `events.omitted` per minute reports their number.
 final class EventRecorder {
     private var allowance = EventAllowance()
     private let timer: DeadlineTimer
@@ -41,7 +41,7 @@ final class EventRecorder {
         }
     }
 
-    /// - Parameter counted: the omission to count if only the disk reserve is free; `nil` writes into the reserve.
+    /// - Parameter counted: the omission to count if the event would need the disk reserve; `nil` for an event that may use the reserve.
     private func write(
         _ type: EventType, peer: PeerID?, data: [String: String], of counted: EventAllowance.OmittedEvents?, _ node: isolated Node
     ) {

@@ -22,7 +22,7 @@ final class IdentityConflicts {
         node.logger.log(
             level: isKnown ? .warning : .debug, peer == node.id ? "another machine uses this identity" : "two machines use one identity",
             metadata: ["peer.id": "\(peer)"])
-        // A stranger could create any number of keys.
+        // Conflicts of strangers are not recorded, because anyone can create any number of keys.
         if isKnown {
             node.events.record(
                 .conflictIdentity, peer: peer, data: peer == node.id ? ["own": "true"] : [:], from: .comings(of: peer), node)

@@ -4,7 +4,7 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// The hourly maintenance of the store: drops expired rows and saves the lived time.
+/// The hourly maintenance of the store: drops expired rows and saves the reading of the store's `LivedClock`.
 final class Maintenance {
     private var rounds: RepeatedTask?
 

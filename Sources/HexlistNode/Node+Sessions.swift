@@ -105,7 +105,7 @@ extension Node {
         if invitations.take(peer) { sendHello(session, always: true) }
     }
 
-    /// The log level for sessions of a key. Strangers could fill the log.
+    /// The log level for sessions of a key: `debug` for strangers, which could fill the log.
     private func logLevel(of key: Fingerprint?) -> Logger.Level { registry.trust(of: key) == .trusted ? .info : .debug }
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {

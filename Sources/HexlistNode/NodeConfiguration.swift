@@ -99,13 +99,13 @@ public struct NodeConfiguration: Sendable {
 
     /// The folder in which envelopes wait for peers that are away.
     public struct Mailbox: Sendable, Equatable {
-        /// The user's name for it.
+        /// The user's name for the folder.
         public var name = ""
-        /// An absolute path, of a folder that other machines have too; `nil` for none.
+        /// The absolute path of a folder that is shared with other machines; `nil` for none.
         public var folder: String?
         /// The time for which a peer has to be away before hexes are put into its mailbox.
         public var awayTime = Duration.seconds(60)
-        /// The same after a start, because sessions open within seconds.
+        /// The same time after a start of the node. Shorter, because sessions open within seconds.
         public var startTime = Duration.seconds(10)
         /// The delay after hexes were queued or a file arrived, so that several share an envelope.
         public var batchTime = Duration.seconds(2)

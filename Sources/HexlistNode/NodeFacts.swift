@@ -15,7 +15,8 @@ public struct NodeFacts: Sendable {
     public var staticPeers: [(address: StaticAddress, state: PeerDirectory.StaticAddressState)]
     /// The peers whose current session is inbound, with its source address and age; the newest first.
     public var dialledIn: [(peer: PeerID, name: String, address: String, age: Duration)]
-    /// The trusted peers that support dial-back, with this machine's address on their session. Behind NAT they dial another one.
+    /// The trusted peers that support dial-back, with this machine's address on their session. If this machine is behind NAT, they dial the
+    /// address of the NAT instead.
     public var mayDialBack: [(peer: PeerID, name: String, address: String)]
 }
 

@@ -12,7 +12,7 @@ struct SessionDial: Sendable {
     var expected: PeerID?
 }
 
-/// The delegate of one session: passes its events to the node, and has the node's state of the session.
+/// The delegate of one session: passes the session's events to the node, and stores the node's data about the session.
 ///
 /// Confined to the node's event loop; that makes it `Sendable`.
 final class NodeSession: SessionDelegate, @unchecked Sendable {

@@ -2,7 +2,7 @@ public import HexlistAPI
 import HexlistDiscovery
 public import HexlistModel
 
-/// A node at a glance.
+/// A summary of the state of a node.
 public struct NodeStatus: Sendable, Equatable {
     public var uuid: PeerID
     public var fingerprint: Fingerprint
@@ -29,7 +29,7 @@ extension DomainStatus {
 }
 
 extension Node {
-    /// The node at a glance.
+    /// A summary of the node's state.
     public func status() -> NodeStatus {
         let rows = finder.directory.listing()
         let backend = finder.state

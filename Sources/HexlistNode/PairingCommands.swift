@@ -8,7 +8,7 @@ import HexlistStore
 public struct PairingCommands: Sendable {
     let node: Node
 
-    /// Accepts requests for two minutes.
+    /// Accepts pairing requests for two minutes.
     public func open() async -> PairingOverview {
         await node.perform { node in
             node.pairingDriver.execute(node.pairingDriver.coordinator.open(now: node.clocks.now), node)
@@ -16,7 +16,7 @@ public struct PairingCommands: Sendable {
         }
     }
 
-    /// Stops accepting requests. A request that is not answered yet is refused.
+    /// Stops accepting pairing requests. A request that is not answered yet is refused.
     public func close() async -> PairingOverview {
         await node.perform { node in
             node.pairingDriver.execute(node.pairingDriver.coordinator.close(now: node.clocks.now), node)
@@ -24,7 +24,7 @@ public struct PairingCommands: Sendable {
         }
     }
 
-    /// Sends a request to a peer, repeatedly for two minutes until it is accepted.
+    /// Sends a pairing request to a peer, repeatedly for two minutes until it is accepted.
     /// - Throws: `HexlistError`: `alreadyRunning` during another pairing; `recentlyFailed` after three failures within ten minutes;
     ///   `badRequest` for a blocked peer and for this machine.
     public func request(with peer: PeerID) async throws -> PairingView {

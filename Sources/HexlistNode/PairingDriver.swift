@@ -15,9 +15,10 @@ final class PairingDriver {
     private let timer: DeadlineTimer
     /// Whether a dial for a request of this machine is in progress.
     private var isDialling = false
-    /// A duplicate session that is ended after the exchange on it.
+    /// A duplicate session that is ended once the pairing on it is over.
     private var endsAfterwards: PeerSession?
-    /// The last of the serial writes of trust. `stop` waits for it, so that either both sides trust each other or neither does.
+    /// The last write of trust; each write waits for the previous one. `stop` waits for it, so that either both sides trust each other or
+    /// neither does.
     private var trusting: Task<Void, Never>?
 
     init(own: Fingerprint, on eventLoop: any EventLoop, _ clocks: Clocks) {

@@ -123,7 +123,7 @@ final class PeerRegistry {
         let address = session.connection.remoteAddress
         if record.trust == .trusted, lastAddresses[peer] != address {
             lastAddresses[peer] = address
-            // Once for all peers that connect within a second.
+            // The addresses are reserved once for all peers that connect within a second.
             reserveTimer.set(node.clocks.now + .seconds(1), node) { $0.registry.reserveAddresses($0) }
         }
         let at = node.clocks.milliseconds

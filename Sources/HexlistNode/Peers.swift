@@ -32,7 +32,7 @@ public struct Peers: Sendable {
         }
     }
 
-    /// Trusts or blocks a peer; `.stranger` takes either back.
+    /// Trusts or blocks a peer; `.stranger` undoes both.
     /// - Parameters:
     ///   - proven: the key of the peer, if the caller has it from a session.
     ///   - name: the name the user read when agreeing, which becomes the alias; `nil` for the latest name.
@@ -121,7 +121,7 @@ extension Node {
         for session in sessions.values where session.connection.peerFingerprint?.peerID == peer {
             switch trust {
             case .blocked: endBlocked(session)
-            // The session has the memory and the rate of a trusted peer, so it ends.
+            // The session is ended, because it has the memory and rate limits of a trusted peer.
             case .stranger where session.machine.isTrusted: session.act { $0.end(.idle, &$1) }
             case .stranger, .trusted: sendHello(session)
             }

@@ -1,7 +1,7 @@
 import HexlistModel
 
 /// Limits the memory of received hexes that wait for the store, and decides which sessions may be read (Docs/Protocol.md, "Delivery"). A
-/// hex counts with its weight, about the bytes that it takes in memory.
+/// hex counts with its weight, an upper bound of the memory that it takes (`IncomingHex.weight`).
 ///
 /// Only complete frames count, so that a slow frame blocks no other session. Each trusted peer has a small share of its own, so that none
 /// is ever blocked; strangers share one, because anyone can create any number of keys.

@@ -30,13 +30,13 @@ struct Admission {
         reserved = Set(addresses.map(\.withoutScope))
     }
 
-    /// Sets the IPv6 prefixes of own links. A prefix shorter than 64 bits is ignored: it is a network of many links.
+    /// Sets the IPv6 prefixes of this machine's links. A prefix shorter than 64 bits is ignored, because it covers many links.
     mutating func setLinks(_ prefixes: some Sequence<(prefix: IPAddress, length: Int)>) {
         links = prefixes.filter { $0.prefix.isIPv6 && $0.length >= 64 }
     }
 
-    /// The unit by which connections are counted: the address itself for IPv6 addresses on the local link, where each belongs to a host,
-    /// else the address's subscriber (IPv6 /64).
+    /// The unit by which connections are counted: for an IPv6 address on the local link the address itself, because it belongs to one host;
+    /// for any other the address of the subscriber (IPv4 address or IPv6 /64).
     func network(of address: IPAddress) -> IPAddress {
         links.contains { address.isInside($0.prefix, length: $0.length) } ? address : address.subscriber
     }

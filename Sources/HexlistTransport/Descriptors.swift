@@ -11,8 +11,8 @@ public enum Descriptors {
     /// Descriptors reserved for the store, the local API, discovery and dialled connections, so that accepted connections cannot exhaust
     /// them.
     static let reserved = 56
-    /// Upper bound of the limit that is set, more than this program needs. Some systems allow 10⁹ descriptors, and child programs that
-    /// close each one would take long.
+    /// Maximum limit that `raise` sets, more than this program needs. Some systems permit 10⁹ descriptors, and a child program that closes
+    /// each of them would take long.
     private static let maximum: rlim_t = 65_536
 
     /// Raises the process's limit to its hard limit, at most `maximum`.

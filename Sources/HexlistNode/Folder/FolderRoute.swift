@@ -10,19 +10,19 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// One shared folder as the route to trusted peers that are away (Docs/Protocol.md, "Envelopes").
+/// Delivers hexes to trusted peers that are away, through mailboxes in one shared folder (Docs/Protocol.md, "Envelopes").
 ///
 /// A posted row stays queued until the peer's receipt, so a session that opens meanwhile delivers it as well, and the first result counts.
-/// Confined to the event loop of its node. Files are read and written on the file threads, by one `work` at a time: it reads this
-/// machine's own mailbox, and then posts the rows that wait for peers that are away.
+/// Confined to the event loop of its node. `work` reads this machine's mailbox, and then posts the rows that wait for peers that are away.
+/// One `work` runs at a time. Files are read and written on the file threads.
 final class FolderRoute {
     /// The pause between two rounds without an event, for folders whose changes the kernel does not report.
     private static let interval = Duration.seconds(300)
     /// The pause after a failure.
     private static let retryTime = Duration.seconds(60)
-    /// The time after which a receipt that cannot be posted is abandoned: the sender posts its rows again.
+    /// The time after which a receipt that cannot be posted is abandoned. The sender then posts its rows again.
     private static let receiptTime = Duration.seconds(600)
-    /// The time for which a peer in conflict gets no letters.
+    /// The time after an identity conflict for which the peer gets no letters.
     private static let conflictTime = Duration.seconds(24 * 3_600)
 
     private let mailbox: Mailbox
@@ -31,16 +31,16 @@ final class FolderRoute {
     private let timer: DeadlineTimer
     private var watch: FolderAdditions?
     private var isWorking = false
-    /// Whether something came while `work` ran.
+    /// Whether `work` was called while it ran, so that it runs again.
     private var isDue = false
-    /// When peers went away whose last session has ended since the start.
+    /// The instants at which the last sessions with peers ended, since the start.
     private var awaySince: [PeerID: ContinuousClock.Instant] = [:]
     private var postings: [PeerID: Postings] = [:]
     /// Rows to be posted once more, with the number of earlier posts.
     private var repeated: [PeerID: [(rows: [ClosedRange<Int64>], posts: Int)]] = [:]
     private var boots: [PeerID: BootHistory] = [:]
     private var conflicts: [PeerID: ContinuousClock.Instant] = [:]
-    /// Envelopes whose receipt could not be posted, since when.
+    /// The files of envelopes whose receipt could not be posted, with the instant of the first failure.
     private var unanswered: [String: ContinuousClock.Instant] = [:]
 
     /// - Parameter path: an absolute path.
@@ -54,7 +54,7 @@ final class FolderRoute {
         timer = DeadlineTimer(on: eventLoop, clocks)
     }
 
-    /// The key under which the postings of an identity for a peer are kept.
+    /// The key in the store's metadata of the postings from an identity to a peer.
     private static func metaKey(_ own: PeerID, _ peer: PeerID) -> String { "postings.\(own).\(peer)" }
 
     /// Restores the postings of earlier runs and begins to work.
@@ -71,14 +71,14 @@ final class FolderRoute {
 
     // MARK: Events
 
-    /// The last session with a peer has ended.
+    /// Handles the end of the last session with a peer.
     func peerWent(_ peer: PeerID, _ node: isolated Node) {
         guard node.registry.isTrusted(peer) else { return }
         awaySince[peer] = node.clocks.now
         timer.set(node.clocks.now + times.awayTime, node) { $0.folderRoute?.work($0) }
     }
 
-    /// Rows were queued, or a file arrived.
+    /// Schedules `work`, after rows were queued or a file arrived.
     func somethingCame(_ node: isolated Node) {
         timer.set(node.clocks.now + times.batchTime, node) { $0.folderRoute?.work($0) }
     }
@@ -100,13 +100,13 @@ final class FolderRoute {
         let now = node.clocks.now
         let pause = isDue ? times.batchTime : pause
         isDue = false
-        // The timer has fired, so the moments from which peers count as away are set again.
+        // The timer has fired and has only one deadline, so the instants from which peers count as away have to be set again.
         let ends = [startedAt + times.startTime] + awaySince.values.map { $0 + times.awayTime }
         timer.set(ends.filter { $0 > now }.reduce(now + pause, min), node) { $0.folderRoute?.work($0) }
     }
 
     private func read(_ node: isolated Node) {
-        // A machine whose identity another one uses as well reads no mail of the two.
+        // While another machine uses this machine's identity, the mailbox is not read, because it belongs to both.
         guard !node.isInConflict(with: node.id) else { return finish(after: Self.retryTime, node) }
         var trusts: [Fingerprint: Trust] = [:]
         for record in node.registry.all { if let key = record.fingerprint { trusts[key] = record.trust } }
@@ -127,11 +127,11 @@ final class FolderRoute {
     private struct Round: Sendable {
         /// Whether there may be more envelopes.
         var hasMore: Bool
-        /// Files that are done with.
+        /// The files to remove.
         var removals: [String]
         /// Receipts by sender, with the files that they answer.
         var receipts: [Fingerprint: [(file: String, frames: [[UInt8]])]] = [:]
-        /// Whether the store refused something temporarily.
+        /// Whether the store refused a hex temporarily.
         var isDeferred = false
 
         init(_ arrivals: Mailbox.Arrivals) {
@@ -163,7 +163,7 @@ final class FolderRoute {
         answer(round, node)
     }
 
-    /// Stores hexes in batches of the size of a session's.
+    /// Stores hexes, in batches as large as those of a session.
     private func keep(
         _ hexes: ArraySlice<IncomingHex>, from sender: Sender, _ results: [DeliveryResult], _ node: isolated Node,
         then completion: @escaping @Sendable (FolderRoute, [DeliveryResult], isolated Node) -> Void
@@ -192,7 +192,7 @@ final class FolderRoute {
         take(letters, round, node)
     }
 
-    /// Records the start of a peer's daemon that signed a letter.
+    /// Records the boot nonce of the daemon that signed a letter, to detect identity conflicts.
     private func record(_ arrival: Mailbox.Arrival, _ node: isolated Node) {
         let peer = arrival.sender.peerID
         var history = boots[peer] ?? BootHistory(present: arrival.boot, since: arrival.signedAt)
@@ -211,7 +211,7 @@ final class FolderRoute {
                 switch result {
                 case .success(let moves): node.deliver { deliveries, _ in deliveries.sends.moved(moves) }
                 case .failure(let error):
-                    // The rows stay queued. They are posted again, and the peer recognises them.
+                    // The rows stay queued. They are posted again, and the peer recognises the duplicates.
                     node.logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
                 }
                 node.outbox.outboxChanged()
@@ -250,7 +250,7 @@ final class FolderRoute {
         }
     }
 
-    /// - Returns: the envelopes whose receipt cannot be posted for too long.
+    /// - Returns: the files of envelopes whose receipt could not be posted for `receiptTime`.
     private func abandoned(_ failed: [String], _ node: isolated Node) -> [String] {
         let now = node.clocks.now
         unanswered = Dictionary(uniqueKeysWithValues: Set(failed).map { ($0, unanswered[$0] ?? now) })
@@ -347,7 +347,8 @@ final class FolderRoute {
 
     // MARK: Shell
 
-    /// Records the postings for the next start. Without the record, the rows are posted once more, and the peer recognises them.
+    /// Records the postings for the next start. If this write is lost, the rows are posted once more, and the peer recognises the
+    /// duplicates.
     private func keepPostings(of peer: PeerID, _ node: isolated Node) {
         let text = postings[peer]?.text ?? ""
         node.store.setMeta(Self.metaKey(node.id, peer), text.isEmpty ? nil : text) { [logger = node.logger] result in

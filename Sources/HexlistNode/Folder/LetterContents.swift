@@ -3,15 +3,15 @@ import HexlistModel
 import HexlistWire
 import NIOCore
 
-/// The frames of one letter that count: hexes, and receipts of this machine's envelopes.
+/// The decoded frames of one letter: hexes, and receipts of this machine's envelopes. Other frames are ignored.
 struct LetterContents: Sendable {
     var hexes: [IncomingHex] = []
     var receipts: [(envelope: Envelope.ID, receipt: Receipt)] = []
     /// Bytes that the hexes take in memory.
     private(set) var weight = 0
-    /// Frames that are permanently refused, by number.
+    /// Frames that are permanently refused, by frame number.
     private var rejected: [Int64: Rejection] = [:]
-    /// Frames that are not JSON. As many as end a session make the letter malformed.
+    /// The number of frames that are not JSON. `ProtocolLimits.strikes` of them make the letter malformed.
     private var undecodable = 0
     private let frameCount: Int
 
@@ -44,7 +44,7 @@ struct LetterContents: Sendable {
         }
     }
 
-    /// Whether nothing of the letter counts.
+    /// Whether too many frames are not JSON, so that the whole letter is ignored.
     var isMalformed: Bool { undecodable >= ProtocolLimits.strikes }
 
     /// Whether the letter gets a receipt: it has hexes, or frames that might have been hexes.
@@ -64,7 +64,7 @@ struct LetterContents: Sendable {
             case .refused(let code, let message, _): rejected[number] = Rejection(sequence: number, code: code, message: message)
             }
         }
-        // A receipt has one status, so each change of it starts another one, as on a session.
+        // A receipt has one status for all its frames, so each change of the status starts another receipt, as on a session.
         var receipts: [Receipt] = []
         for number in 1...Int64(max(frameCount, 1)) {
             let rejection = rejected[number]

@@ -6,7 +6,7 @@ import HexlistTransport
 /// This machine's mailbox in a shared folder, and those of its peers. Blocks; for the file threads.
 struct Mailbox: Sendable {
     private static let cardName = "card.hxc"
-    /// Envelopes that are read at once. Their hexes may take as many bytes as those of a session, or one envelope's.
+    /// Maximum number of envelopes that are read at once. No more are read once their hexes weigh `ProtocolLimits.sessionWeight`.
     private static let readFiles = 64
     /// Seconds for which a file that cannot be opened may still be incomplete.
     private static let completionTime = 86_400
@@ -54,7 +54,7 @@ struct Mailbox: Sendable {
     func arrivals(now: Int64, trust: (Fingerprint) -> Trust) throws -> Arrivals {
         try folder.create(own.description)
         if try folder.read(Self.cardName, in: own.description, sizes: Card.byteCount...Card.byteCount)?.bytes != card.bytes {
-            // A signature is new each time, so a valid card of the same keys stays.
+            // A new signature differs each time, so a valid card of the same keys is not replaced.
             if cardOf(own).map({ !$0.hasKeys(of: card) }) ?? true { try folder.write(card.bytes, as: Self.cardName, in: own.description) }
         }
         var arrivals = Arrivals()

@@ -34,7 +34,7 @@ struct Postings: Sendable, Equatable {
 
     mutating func add(_ posting: Posting) { all.append(posting) }
 
-    /// Takes a receipt of the peer. An impossible one is ignored.
+    /// Applies a receipt of the peer. An impossible one is ignored.
     /// - Returns: the results of rows.
     mutating func settle(_ envelope: Envelope.ID, _ receipt: Receipt) -> [RowResult] {
         guard let index = all.firstIndex(where: { $0.file.id == envelope }) else { return [] }
@@ -63,7 +63,7 @@ struct Postings: Sendable, Equatable {
         return results
     }
 
-    /// Forgets postings that are too old, and those to be posted again.
+    /// Removes the postings that are too old, and those whose rows are to be posted again.
     /// - Parameter isThere: whether an envelope's file is still in the mailbox, so that the peer may still read it.
     /// - Returns: the rows to be posted again, with the number of earlier posts.
     mutating func due(at now: Int64, isThere: (EnvelopeFileName) -> Bool) -> [(rows: [ClosedRange<Int64>], posts: Int)] {

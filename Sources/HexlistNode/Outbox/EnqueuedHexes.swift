@@ -2,7 +2,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistStore
 
-/// The result of an enqueue: hexes with the outcomes of those for which the outbox had capacity.
+/// The result of an enqueue: the hexes, and the outcome of each hex for which the outbox had capacity.
 struct EnqueuedHexes: Sendable {
     let report: EnqueueReport
     let hexes: [PreparedHexes]

@@ -59,7 +59,7 @@ public struct HexPreparer: Sendable {
             subject: HexSubject.of(hex), offers: offers(in: hex))
     }
 
-    /// The offers of this machine that a hex links to.
+    /// The file offers of this machine to which a hex links.
     private func offers(in hex: HexContent) -> [[UInt8]] {
         var offers: [[UInt8]] = []
         for link in hex.links { add(link, of: hex, to: &offers) }

@@ -136,7 +136,7 @@ extension Outbox {
         return view
     }
 
-    /// Sets the reason for waiting of queued rows of a single hex.
+    /// Sets the reason why queued rows of a single hex wait.
     /// - Parameter bytes: the size of the hex.
     func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
         guard outcomes.contains(where: { $0.state == .queued }) else { return }  // `rowsInFlight` is costly

@@ -47,7 +47,8 @@ extension Outbox {
         return tagged
     }
 
-    /// - Throws: `daemonUnreachable` while the node stops or drains, because its successor would not know of new rows.
+    /// - Throws: `daemonUnreachable` while the node stops, or drains before a change of its identity. The node that replaces it would not
+    ///   be notified of new rows.
     func checkTakesRows() throws(HexlistError) {
         guard !deliveries.isDraining, !isStopping else {
             throw HexlistError(
@@ -55,13 +56,15 @@ extension Outbox {
         }
     }
 
-    /// Enqueues rows and calls `then` on the event loop, in the order of the rows: a delivery that is notified of a later row first would skip
-    /// the earlier one.
+    /// Enqueues rows and calls `then` on the event loop. Calls are in the order of the rows, because a delivery that is notified of a later
+    /// row first would skip the earlier one.
     /// - Parameters:
     ///   - start: the number of hexes to skip.
-    ///   - ahead: whether the rows, of one hex, may leave while the disk makes them durable (decision 27). Should it fail then, the peer has a hex
-    ///     of which nothing is known here, so nothing may depend on the row: no key, no offer of a file.
-    ///   - then: called twice for rows that are sent before their commit, the second time once they are durable (`EnqueuedHexes.isDurable`).
+    ///   - ahead: whether the rows may be sent before their commit is durable (decision 27); only for a single hex. If the commit then
+    ///     fails, the peer may have a hex of which this machine has no record. The hex must therefore have no idempotency key and offer no
+    ///     file.
+    ///   - then: called twice for rows that are sent before their commit, the second time once they are durable
+    ///     (`EnqueuedHexes.isDurable`).
     func enqueue(
         _ hexes: [PreparedHexes], from start: Int = 0, _ terms: EnqueueOptions, ahead: Bool = false,
         then: @escaping @Sendable (isolated Outbox, EnqueuedHexes) -> Void

@@ -114,12 +114,12 @@ extension Outbox {
         outboxChanged()
     }
 
-    /// Maximum wait for deliveries after a batch. A much slower peer causes few waits: it soon has more rows than `PeerDelivery` keeps in
-    /// memory, and reads the others from the store.
+    /// Maximum wait for deliveries after a batch. A much slower peer causes few waits: its rows soon exceed those that `PeerDelivery` keeps
+    /// in memory, and are read from the store.
     private static let longestThrottle = Duration.milliseconds(50)
 
-    /// Waits briefly for peers that are about as fast as the stream, so that their rows are sent from memory, and their pages are reused before
-    /// a checkpoint copies them. This saves a seventh of the sender's processor time.
+    /// Waits briefly for peers that are about as fast as the stream, so that their rows are sent from memory, and the database pages of
+    /// completed rows are reused before a checkpoint copies them. This saves a seventh of the sender's processor time.
     private func throttle(_ bulk: OutgoingSend) async {
         let deadline = clocks.now + Self.longestThrottle
         let peers = bulk.recipients.map(\.peer)
