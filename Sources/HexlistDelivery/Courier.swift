@@ -3,8 +3,8 @@ public import HexlistModel
 /// A transport for hexes to one peer, such as a live session.
 ///
 /// A courier is confined to the event loop of its `DeliveryScheduler`. The scheduler is notified with `connected` once the courier can send
-/// hexes, with `settled` of the result of each hex, and with `ended`. A hex that has no result when its courier ends stays in the outbox
-/// and is sent again, so the peer has to recognise duplicates.
+/// hexes, with `settled` for the result of each hex, and with `ended` at its end. A hex that has no result when its courier ends stays in
+/// the outbox and is sent again, so the peer has to recognise duplicates.
 public protocol Courier: AnyObject {
     /// The guarantee that the result `.stored` of this courier gives.
     var promise: DeliveryGuarantee { get }

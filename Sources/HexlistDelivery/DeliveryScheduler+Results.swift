@@ -160,7 +160,7 @@ extension DeliveryScheduler {
     func transferFailed(_ link: DeliveryLink, end: CourierEnd?, blamed: Int64? = nil, _ host: isolated some DeliveryHost) {
         var random = SystemRandomNumberGenerator()
         let isConflict = end?.cause == .conflict
-        // An identity conflict has a pause of fixed length and does not count as a failure.
+        // An identity conflict has a pause of fixed length, because it does not last longer after more failures.
         if !isConflict { link.transferFailures += 1 }
         let pause =
             isConflict

@@ -106,7 +106,7 @@ public struct Diagnostics: Sendable {
     }
 
     /// The facts of the session with a peer and the result of a short and a long Ping on it. If another session replaces this one
-    /// meanwhile, the other one is tested instead; if the session just ends, the result has the reason.
+    /// meanwhile, the other one is tested instead; if the session ends without a successor, the result has the reason.
     /// - Returns: `nil` if there is no session.
     public func testSession(with peer: PeerID) async -> SessionDiagnostics? { await testSession(with: peer, node) }
 
