@@ -1,14 +1,14 @@
 import HexlistJSON
 import HexlistModel
 
-/// Links as rows of CSV (RFC 4180). Columns are recognised by their names, as Pocket, Raindrop and other services write them.
+/// Reads and writes links as rows of CSV (RFC 4180). Columns are recognised by the names that Pocket, Raindrop and other services use.
 ///
-/// The columns of an export are `folder` (the path of the hex, outermost first, separated by ` / `), `color`, `title`, `url`, `service`,
-/// `tags`, `created` and `note`. Consecutive rows of one folder are one hex.
+/// An exported file has the columns `folder` (the path of the hex, outermost first, separated by ` / `), `color`, `title`, `url`,
+/// `service`, `tags`, `created` and `note`. Consecutive rows with the same folder are one hex.
 public enum BookmarkCSV {
     private enum Column {
         case url, title, folder, color, service, tags, created, note
-        /// A column without a meaning here, kept as an unknown member of this name.
+        /// A column with an unknown name. Its values are kept as unknown members of this name.
         case other(String)
 
         func isSame(as other: Column) -> Bool {
@@ -29,24 +29,25 @@ public enum BookmarkCSV {
         ("date_added", .created), ("saved date", .created), ("added", .created), ("note", .note), ("notes", .note), ("description", .note),
     ]
 
-    /// Columns of Raindrop and Pocket that are left out: internal numbers and pictures.
+    /// Columns of Raindrop and Pocket that are not imported: internal numbers and images.
     private static let useless = ["id", "cover", "cursor"]
 
     // MARK: Reading
 
-    /// Whether a line is a header with a column for the address.
+    /// Whether a line is a header with a column for the URL.
     public static func isHeader(_ line: [UInt8]) -> Bool { header(line) != nil }
 
     private struct Header {
         var columns: [Column]
         var isOwn: Bool
-        /// Whether a tag may have spaces: Pocket separates tags by `|`, Raindrop and Hexlist by commas.
+        /// Whether tags may contain spaces. True for Pocket, which separates tags with `|`, and for Raindrop and Hexlist, which use commas.
         var hasTagsWithSpaces = false
         /// The rows after the header.
         var rows: CSVRows
     }
 
-    /// The first row that is not blank, read with the separator that gives it a column for the address; `nil` if no separator does.
+    /// Parses the header, which is the first row that is not blank. Tries all separators until one gives a column for the URL; `nil` if
+    /// none does.
     private static func header(_ bytes: [UInt8]) -> Header? {
         for separator in CSVRows.separators {
             var (cells, rows) = firstRow(bytes, separator)
@@ -55,7 +56,7 @@ public enum BookmarkCSV {
             var columns: [Column] = []
             for name in names {
                 let known = Self.names.first { name.utf8.elementsEqual($0.0.bytes) }?.1
-                // A second column of one meaning is kept under its name.
+                // If two columns have the same meaning, the second one is kept as an unknown member.
                 let isFirst = known.map { known in !columns.contains { $0.isSame(as: known) } } ?? false
                 columns.append(isFirst ? known ?? .other(name) : .other(PeerName.cut(name, bytes: 64)))
             }
@@ -68,7 +69,7 @@ public enum BookmarkCSV {
         return nil
     }
 
-    /// The rows `url,title` of a file without a header, if its first cell is an address of the web; otherwise `nil`.
+    /// Handles a file without a header, whose rows are `url,title`. Returns `nil` unless the first cell is a web address.
     private static func withoutHeader(_ bytes: [UInt8]) -> Header? {
         var found: Header?
         for separator in CSVRows.separators {
@@ -82,7 +83,8 @@ public enum BookmarkCSV {
         return found
     }
 
-    /// The cells of the first row that is not blank, and the rows from that one on; no cells if all rows are blank.
+    /// Returns the cells of the first row that is not blank, and the rows beginning with that row. There are no cells if all rows are
+    /// blank.
     private static func firstRow(_ bytes: [UInt8], _ separator: Unicode.Scalar) -> (cells: [String], rows: CSVRows) {
         var rows = CSVRows(bytes, separator: separator)
         var rest = rows
@@ -93,7 +95,7 @@ public enum BookmarkCSV {
         return ([], rows)
     }
 
-    /// The cells of the first row that is not blank, split at the separator that gives the most cells.
+    /// Returns the cells of the first row that is not blank, split at the separator that gives the most cells.
     public static func firstCells(_ bytes: [UInt8]) -> [String] {
         var most: [String] = []
         for separator in CSVRows.separators {
@@ -103,18 +105,18 @@ public enum BookmarkCSV {
         return most.map { MarkupText.trimmed($0) }
     }
 
-    /// Names of the column for the address.
+    /// Names of the column for the URL.
     public static let urlNames = ["url", "link", "href"]
 
     private static func isBlank(_ row: [String]) -> Bool { row.allSatisfy { MarkupText.trimmed($0).isEmpty } }
 
-    /// Whether a row is Excel's `sep=;`.
+    /// Whether a row is `sep=;`, which tells Excel the separator.
     private static func isDirective(_ row: [String]) -> Bool { row.first?.lowercased().hasPrefix("sep=") ?? false }
 
     private static let written = ["folder", "color", "title", "url", "service", "tags", "created", "note"]
 
     /// - Parameter name: the description of the hex for links without a folder.
-    /// - Returns: `nil` for a file without a column for the address.
+    /// - Returns: `nil` if the file has no column for the URL.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading? {
         guard let header = header(bytes) ?? withoutHeader(bytes) else { return nil }
         let (columns, isOwn) = (header.columns, header.isOwn)
@@ -150,7 +152,7 @@ public enum BookmarkCSV {
                 last = (folder, color, folders.hex(names, color: color, isOwn: isOwn, in: &reading.forest))
             }
             guard let last else { continue }
-            // The row of a hex without links.
+            // Hexlist exports a hex without links as a row without a link.
             if link.url.isEmpty, link.title.isEmpty, isOwn { continue }
             reading.add(link, to: last.hex, isOwn: isOwn, line: lines.number(at: rows.start))
             if let cell = row.dropFirst(columns.count).first(where: { !MarkupText.trimmed($0).isEmpty }) {
@@ -160,7 +162,7 @@ public enum BookmarkCSV {
         return reading
     }
 
-    /// Whether spaces separate tags: if no cell of the column has another separator.
+    /// Whether the tags of a column are separated by spaces, because none of its cells contains another separator.
     private static func splitsTagsAtSpaces(_ header: Header) -> Bool {
         guard !header.hasTagsWithSpaces, let column = header.columns.firstIndex(where: { $0.isSame(as: .tags) }) else { return false }
         var rows = header.rows
@@ -200,7 +202,7 @@ public enum BookmarkCSV {
     }
 }
 
-/// The path of a hex as text, `outer / inner`. A slash in a name is escaped as `\/`.
+/// Formats and parses the path of a hex, `outer / inner`. A slash in a name is escaped as `\/`.
 enum FolderPath {
     static let separator = " / "
 
@@ -213,7 +215,7 @@ enum FolderPath {
         return escaped
     }
 
-    /// - Parameter isEscaped: whether slashes are escaped, as in exports of Hexlist.
+    /// - Parameter isEscaped: whether slashes in names are escaped, as in files that Hexlist exported.
     static func names(_ path: String, isEscaped: Bool) -> [String] {
         var names: [String] = []
         var name: [UInt8] = []
@@ -233,7 +235,7 @@ enum FolderPath {
     }
 }
 
-/// The hexes of folders by their paths.
+/// Finds the hex for a folder path.
 private struct Folders {
     private struct Place: Hashable {
         var parent: Int?
@@ -242,7 +244,8 @@ private struct Folders {
 
     private var known: [Place: Int] = [:]
 
-    /// Returns the hex of a path and appends missing ones. In exports of Hexlist the last name is always a new hex, because two may share a path.
+    /// Returns the index of the hex for a path and appends missing hexes. In files that Hexlist exported, the last name of the path always
+    /// gets a new hex, because different hexes can have the same path.
     mutating func hex(_ names: [String], color: String, isOwn: Bool, in forest: inout HexTree) -> Int {
         var hex = 0
         var parent: Int?
@@ -262,10 +265,10 @@ private struct Folders {
     }
 }
 
-/// Protection against formula injection: a spreadsheet could run or fetch something for the text of a peer. A `'` is put before a text that
-/// begins like a formula, and after each `;`, which separates cells in locales with a decimal comma, even inside quotes.
+/// Protects the user from formula injection: text of a peer that a spreadsheet would execute as a formula. Inserts `'` if the text, or a
+/// part of it after `;`, begins like a formula. In locales with a decimal comma, `;` separates cells even inside quotes.
 enum SpreadsheetText {
-    /// The first characters of formulas, with their full-width and small forms.
+    /// The first characters of formulas, also in their full-width and small forms.
     private static let starts = "=+-@\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}\u{FE66}\u{FE62}\u{FE63}\u{FE6B}\u{2212}".unicodeScalars
 
     static func written(_ text: String) -> String { parts(text) { isDangerous($0) ? "'\(Substring($0))" : String($0) } }
@@ -279,7 +282,7 @@ enum SpreadsheetText {
         return text.unicodeScalars.split(separator: ";", omittingEmptySubsequences: false).map(change).joined(separator: ";")
     }
 
-    /// Whether the first character that is neither white space nor a quotation mark begins a formula.
+    /// Whether a text begins like a formula, ignoring white space and quotation marks before it.
     private static func isDangerous(_ part: Substring.UnicodeScalarView) -> Bool {
         part.first { $0 != "'" && $0 != "\"" && !$0.properties.isWhitespace }.map(starts.contains) ?? false
     }

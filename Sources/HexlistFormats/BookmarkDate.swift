@@ -1,16 +1,18 @@
 import HexlistModel
 
-/// Converts dates of bookmarks to the form of `ADD_DATE` that browsers read: seconds since 1970.
+/// Converts dates of bookmark files to seconds since 1970, the format of `ADD_DATE` in browsers.
 enum BookmarkDate {
-    /// - Parameter text: ISO 8601 (`2023-01-05T10:11:12.345Z`, `+01:00`; without a zone UTC), or a number of seconds, milliseconds or
-    ///   microseconds since 1970, or of microseconds since 1601 (Chromium). The magnitude tells the unit for dates before the year 5138.
-    /// - Returns: `nil` for anything else.
+    /// - Parameter text: an ISO 8601 date (`2023-01-05T10:11:12.345Z`, `+01:00`; UTC if there is no zone), or a number: seconds,
+    ///   milliseconds or microseconds since 1970, or microseconds since 1601 (Chromium). The unit is detected by the magnitude, for dates
+    ///   before the year 5138.
+    /// - Returns: `nil` for any other text.
     static func seconds(_ text: String) -> String? {
         let bytes = Array(MarkupText.trimmed(text).utf8)
         return (number(bytes[...]) ?? moment(bytes)).map(String.init)
     }
 
-    /// The member for a date: `member` with the seconds, or the text of an unknown date under another name.
+    /// Returns the date as a member of a hex or link: `member` with the seconds or, if the format is unknown, `other` with the unchanged
+    /// text.
     static func member(_ text: String, as member: String, otherwise other: String) -> HexTree.Member {
         seconds(text).map { HexTree.Member(member, $0) } ?? HexTree.Member(other, text)
     }
@@ -32,7 +34,7 @@ enum BookmarkDate {
 
     private static func moment(_ bytes: [UInt8]) -> Int64? {
         var rest = bytes[...]
-        /// Takes `count` digits as a number in a range.
+        /// Consumes exactly `count` digits and returns their value; `nil` if it is outside the range.
         func digits(_ count: Int, _ range: ClosedRange<Int64>) -> Int64? {
             let field = rest.prefix(count)
             guard field.count == count, field.allSatisfy(ASCII.isDigit) else { return nil }
@@ -73,7 +75,8 @@ enum BookmarkDate {
         return seconds + (hours * 3_600 + minutes * 60) * (isAhead ? -1 : 1)
     }
 
-    /// Days since 1970 of a day of the Gregorian calendar, with years that begin in March.
+    /// Returns the number of days from 1970-01-01 to a Gregorian date. Calculates with years that begin in March, so that the leap day is
+    /// the last day of a year.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let marchYear = month > 2 ? year : year - 1
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1

@@ -1,10 +1,11 @@
 import HexlistJSON
 import HexlistModel
 
-/// The bookmark file of browsers (`<!DOCTYPE NETSCAPE-Bookmark-file-1>`). A folder is a hex.
+/// Reads and writes the bookmark file of browsers (`<!DOCTYPE NETSCAPE-Bookmark-file-1>`). A folder is a hex.
 ///
-/// Dates, tags, keywords and notes become unknown members of the hex or link: `addDate`, `lastModified` (seconds since 1970), `tags` (an
-/// array), `keyword`, `note`; `toolbar` and `unfiled` mark the folders of that meaning. Icons are left out.
+/// Dates, tags, keywords and notes become unknown members of the hex or link: `addDate` and `lastModified` (seconds since 1970), `tags` (an
+/// array), `keyword` and `note`. `toolbar` and `unfiled` mark the folders that browsers use for the bookmarks toolbar and for unsorted
+/// bookmarks. Icons are not imported.
 public enum BookmarkHTML {
     private static let dates: [(attribute: StaticString, member: String)] = [("add_date", "addDate"), ("last_modified", "lastModified")]
     private static let marks: [(attribute: StaticString, member: String)] = [
@@ -13,7 +14,7 @@ public enum BookmarkHTML {
 
     // MARK: Reading
 
-    /// - Parameter name: the description of the hex for links in no folder if the file has no heading.
+    /// - Parameter name: the description of the hex for links outside folders, if the file has no heading.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reader = Reader(bytes, name: name)
         var scanner = MarkupScanner(bytes)
@@ -22,31 +23,33 @@ public enum BookmarkHTML {
         return reader.reading
     }
 
-    /// A folder is a heading or the text of a list item followed by a list, or a heading with the links up to the next heading of its level.
-    /// A single first-level heading names the hex for links in no folder; several are folders.
+    /// Builds folders from headings and lists. A folder is a heading or the text of a list item, followed by a list; or a heading, followed
+    /// by links up to the next heading of the same level. A single `<h1>` names the hex for links outside folders; if there are several,
+    /// each is a folder.
     private struct Reader {
         var reading = FileReading()
         private var name: String
         private let hasSections: Bool
         private var lines: LineNumbers
-        /// The file itself, then the open lists.
+        /// The file itself, followed by the open lists, outermost first.
         private var scopes = [Scope(isDefinition: false, folder: nil)]
-        /// The hex for links in no folder.
+        /// The index of the hex for links outside folders; `nil` until needed.
         private var loose: Int?
-        /// The element that the current text belongs to.
+        /// The element whose text is being collected in `text`.
         private var reads = Reads.nothing
         private var text: [UInt8] = []
-        /// The item that a following note describes.
+        /// The hex or link that a following note describes.
         private var last = Item.nothing
 
         private enum Reads { case nothing, heading, folder(MarkupScanner.Tag, Int), link(MarkupScanner.Tag), note(Int), item(Int) }
         private enum Item { case nothing, leftOut, hex(Int), link(Int, Int) }
 
         private struct Scope {
-            /// Whether the list is a `DL`, whose items begin and end only with `DT`, `DD` and `DL`.
+            /// Whether the list is a `<dl>`. Only `<dt>`, `<dd>` and `<dl>` tags begin or end its items.
             var isDefinition: Bool
             var folder: Int?
-            /// The open folders whose headings are in this list, each inside the one before. At most twelve: six levels, in and outside an item.
+            /// The open folders of headings in this list, outermost first. At most twelve: one for each of `<h1>` to `<h6>` outside list
+            /// items, and one for each of them inside the current list item.
             var sections: [(level: Int, hex: Int, isItem: Bool)] = []
             var hasItems = false
             var isInItem = false
@@ -58,7 +61,7 @@ public enum BookmarkHTML {
             hasSections = Reader.headings(bytes) > 1
         }
 
-        /// The number of first-level headings, up to two.
+        /// Counts the `<h1>` headings of a file, up to two.
         private static func headings(_ bytes: [UInt8]) -> Int {
             var (count, at) = (0, 0)
             while count < 2, let start = bytes[at...].firstIndex(of: UInt8(ascii: "<")) {
@@ -82,7 +85,7 @@ public enum BookmarkHTML {
             switch token {
             case .text(let bytes):
                 if case .nothing = reads { return }
-                // Longer texts are cut, but stay longer than the limit.
+                // The text is cut, but stays over the limit, so that it is later recorded as too long.
                 if text.count <= FileReading.textBytes { text += bytes }
             case .open(let tag): begin(tag)
             case .close(let name): end(name)
@@ -103,7 +106,7 @@ public enum BookmarkHTML {
             case "h1", "h2", "h3", "h4", "h5", "h6":
                 finish()
                 let level = Int(tag.element.utf8.last.map { $0 & 0x0F } ?? 0)
-                // A first-level heading is in no list: earlier lists were not closed.
+                // An `<h1>` is never inside a list, so lists that are still open lack their end tags.
                 if level == 1 { scopes.removeLast(scopes.count - 1) }
                 reads = .folder(tag, level)
             case "a":
@@ -145,7 +148,8 @@ public enum BookmarkHTML {
             }
         }
 
-        /// Whether an element belongs to the current note. Browsers write bookmarks and folders with dates.
+        /// Whether an element is part of the current note. A link with a date and a heading with attributes are not: browsers write
+        /// bookmarks and folders in this form, so the note has ended.
         private func isInNote(_ tag: MarkupScanner.Tag) -> Bool {
             switch tag.element {
             case "dt", "dd", "dl": false
@@ -156,7 +160,7 @@ public enum BookmarkHTML {
             }
         }
 
-        /// Adds white space for an element that separates words.
+        /// Appends white space to the collected text for an element that separates words, such as `<br>`.
         private mutating func divide(_ element: String) {
             guard ["br", "p", "div", "li", "ul", "ol", "tr", "td", "h1", "h2", "h3", "h4", "h5", "h6"].contains(element) else { return }
             switch reads {
@@ -166,7 +170,7 @@ public enum BookmarkHTML {
             }
         }
 
-        /// Ends the element that the current text belongs to.
+        /// Processes the collected text at the end of its element.
         mutating func finish() {
             let value = MarkupText.trimmed(MarkupText.decoded(text))
             let ended = reads
@@ -185,7 +189,7 @@ public enum BookmarkHTML {
             }
         }
 
-        /// A text as the description of a hex; too long ones are cut and counted.
+        /// Returns a text as the description of a hex. A text that is too long is cut and recorded as such.
         private mutating func fitting(_ value: String, at start: Int) -> String {
             guard value.utf8.count > FileReading.textBytes else { return value }
             reading.skip(.tooLong, value, line: lines.number(at: start))
@@ -193,7 +197,7 @@ public enum BookmarkHTML {
         }
 
         private mutating func add(_ hex: HexTree.Hex, level: Int, isItem: Bool) {
-            // A heading ends those of its level and below; a heading in an item only those of the item.
+            // A heading closes the open folders of the same and of lower levels. Inside a list item, it closes only folders of that item.
             while let inner = scope.sections.last, inner.level >= level, inner.isItem || !isItem { scope.sections.removeLast() }
             var hex = hex
             hex.parent = folder
@@ -203,7 +207,7 @@ public enum BookmarkHTML {
             reading.forest.hexes.append(hex)
         }
 
-        /// Adds the folder of a list whose item begins with text.
+        /// Adds the folder for a list item whose text is followed by a list.
         private mutating func addFolder(ofItemAt start: Int) {
             let value = MarkupText.trimmed(MarkupText.decoded(text))
             if !value.isEmpty { add(HexTree.Hex(description: fitting(value, at: start)), level: 6, isItem: true) }
@@ -242,7 +246,7 @@ public enum BookmarkHTML {
 
     private static func members(_ tag: MarkupScanner.Tag) -> [HexTree.Member] {
         var members: [HexTree.Member] = []
-        // `time_added` is Pocket's.
+        // `time_added` is used by Pocket.
         for attribute in ["time_added", "add_date"] as [StaticString] {
             if let added = tag[attribute], !added.isEmpty {
                 members.append(BookmarkDate.member(added, as: "addDate", otherwise: "created"))
@@ -261,8 +265,8 @@ public enum BookmarkHTML {
 
     // MARK: Writing
 
-    /// - Parameter isMine: whether hexes without a sender are the user's own. Only their bookmarklets (`javascript:`) stay clickable; those of
-    ///   other hexes are written as `data-hexlist`.
+    /// - Parameter isMine: whether a hex without a sender is the user's own. Only the user's own bookmarklets (`javascript:` links) stay
+    ///   clickable; those of other hexes are written to the attribute `data-hexlist`.
     public static func write(_ forest: HexTree, isMine: Bool = false) -> [UInt8] {
         var lines = """
             <!DOCTYPE NETSCAPE-Bookmark-file-1>
@@ -306,7 +310,10 @@ public enum BookmarkHTML {
         return Array(lines.utf8)
     }
 
-    /// Unknown members as attributes and as a note, and the names of the members that are written so.
+    /// Formats unknown members for export.
+    /// - Returns: `attributes` has the members that HTML bookmarks express as attributes, each with a leading space; `note` is the escaped
+    ///   text of the note, if there is one; `placed` lists the members that these two express completely, so that `data-hexlist` can omit
+    ///   them.
     private static func attributes(_ extra: [HexTree.Member]) -> (attributes: String, note: String?, placed: [String]) {
         var (attributes, placed): (String, [String]) = ("", [])
         func put(_ member: String, _ attribute: StaticString, _ value: String) {
@@ -316,7 +323,7 @@ public enum BookmarkHTML {
         for (attribute, member) in dates {
             guard let value = only(extra, member)?.string, let seconds = BookmarkDate.seconds(value) else { continue }
             put(member, attribute, seconds)
-            // A date in another form is also written as `data-hexlist`, to be read back unchanged.
+            // A date in another format is also written to `data-hexlist`, so that a re-import gives the original text.
             if !seconds.utf8.elementsEqual(value.utf8) { placed.removeLast() }
         }
         if let keyword = only(extra, "keyword")?.string, !keyword.isEmpty, MarkupText.survives(keyword) {
@@ -332,21 +339,21 @@ public enum BookmarkHTML {
         return (attributes, note, placed)
     }
 
-    /// The value of a member that occurs exactly once.
+    /// Returns the value of a member; `nil` if the member is missing or occurs more than once.
     private static func only(_ extra: [HexTree.Member], _ name: String) -> JSONValue? {
         let found = extra.filter { $0.name.utf8.elementsEqual(name.utf8) }
         return found.count == 1 ? found[0].value : nil
     }
 }
 
-/// Tags: a JSON array of texts in Hexlist, a text with separators in files.
+/// Converts tags. Hexlist keeps them as a JSON array of strings; files have a single text with separators.
 enum TagList {
     static func json(_ text: String, separator: Character) -> JSONValue {
         let tags = text.split(separator: separator).map { MarkupText.trimmed(String($0)) }.filter { !$0.isEmpty }
         return JSONValue { json in json.array(tags) { $0.string($1) } }
     }
 
-    /// The tags of a CSV cell: a JSON array of texts, or a text separated by `|` (Pocket), commas or spaces.
+    /// Parses the tags of a CSV cell: a JSON array of strings, or a text with tags separated by `|` (Pocket), commas or spaces.
     static func json(ofCell text: String, splitsAtSpaces: Bool) -> JSONValue {
         if text.hasPrefix("["), let list = try? JSONValue(parsing: text), list.elements?.allSatisfy({ $0.string != nil }) ?? false {
             return list.inOneLine
@@ -354,7 +361,7 @@ enum TagList {
         return json(text, separator: text.utf8.contains(UInt8(ascii: "|")) ? "|" : splitsAtSpaces ? " " : ",")
     }
 
-    /// The tags separated by commas; `nil` for values that would not be read back unchanged.
+    /// Returns the tags separated by commas; `nil` if parsing that text would give other tags.
     static func text(_ json: JSONValue) -> String? {
         guard let elements = json.elements, !elements.isEmpty else { return nil }
         let tags = elements.compactMap(\.string)

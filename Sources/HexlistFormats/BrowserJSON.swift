@@ -1,10 +1,10 @@
 import HexlistJSON
 import HexlistModel
 
-/// The bookmarks of Firefox and Chromium as JSON, recognised by the members they have.
+/// Reads bookmark files of Firefox and Chromium in JSON. The browser is recognised by the member names.
 enum BrowserJSON {
-    /// - Parameter values: the values of a file.
-    /// - Returns: `nil` for other JSON.
+    /// - Parameter values: the JSON values of the file.
+    /// - Returns: `nil` if the file is not from one of these browsers.
     static func bookmarks(_ values: [JSONValue], name: String, _ lines: inout LineNumbers) -> FileReading? {
         var reader = Reader(lines: lines)
         let names = values.first?.names ?? []
@@ -35,8 +35,8 @@ enum BrowserJSON {
 
         init(lines: LineNumbers) { self.lines = lines }
 
-        /// Adds a folder, bookmark or separator of a Firefox backup. The outermost folder is the file. Recurses once a level, of which JSON has at
-        /// most `JSONValue.maximumDepth`.
+        /// Adds a folder, bookmark or separator of a Firefox backup. The outermost folder is the file itself. Recursive; JSON is at most
+        /// `JSONValue.maximumDepth` levels deep.
         mutating func addFirefox(_ value: JSONValue, inside parent: Int?, name: String) {
             let node = Node(value)
             let (type, code) = (node.text("type"), node["typeCode"]?.integer)
@@ -67,12 +67,12 @@ enum BrowserJSON {
             }
         }
 
-        /// Adds a folder or bookmark of Chromium. Recurses once a level.
+        /// Adds a folder or bookmark of Chromium. Recursive; JSON is at most `JSONValue.maximumDepth` levels deep.
         mutating func addChromium(_ value: JSONValue, root: String?, inside parent: Int?) {
             let node = Node(value)
             var extra: [HexTree.Member] = []
             for (member, kept) in [("date_added", "addDate"), ("date_modified", "lastModified")] {
-                // 0 means no date.
+                // Chromium writes 0 if there is no date.
                 if let text = node.text(member), text != "0", let date = BookmarkDate.seconds(text) { extra.append(.init(kept, date)) }
             }
             if let children = node["children"]?.elements {
@@ -100,7 +100,7 @@ enum BrowserJSON {
         }
     }
 
-    /// An object whose members are parsed once.
+    /// A JSON object whose members are parsed only once, for several look-ups.
     private struct Node {
         private let members: [JSONMember]
 
@@ -113,6 +113,6 @@ enum BrowserJSON {
 }
 
 extension JSONValue {
-    /// The names of an object's members; empty for any other value.
+    /// The member names of an object; empty for any other value.
     fileprivate var names: [String] { members?.map(\.name) ?? [] }
 }

@@ -1,37 +1,38 @@
 import HexlistModel
 
-/// Rows of CSV (RFC 4180). If quotes in a row are unbalanced, it is read again to the end of its line with quotes as text (`loose`, then
-/// `literal`); the reading whose cells match the number of columns is taken.
+/// Parses CSV (RFC 4180) row by row. Lenient about wrong quoting: if a row has unbalanced quotes, or if a quoted cell spans several lines
+/// and the number of cells is wrong, the row is parsed again as a single line, first with `loose` and then with `literal` quotes.
 struct CSVRows {
     static let separators: [Unicode.Scalar] = [",", ";", "\t"]
 
     private enum Quotes {
-        /// Quotes enclose a cell and are doubled inside it.
+        /// A cell in quotes may span several lines. A quote inside it must be doubled.
         case strict
-        /// Quotes enclose a cell of one line and may be single inside it.
+        /// A cell in quotes must end in the same line. Quotes inside it may be doubled or single.
         case loose
-        /// Quotes enclose a cell of one line and are doubled inside it; all others are text.
+        /// A cell in quotes must end in the same line, and a quote inside it must be doubled. All other quotes are text.
         case literal
     }
 
     private struct Row {
         var cells: [String] = []
         var end = 0
-        /// Whether each quote is closed and followed by a separator or the end of the line.
+        /// Whether every opening quote has a closing quote that is followed by a separator or by the end of the line.
         var isClean = true
         var hasLines = false
-        /// The offset of the first quote without a closing one in its line.
+        /// The offset of the first quote that has no closing quote in its line; `Int.max` if there is none.
         var unclosed = Int.max
     }
 
-    /// The number of columns; `nil` if unknown.
+    /// The expected number of cells in a row; `nil` if unknown.
     var columns: Int?
-    /// The offset of the row that `next()` returned.
+    /// The offset in the file of the row that `next()` returned last.
     private(set) var start = 0
     private let bytes: [UInt8]
     private let separator: UInt8
     private var position: Int
-    /// The offset of the first quote without a closing one in the file. Bounds repeated scans for it.
+    /// The offset of the first quote that has no closing quote in the rest of the file. Later quotes need not be searched again, which
+    /// keeps the time linear.
     private var unclosed = Int.max
 
     init(_ bytes: [UInt8], separator: Unicode.Scalar = ",") {
@@ -67,7 +68,7 @@ struct CSVRows {
             } else {
                 let end = bytes[at...].firstIndex(where: ends) ?? bytes.count
                 let cell = bytes[at..<end]
-                // A single quote at the start of a cell is no part of its text.
+                // An opening quote without any other quote in its cell is not part of the text.
                 let isOpen = cell.first == UInt8(ascii: "\"") && !cell.dropFirst().contains(UInt8(ascii: "\""))
                 text = Array(cell.dropFirst(isOpen ? 1 : 0))
                 at = end
@@ -84,9 +85,10 @@ struct CSVRows {
         return row
     }
 
-    /// The quoted cell that begins at an offset, and the offset after it; `nil` if the quote is text.
+    /// Parses the quoted cell that begins at offset `open`. Returns its text and the offset after it, or `nil` if the quote is to be read
+    /// as text.
     private mutating func quoted(_ open: Int, _ quotes: inout Quotes, _ row: inout Row) -> (text: [UInt8], end: Int)? {
-        // After a quote without an end no later cell has one, except a cell that begins at the second of two quotes.
+        // If an earlier quote has no closing quote in the file, this one has none either, unless it is directly followed by another quote.
         let isDoubled = open + 1 < bytes.count && bytes[open + 1] == UInt8(ascii: "\"")
         if quotes == .strict, open > unclosed, !isDoubled { row.isClean = false }
         guard row.isClean, quotes != .literal || open < row.unclosed || isDoubled else { return nil }
@@ -120,7 +122,7 @@ struct CSVRows {
         case .strict:
             row.isClean = false
             if at >= bytes.count { unclosed = min(unclosed, open) }
-        // No later quote of the line has an end either.
+        // No later quote of this line has a closing quote either.
         case .loose: quotes = .literal
         case .literal: row.unclosed = min(row.unclosed, open)
         }
@@ -129,7 +131,7 @@ struct CSVRows {
 
     private func ends(_ byte: UInt8) -> Bool { byte == separator || byte == 0x0A || byte == 0x0D }
 
-    /// Quotes a cell unless it has only letters and digits, because readers choose different separators.
+    /// Formats a cell. Quotes it unless it has only letters and digits, because some programs use separators other than the comma.
     static func cell(_ text: String) -> String {
         guard !text.utf8.allSatisfy({ ASCII.isLowercase(ASCII.lowercased($0)) || ASCII.isDigit($0) }) else { return text }
         var quoted = "\""

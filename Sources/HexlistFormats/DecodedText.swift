@@ -4,7 +4,7 @@ enum ByteOrderMark {
     static let utf8: [UInt8] = [0xEF, 0xBB, 0xBF]
 }
 
-/// A file decoded to UTF-8 from UTF-8, UTF-16, or Windows-1252 (Latin-1) if the file declares it.
+/// The text of a file, converted to UTF-8. Supported are UTF-8, UTF-16, and Windows-1252 (Latin-1) if the file declares it.
 public struct DecodedText: Sendable, Equatable {
     /// Valid UTF-8 without a byte order mark.
     public var bytes: [UInt8]
@@ -12,16 +12,17 @@ public struct DecodedText: Sendable, Equatable {
     public var encoding: String?
 
     public enum Fault: Error, Equatable {
-        /// The file has NUL bytes, so it is no text.
+        /// The file contains NUL bytes, so it is not text.
         case binary
-        /// The file has or declares this encoding, which is not supported or does not fit its bytes.
+        /// The file uses or declares this encoding, which is either not supported or contradicts its bytes.
         case encoding(String)
-        /// Some lines are not UTF-8.
-        /// - `hasUTF8`: whether the file has valid UTF-8 beyond ASCII, and so is a damaged UTF-8 file rather than one of another encoding.
+        /// Some lines are not valid UTF-8.
+        /// - `hasUTF8`: whether other lines contain non-ASCII characters in valid UTF-8. Then the file is damaged UTF-8 rather than in
+        ///   another encoding.
         case lines(FileReading.Skip, hasUTF8: Bool)
     }
 
-    /// - Throws: `Fault`
+    /// - Throws: `Fault`.
     public init(_ file: [UInt8]) throws(Fault) {
         if file.starts(with: [0xFF, 0xFE, 0, 0]) || file.starts(with: [0, 0, 0xFE, 0xFF]) { throw .encoding("UTF-32") }
         if file.starts(with: [0xFF, 0xFE]) {
@@ -55,7 +56,8 @@ public struct DecodedText: Sendable, Equatable {
         return Array(text.utf8)
     }
 
-    /// Detects UTF-16 without a byte order mark by the zero bytes of ASCII characters in the first 4 KiB; `nil` for other bytes.
+    /// Detects UTF-16 without a byte order mark: in ASCII text, every second byte of the first 4 KiB is zero. Returns the byte order, or
+    /// `nil` if the file is not UTF-16.
     private static func isBigEndianUTF16(_ file: [UInt8]) -> Bool? {
         let head = file.prefix(4_096)
         guard head.count >= 4, file.count % 2 == 0 else { return nil }
@@ -68,10 +70,10 @@ public struct DecodedText: Sendable, Equatable {
 
     private static func isUTF8(_ bytes: ArraySlice<UInt8>) -> Bool { String(validating: bytes, as: UTF8.self) != nil }
 
-    /// Labels that browsers decode as Windows-1252.
+    /// Encoding labels for which browsers use Windows-1252.
     private static let latin = ["windows-1252", "iso-8859-1", "latin1", "latin-1", "cp1252", "us-ascii", "ascii"]
 
-    /// The encoding that HTML or XML declares, in lower case; `nil` for none and for UTF-8.
+    /// Returns the encoding that HTML or XML declares, in lower case; `nil` if it declares none, or UTF-8.
     private static func declared(_ file: [UInt8]) -> String? {
         let head = file.prefix(1_024).map(ASCII.lowercased)
         for name in ["charset=", "encoding="] {
@@ -99,13 +101,13 @@ public struct DecodedText: Sendable, Equatable {
     }
 }
 
-/// Windows-1252, which also decodes files labelled Latin-1 (WHATWG Encoding).
+/// The encoding Windows-1252. Files labelled as Latin-1 are decoded with it too, as in browsers (WHATWG Encoding).
 enum Windows1252 {
     static func scalar(_ byte: UInt8) -> Unicode.Scalar {
         (0x80...0x9F).contains(byte) ? special[Int(byte) - 0x80] : Unicode.Scalar(byte)
     }
 
-    /// The characters of 0x80 to 0x9F. The five unassigned bytes are control characters.
+    /// The characters of the bytes 0x80 to 0x9F. Five bytes are unassigned and become control characters.
     private static let special = Array(
         "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8D}Ž\u{8F}\u{90}‘’“”•–—˜™š›œ\u{9D}žŸ".unicodeScalars)
 }

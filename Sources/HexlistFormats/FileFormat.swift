@@ -1,19 +1,19 @@
 public import HexlistJSON
 import HexlistModel
 
-/// File formats of imports and exports.
+/// Formats of files to import and export.
 public enum FileFormat: String, CaseIterable, Sendable {
     case json, ndjson, csv, markdown, html, opml
-    /// Only read.
+    /// Import only.
     case xbel
-    /// One link a line; only read.
+    /// One link per line. Import only.
     case list
 
-    /// The formats that can be written.
+    /// The formats for export.
     public static let written: [FileFormat] = [.json, .ndjson, .csv, .markdown, .html, .opml]
 
-    /// Detects the format by the first bytes of a file, then by its name.
-    /// - Returns: `nil` for XML and HTML without outlines and links in the first 4 KiB.
+    /// Detects the format from the first bytes of a file or, if they are ambiguous, from its name.
+    /// - Returns: `nil` for XML and HTML without outlines or links in the first 4 KiB.
     public static func of(_ bytes: [UInt8], name: String) -> FileFormat? {
         let start = bytes.starts(with: ByteOrderMark.utf8) ? 3 : 0
         let head = Array(bytes[start...].prefix(4_096).drop(while: MarkupScanner.isSpace).map(ASCII.lowercased))
@@ -22,7 +22,7 @@ public enum FileFormat: String, CaseIterable, Sendable {
             return head.indices.contains { head[$0...].starts(with: text) }
         }
         switch head.first {
-        // A `[` may also begin a Markdown link.
+        // A file that begins with `[` may also be Markdown that begins with a link.
         case UInt8(ascii: "[") where head.dropFirst().first { !MarkupScanner.isSpace($0) }.map("{[]\"".utf8.contains) ?? true: return .json
         case UInt8(ascii: "{"): return .ndjson
         case UInt8(ascii: "<"):
@@ -45,7 +45,7 @@ public enum FileFormat: String, CaseIterable, Sendable {
         return isXML(head) ? nil : .list
     }
 
-    /// Whether a text begins with a tag or a declaration, and not with an address in angle brackets.
+    /// Whether a text begins with a tag or a declaration, not with an address in angle brackets.
     private static func isXML(_ head: [UInt8]) -> Bool {
         guard head.first == UInt8(ascii: "<"), let second = head.dropFirst().first else { return false }
         let name = head.dropFirst().prefix { $0 != UInt8(ascii: ">") && !MarkupScanner.isSpace($0) }
@@ -53,9 +53,9 @@ public enum FileFormat: String, CaseIterable, Sendable {
             && !name.contains(UInt8(ascii: ":"))
     }
 
-    /// Reads a file of any format except JSON and NDJSON, which `JSONFile` reads.
-    /// - Parameter name: the description of the hex for links in no folder.
-    /// - Returns: `nil` for CSV without a column for the address.
+    /// Reads a file. JSON and NDJSON are read by `JSONFile` instead.
+    /// - Parameter name: the description of the hex for links outside folders.
+    /// - Returns: `nil` for CSV without a column for the URL.
     public func read(_ bytes: [UInt8], name: String) -> FileReading? {
         switch self {
         case .json, .ndjson: nil
@@ -69,8 +69,8 @@ public enum FileFormat: String, CaseIterable, Sendable {
     }
 
     /// - Parameters:
-    ///   - lines: hexes as HexJM.
-    ///   - isMine: whether the hexes are from My Hexlist, so that hexes without a sender are the user's own.
+    ///   - lines: the hexes as HexJM, the JSON object of a hex.
+    ///   - isMine: whether the hexes are from My Hexlist. Then a hex without a sender is the user's own.
     public func write(_ lines: [JSONValue], isMine: Bool = false) -> [UInt8] {
         switch self {
         case .ndjson, .list, .xbel: return lines.flatMap { $0.bytes + [0x0A] }

@@ -3,14 +3,14 @@ import HexlistModel
 /// The hexes that were read from a file, and the entries that were left out.
 public struct FileReading: Sendable, Equatable {
     public var forest = HexTree()
-    /// Entries that were left out, grouped by reason.
+    /// Entries that could not be read as links or hexes, grouped by reason.
     public private(set) var skipped: [Skip] = []
 
-    /// Entries that were left out for one reason.
+    /// A group of entries that were left out for the same reason.
     public struct Skip: Sendable, Equatable {
         public var reason: Reason
         public var count: Int
-        /// The first entries, at most `shown`.
+        /// The first entries of the group, at most `shown`.
         public var items: [Item]
 
         /// Maximum entries in `items`.
@@ -18,7 +18,7 @@ public struct FileReading: Sendable, Equatable {
     }
 
     public struct Item: Sendable, Equatable {
-        /// The line in which the entry begins, from 1.
+        /// Number of the line in which the entry begins, counted from 1.
         public var line: Int
         /// Text of the file. Not safe for a terminal.
         public var text: String
@@ -37,11 +37,11 @@ public struct FileReading: Sendable, Equatable {
         case noHex = "is no hex"
     }
 
-    /// Maximum bytes of a text of a hex (Docs/Protocol.md).
+    /// Maximum bytes of one string of a hex (Docs/Protocol.md).
     static let textBytes = 64 << 10
 
-    /// Counts an entry that is left out.
-    /// - Parameter line: evaluated for the first entries of a reason only.
+    /// Records that an entry is left out. Texts and lines are kept only for the first entries of each reason.
+    /// - Parameter line: the entry's line number; evaluated only if it is kept, because computing it takes time.
     mutating func skip(_ reason: Reason, _ what: String, line: @autoclosure () -> Int) {
         var index = skipped.firstIndex { $0.reason == reason }
         if index == nil {
@@ -55,8 +55,8 @@ public struct FileReading: Sendable, Equatable {
         }
     }
 
-    /// Adds a link to a hex, or counts it as left out.
-    /// - Parameter isOwn: whether Hexlist wrote the address, which is then not checked.
+    /// Adds a link to a hex, or records it as left out if its address or a text is invalid.
+    /// - Parameter isOwn: whether the file was written by Hexlist. Then the address is not checked.
     /// - Returns: whether the link was added.
     @discardableResult
     mutating func add(_ link: HexTree.Link, to hex: Int, isOwn: Bool = false, line: @autoclosure () -> Int) -> Bool {
@@ -76,12 +76,12 @@ public struct FileReading: Sendable, Equatable {
     }
 }
 
-/// Checks of addresses in files of other programs.
+/// Validates addresses in files of other programs.
 enum LinkAddress {
-    /// Schemes whose address is a program or a document and may have any character.
+    /// Schemes whose address contains a program or a document, so it may contain any character, even line breaks.
     private static let free = ["javascript", "data", "vbscript"]
 
-    /// The reason why a text is no address; `nil` for an address.
+    /// Returns the reason why a text is not a valid address; `nil` if it is valid.
     static func fault(_ text: String) -> FileReading.Reason? {
         guard LinkForm(text) == .link else { return .noScheme }
         let scheme = text.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)

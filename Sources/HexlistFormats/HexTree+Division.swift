@@ -2,11 +2,12 @@ public import HexlistJSON
 import HexlistModel
 
 extension HexTree {
-    /// Maximum bytes of a hex with the hexes inside it. Any peer that trusts this one accepts a frame of this size.
+    /// Maximum bytes of a hex with its inner hexes, so that every peer that trusts this machine accepts the frame.
     private static let treeBytes = 900 << 10
 
-    /// The outermost hexes as HexJM, divided so that each can be sent: a hex with too many links becomes several, `name (2)`, and a hex
-    /// inside that would exceed the limits of the outermost one becomes an outermost hex itself, `outer / inner`.
+    /// Returns the outermost hexes as HexJM, divided so that each one is within the protocol's limits. A hex with too many links becomes
+    /// several, named `name (2)` and so on. An inner hex that does not fit into its outermost hex becomes an outermost hex named `outer /
+    /// inner`.
     public func divided() -> [JSONValue] {
         var forest = withFewLinksEach()
         forest.cut()
@@ -14,7 +15,7 @@ extension HexTree {
         return lists[forest.hexes.count].map { forest.json(of: $0, lists) }
     }
 
-    /// The tree with each hex split into hexes of at most the allowed links and bytes.
+    /// Returns the tree with each hex split into hexes that do not exceed the limits for links and bytes.
     private func withFewLinksEach() -> HexTree {
         var result = HexTree()
         var places: [Int] = []
@@ -46,7 +47,7 @@ extension HexTree {
         var bytes = 0
         var levels = 1
 
-        /// The size with a hex of that size inside.
+        /// Returns the size of this hex after a hex of size `other` was put inside it.
         func with(_ other: Size) -> Size {
             Size(
                 links: links + other.links, hexes: hexes + other.hexes + 1, bytes: bytes + other.bytes,
@@ -58,10 +59,10 @@ extension HexTree {
         }
     }
 
-    /// Maximum levels of a hex (Docs/Protocol.md).
+    /// Maximum levels of inner hexes, including the outermost one (Docs/Protocol.md).
     static let levels = 8
 
-    /// Moves hexes out of outermost ones that would exceed the limits, and names them by their former path.
+    /// Makes inner hexes that do not fit into their outermost hex outermost ones themselves, named by their former path.
     private mutating func cut() {
         var sizes = hexes.map { hex in
             Size(
@@ -70,7 +71,7 @@ extension HexTree {
                     $0 + $1.weight
                 })
         }
-        // Backwards, so that the size of a hex is complete when it is added to its parent.
+        // Children come before their parents in this loop, so the size of a hex is complete when it is added to its parent.
         var isCut = [Bool](repeating: false, count: hexes.count)
         for index in hexes.indices.reversed() {
             guard let parent = hexes[index].parent else { continue }
@@ -78,7 +79,8 @@ extension HexTree {
             if together.fits { sizes[parent] = together } else { isCut[index] = true }
         }
         guard isCut.contains(true) else { return }
-        // Parents first, so that their names are complete. A name is bounded, because nesting in a file is not.
+        // Parents come before their children in this loop, so the parents' names are final. The length of the path is limited, because a
+        // file may be nested to any depth.
         for index in hexes.indices where isCut[index] {
             guard let parent = hexes[index].parent else { continue }
             var path: [String] = []

@@ -1,10 +1,10 @@
 public import HexlistJSON
 import HexlistModel
 
-// HexJM (Docs/Protocol.md, "Wrapper"), one hex with all inside it as one JSON object.
+// Converts hexes from and to HexJM, the JSON object of a hex with its links and inner hexes (Docs/Protocol.md, "Wrapper").
 extension HexTree {
-    /// Appends a HexJM with the hexes inside it. Links and hexes that are no objects are left out. Recurses once a level, of which JSON has at
-    /// most `JSONValue.maximumDepth`.
+    /// Appends the hex of a HexJM with its inner hexes. Links and children that are not JSON objects are ignored. Recursive; JSON is at
+    /// most `JSONValue.maximumDepth` levels deep.
     public mutating func append(_ json: JSONValue, inside parent: Int? = nil) {
         guard let members = json.members else { return }
         var hex = Hex(parent: parent)
@@ -25,12 +25,12 @@ extension HexTree {
         for child in children { append(child, inside: index) }
     }
 
-    /// A hex with the hexes inside it as HexJM.
+    /// Returns a hex with its inner hexes as HexJM.
     func json(of index: Int, _ lists: [[Int]]) -> JSONValue {
         JSONValue { json in write(index, lists, to: &json) }
     }
 
-    /// Recurses once a level; `divided` leaves at most as many as `ProtocolLimits` allows.
+    /// Recursive. After `divided`, a hex has at most as many levels as `ProtocolLimits` allows.
     private func write(_ index: Int, _ lists: [[Int]], to json: inout JSONWriter) {
         let hex = hexes[index]
         json.object { json in
@@ -74,13 +74,13 @@ extension HexTree.Link {
         }
     }
 
-    /// Estimated bytes of its JSON, without escapes.
+    /// Estimated bytes of the link's JSON, without escapes.
     var weight: Int {
         extra.reduce(64 + url.utf8.count + title.utf8.count + service.utf8.count) { $0 + $1.name.utf8.count + $1.value.bytes.count + 4 }
     }
 }
 
-/// The members of HexJM and LinkJM that the protocol defines.
+/// Members of HexJM and LinkJM that the protocol defines. All other members are unknown members.
 enum KnownMember: String, CaseIterable {
     case senderUUID, senderName, hexDescription, hexColor, links, children
     case url, linkDescription, service

@@ -1,12 +1,13 @@
 public import HexlistJSON
 import HexlistModel
 
-/// Hexes with the hexes inside them, as read from a file or to be written into one. A hex follows its parent; siblings keep their order.
+/// A forest of hexes and their inner hexes, read from a file or to be written to one. Each hex follows its parent; siblings keep their
+/// order.
 public struct HexTree: Sendable, Equatable {
     public struct Link: Sendable, Equatable {
         public var url: String
         public var title: String
-        /// The name of the service; empty for none.
+        /// The service's name; empty if there is none.
         public var service: String
         public var extra: [Member]
 
@@ -19,11 +20,11 @@ public struct HexTree: Sendable, Equatable {
     }
 
     public struct Hex: Sendable, Equatable {
-        /// The index of the hex around it; `nil` for an outermost hex.
+        /// The index of the enclosing hex; `nil` for an outermost hex.
         public var parent: Int?
         public var description: String
         public var color: String
-        /// The claimed sender; empty for none.
+        /// The sender that the file states, unverified; empty if there is none.
         public var senderUUID: String
         public var senderName: String
         public var extra: [Member]
@@ -43,7 +44,7 @@ public struct HexTree: Sendable, Equatable {
         }
     }
 
-    /// An unknown member of a HexJM or of a link.
+    /// A member of a hex's or link's JSON object that the protocol does not define. It is preserved.
     public struct Member: Sendable, Equatable {
         public var name: String
         public var value: JSONValue
@@ -60,14 +61,14 @@ public struct HexTree: Sendable, Equatable {
 
     public init(hexes: [Hex] = []) { self.hexes = hexes }
 
-    /// The indices of the hexes directly inside each hex; the outermost ones under `hexes.count`.
+    /// Returns the indices of the direct children of each hex. The outermost hexes are in an additional last list, at index `hexes.count`.
     func childLists() -> [[Int]] {
         var lists = [[Int]](repeating: [], count: hexes.count + 1)
         for (index, hex) in hexes.enumerated() { lists[hex.parent ?? hexes.count].append(index) }
         return lists
     }
 
-    /// For each hex, whether neither it nor a hex around it has a claimed sender.
+    /// For each hex, whether it is the user's own: neither the hex nor an enclosing one has a sender.
     var areOwn: [Bool] {
         var own: [Bool] = []
         for hex in hexes { own.append(hex.senderUUID.isEmpty && hex.senderName.isEmpty && hex.parent.map { own[$0] } ?? true) }

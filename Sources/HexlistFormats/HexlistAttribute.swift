@@ -1,13 +1,13 @@
 import HexlistJSON
 import HexlistModel
 
-/// The attribute `data-hexlist`: a JSON object with the members of a hex or link that a format cannot express, so that an export of Hexlist
-/// is read back completely. Other programs ignore it.
+/// The attribute `data-hexlist` of exported HTML and OPML. Its value is a JSON object with those members of a hex or link that the format
+/// cannot express, so that a re-imported export is complete. Other programs ignore the attribute.
 enum HexlistAttribute {
     static let attribute: StaticString = "data-hexlist"
 
     /// - Parameters:
-    ///   - placed: unknown members that the format expresses itself.
+    ///   - placed: names of unknown members that are already written in the format itself, and so are left out.
     /// - Returns: the attribute with a leading space; empty if it would have no members.
     static func text(of hex: HexTree.Hex, placed: [String]) -> String {
         object { json in
@@ -19,11 +19,11 @@ enum HexlistAttribute {
         }
     }
 
-    /// - Parameter hasURL: whether the URL is written outside the attribute.
+    /// - Parameter hasURL: whether the URL is also written in the format itself.
     static func text(of link: HexTree.Link, placed: [String], hasURL: Bool = true) -> String {
         object { json in
             if !hasURL || !MarkupText.survives(link.url) { json.member("url", link.url) }
-            // The URL stands for an empty title, so without a URL the empty title is written.
+            // When reading, an empty title is replaced by the URL of the format. Without such a URL, the empty title must be written.
             if !hasURL && link.title.isEmpty || !MarkupText.survives(link.title) { json.member("linkDescription", link.title) }
             if !link.service.isEmpty { json.member("service", link.service) }
             for member in link.extra where !isOne(member, of: placed) { json.member(member.name, member.value) }
@@ -55,7 +55,7 @@ enum HexlistAttribute {
         }
     }
 
-    /// - Returns: whether the attribute had the URL.
+    /// - Returns: whether the attribute contained the URL.
     @discardableResult
     static func apply(_ text: String?, to link: inout HexTree.Link) -> Bool {
         let members = members(text)
@@ -72,7 +72,7 @@ enum HexlistAttribute {
         return hasURL
     }
 
-    /// Members of `data-hexlist` replace those of other attributes, which may have a date in another form.
+    /// Removes the members that `data-hexlist` also has. Its values are exact, whereas other attributes may have a date in another form.
     private static func remove(_ members: [JSONMember], from extra: inout [HexTree.Member]) {
         extra.removeAll { own in members.contains { own.name.utf8.elementsEqual($0.nameBytes) } }
     }

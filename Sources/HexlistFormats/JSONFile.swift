@@ -1,25 +1,25 @@
 public import HexlistJSON
 import HexlistModel
 
-/// A file of JSON: hexes as HexJM, in an array, one a line, or one after the other as `jq` prints them; the bookmarks of Firefox and Chromium
-/// (`BrowserJSON`); or the export of a service that keeps links (`ServiceJSON`). Other JSON is refused.
+/// Reads a JSON file: hexes as HexJM, the JSON object of a hex (in an array, one per line, or one after the other as printed by `jq`);
+/// bookmarks of Firefox or Chromium (`BrowserJSON`); or the export of a bookmark service (`ServiceJSON`). Other JSON is refused.
 public struct JSONFile: Sendable {
-    /// Hexes as HexJM without line breaks.
+    /// The hexes as HexJM, without line breaks.
     public var hexes: [JSONValue] = []
-    /// The bookmarks of another program; `nil` for a file of hexes.
+    /// The bookmarks of another program; `nil` if the file has hexes.
     public var bookmarks: FileReading?
     public var skipped: [FileReading.Skip] = []
 
     public enum Fault: Error, Equatable {
-        /// - `line`: the line of the fault.
+        /// A syntax error, with its line number counted from 1.
         case grammar(String, line: Int)
-        /// JSON in which nothing is a hex, of a program that is not known.
+        /// The file is valid JSON, but it neither contains hexes nor is from a known program.
         case unknown
     }
 
     /// - Parameters:
     ///   - bytes: UTF-8 without a byte order mark.
-    ///   - name: the description of the hex for links in no folder.
+    ///   - name: the description of the hex for links outside folders.
     public init(_ bytes: [UInt8], name: String) throws(Fault) {
         let values = try Self.values(bytes)
         var lines = LineNumbers(bytes)
@@ -32,7 +32,7 @@ public struct JSONFile: Sendable {
             if Self.isHex(value) {
                 hexes.append(value.inOneLine)
             } else {
-                // Offsets of values are offsets in the file.
+                // A value's bytes are a slice of the file, so their indices are offsets in the file.
                 reading.skip(
                     .noHex, String(decoding: value.bytes.prefix(80), as: UTF8.self), line: lines.number(at: value.bytes.startIndex))
             }
@@ -45,8 +45,8 @@ public struct JSONFile: Sendable {
         }
     }
 
-    /// Whether a value is a hex: it has `hexDescription`, or it has `links` that are addresses or objects with a `url` and has neither `name`
-    /// nor `title` as collections of other programs do.
+    /// Whether a value is a hex. It is if it has `hexDescription`, or `links` whose elements are addresses or objects with `url`. In the
+    /// latter case it must have neither `name` nor `title`, which collections of other programs have.
     private static func isHex(_ value: JSONValue) -> Bool {
         guard let members = value.members else { return false }
         func last(_ name: String) -> JSONValue? { members.last { $0.nameBytes.elementsEqual(name.utf8) }?.value }
@@ -59,7 +59,7 @@ public struct JSONFile: Sendable {
 
     // MARK: Values one after the other
 
-    /// The values of a file: one value, one value a line, or several separated by white space.
+    /// Parses the values of a file: a single value, one value per line, or several values separated by white space.
     private static func values(_ bytes: [UInt8]) throws(Fault) -> [JSONValue] {
         var lines = LineNumbers(bytes)
         var values: [JSONValue] = []
@@ -69,7 +69,7 @@ public struct JSONFile: Sendable {
             do throws(JSONFault) {
                 values.append(try JSONValue(parsing: bytes[begin..<end]))
             } catch {
-                // An incomplete value is reported with its first line.
+                // If the value is incomplete, the error is reported for the line in which the value begins.
                 let offset = begin + (error.offset ?? 0)
                 throw .grammar(error.message, line: lines.number(at: offset < end ? offset : begin))
             }
@@ -78,8 +78,8 @@ public struct JSONFile: Sendable {
         return values
     }
 
-    /// The end of the value that begins at an offset: after the last bracket of an object or array, at the line end for other values and for a
-    /// line break in a string.
+    /// Returns the end of the value that begins at an offset. An object or array ends at its last bracket, or at a line break inside a
+    /// string; any other value ends with the line.
     private static func end(of bytes: [UInt8], from start: Int) -> Int {
         guard bytes[start] == UInt8(ascii: "{") || bytes[start] == UInt8(ascii: "[") else {
             return bytes[start...].firstIndex { $0 == 0x0A || $0 == 0x0D } ?? bytes.count
@@ -108,10 +108,10 @@ public struct JSONFile: Sendable {
 }
 
 extension JSONValue {
-    /// The value of the last member of a name.
+    /// Returns the value of the last member with this name; `nil` if there is none.
     func member(_ name: String) -> JSONValue? { members?.last { $0.nameBytes.elementsEqual(name.utf8) }?.value }
 
-    /// The value without white space between its parts.
+    /// The value without white space between its tokens; unchanged if it has no line breaks.
     var inOneLine: JSONValue {
         guard bytes.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return self }
         var line: [UInt8] = []

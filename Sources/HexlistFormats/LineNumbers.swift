@@ -1,7 +1,7 @@
-/// The lines of a file, trimmed, including blank ones. A line ends with LF, CRLF or CR.
+/// The lines of a file without white space at both ends, including blank lines. A line ends with LF, CRLF or CR.
 struct TextLines: Sequence, IteratorProtocol {
     struct Line {
-        /// From 1.
+        /// The line number, counted from 1.
         var number: Int
         var text: ArraySlice<UInt8>
     }
@@ -26,7 +26,7 @@ struct TextLines: Sequence, IteratorProtocol {
     }
 }
 
-/// Converts offsets in a file to line numbers. Ascending offsets cost one pass over the file.
+/// Converts byte offsets in a file to line numbers. For ascending offsets, the file is read only once.
 struct LineNumbers {
     private let bytes: [UInt8]
     private var position = 0
@@ -39,7 +39,7 @@ struct LineNumbers {
         if offset < position { (position, number) = (0, 1) }
         let end = Swift.min(offset, bytes.count)
         while position < end {
-            // The CR of CRLF does not count.
+            // In CRLF, only the LF ends the line.
             let isEnd = bytes[position] == 0x0A || bytes[position] == 0x0D && !(position + 1 < bytes.count && bytes[position + 1] == 0x0A)
             if isEnd { number += 1 }
             position += 1

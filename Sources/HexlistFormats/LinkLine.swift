@@ -1,18 +1,18 @@
 import HexlistModel
 
-/// Links of a line `URL description`. Each further address after white space begins another link.
+/// Parses a line `URL description`. Each further address after white space begins another link.
 public enum LinkLine {
     public struct Part: Sendable, Equatable {
         public var url: String
         public var description: String
     }
 
-    /// - Parameter line: a text without line breaks; others count as spaces.
-    /// - Returns: the first word with its description, even if it is no address, and a part for each later address; empty for a blank line.
-    ///   An address that is repeated as its own title is taken once.
+    /// - Parameter line: the text; line breaks in it count as spaces.
+    /// - Returns: a part for the first word, even if it is not an address, and one for each later address; empty if the line is blank. An
+    ///   address that is repeated as its own title is one part.
     public static func parts(_ line: some StringProtocol) -> [Part] {
         var parts: [Part] = []
-        /// The range of the last part's description.
+        /// The range of the latest part's description in the line.
         var (start, end) = (line.startIndex, line.startIndex)
         func close() { if !parts.isEmpty { parts[parts.count - 1].description = String(line[start..<end]) } }
         for word in line.split(whereSeparator: \.isWhitespace) {
@@ -39,10 +39,10 @@ public enum LinkLine {
     }
 }
 
-/// Bare addresses in Markdown.
+/// Finds addresses in Markdown that are not enclosed in brackets.
 enum TextURL {
-    /// The end of the address that begins at `start` with `scheme://`; `nil` if there is none. White space, quotation marks, `<`, `>` and
-    /// backticks end it; trailing punctuation and unopened brackets are excluded.
+    /// Returns the end of the address `scheme://…` that begins at `start`; `nil` if there is none. White space, quotation marks, `<`, `>`
+    /// and backticks end an address. Trailing punctuation and unopened brackets are not part of it.
     static func end(_ text: ArraySlice<UInt8>, from start: Int) -> Int? {
         let schemeEnd = text[start...].firstIndex { !isScheme($0) } ?? text.endIndex
         guard schemeEnd > start + 1, text[schemeEnd...].starts(with: "://".utf8), LinkForm.isLetter(text[start]) else { return nil }

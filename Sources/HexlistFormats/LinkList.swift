@@ -1,9 +1,9 @@
 import HexlistModel
 
-/// A list of links, one `URL description` a line (`LinkLine`), or text with addresses (`TextLinks`). Blank lines and lines that begin with
-/// `#` are ignored.
+/// Reads a list with one link per line, as `URL description` (`LinkLine`) or as text that contains addresses (`TextLinks`). Blank lines and
+/// lines that begin with `#` are ignored.
 ///
-/// In a file of OneTab, `URL | title` with blank lines between groups, each group is a hex.
+/// Files exported by the browser extension OneTab have lines `URL | title` with blank lines between groups. Each group becomes a hex.
 public enum LinkList {
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reading = FileReading()
@@ -37,8 +37,8 @@ public enum LinkList {
         return reading
     }
 
-    /// The links of a line.
-    /// - Parameter words: the parts of the line by `LinkLine`.
+    /// Returns the links of a line; empty if there is none.
+    /// - Parameter words: the line as divided by `LinkLine`.
     private static func links(_ line: String, _ words: [LinkLine.Part]) -> [LinkLine.Part] {
         if LinkScheme.isOpaque(words[0].url) { return words }
         let found = TextLinks.parts(line)
@@ -47,7 +47,7 @@ public enum LinkList {
         return rest.first.map { LinkForm($0.url) == .link } ?? false ? rest : []
     }
 
-    /// The title in a line of OneTab, the text after ` | `; `nil` for another line.
+    /// Returns the title in a line of OneTab, which is the text after ` | `; `nil` for any other line.
     private static func title(_ line: String) -> String? {
         let parts = line.split(maxSplits: 2, whereSeparator: \.isWhitespace)
         guard parts.count > 1, parts[1] == "|", LinkForm(String(parts[0])) == .link else { return nil }

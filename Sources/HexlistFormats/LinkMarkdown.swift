@@ -1,12 +1,12 @@
 import HexlistModel
 
-/// Markdown: a heading is a hex, a heading of a lower level a hex inside, and `- [title](<link>)` a link. Links of peers that could run code
-/// are written as text, `- [title]\(\<link\>)`. Colours, dates and unknown members are not written.
+/// Reads and writes Markdown. A heading is a hex, a heading below it is a hex inside that hex, and `- [title](<link>)` is a link. Links of
+/// peers whose scheme can run code are written as text, `- [title]\(\<link\>)`. Colours, dates and unknown members are not written.
 ///
-/// Underlined headings and all links of a line are read too (`MarkdownLinks`). Text after the only link of an item is its note, or its title
-/// if it has none.
+/// The reader also accepts underlined headings and any links in a line (`MarkdownLinks`). If a list item has one link, the text after it
+/// becomes the link's note, or its title if it has none.
 public enum LinkMarkdown {
-    /// Heading levels of Markdown; deeper hexes get headings of the last.
+    /// Number of heading levels in Markdown. Hexes nested deeper get headings of the lowest level.
     private static let levels = 6
 
     /// - Parameter isMine: see `BookmarkHTML.write`.
@@ -35,7 +35,7 @@ public enum LinkMarkdown {
         return Array(lines.utf8)
     }
 
-    /// - Parameter name: the description of the hex for links before any heading.
+    /// - Parameter name: the description of the hex for links before the first heading.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reader = Reader(name: name, references: references(bytes))
         for line in TextLines(bytes) { reader.take(line) }
@@ -43,7 +43,8 @@ public enum LinkMarkdown {
         return reader.reading
     }
 
-    /// Reference definitions `[label]: address "title"` by normalised label (`MarkdownLinks.label`). The first of a label counts.
+    /// Collects the reference definitions, `[label]: address "title"`, by normalized label (`MarkdownLinks.label`). The first definition of
+    /// a label is used.
     private static func references(_ bytes: [UInt8]) -> [[UInt8]: MarkdownLinks.Reference] {
         var references: [[UInt8]: MarkdownLinks.Reference] = [:]
         for line in TextLines(bytes) where line.text.first == UInt8(ascii: "[") {
@@ -59,15 +60,15 @@ public enum LinkMarkdown {
         var reading = FileReading()
         private let name: String
         private let references: [[UInt8]: MarkdownLinks.Reference]
-        /// The labels that links refer to.
+        /// Labels of the reference definitions that a link has used.
         private var used: Set<[UInt8]> = []
-        /// The hex of the latest heading of each level.
+        /// The index of the open hex at each heading level; `nil` for a skipped level.
         private var open: [Int?] = []
-        /// The previous line, if the next one may underline it as a heading.
+        /// The previous line, if the next line could be its underline and thus make it a heading.
         private var before: ArraySlice<UInt8>?
-        /// The fence that opened a code block and closes it, at least three bytes.
+        /// The three or more backticks or tildes that opened the current code block and also close it; `nil` outside code blocks.
         private var fence: ArraySlice<UInt8>?
-        /// Whether the front matter between `---` and `---` at the start of the file is open.
+        /// Whether the current line is in the front matter, which is enclosed in `---` at the start of the file.
         private var isMetadata = false
 
         init(name: String, references: [[UInt8]: MarkdownLinks.Reference]) { (self.name, self.references) = (name, references) }
@@ -93,7 +94,8 @@ public enum LinkMarkdown {
             }
         }
 
-        /// The level of the heading that a line of `=`, or of at least three `-`, underlines; `nil` for another line.
+        /// Returns the heading level that an underline gives to the line above: 1 for `=`, 2 for three or more `-`; `nil` if the line is
+        /// not an underline.
         private func underline(_ text: ArraySlice<UInt8>) -> Int? {
             guard let first = text.first, text.allSatisfy({ $0 == first }) else { return nil }
             if first == UInt8(ascii: "=") { return 1 }
@@ -119,7 +121,7 @@ public enum LinkMarkdown {
             used.formUnion(found.labels)
             for image in found.images { reading.skip(.image, image, line: line.number) }
             if found.links.isEmpty, !text.isEmpty, !isItem { before = text }
-            // Text beside the only link of an item describes that link.
+            // In a list item with one link, the other text belongs to the link.
             if isItem, found.links.count == 1, !found.rest.isEmpty {
                 let rest = LinkMarkdown.unescaped(found.rest)
                 if found.links[0].title.isEmpty {
@@ -131,7 +133,7 @@ public enum LinkMarkdown {
             for link in found.links { add(link, line.number) }
         }
 
-        /// A link that Hexlist wrote as text: `- [title]\(\<link\>)`.
+        /// Parses a link that Hexlist wrote as text, `- [title]\(\<link\>)`; `nil` for any other line.
         private func ownText(_ line: ArraySlice<UInt8>) -> HexTree.Link? {
             guard line.starts(with: "- [".utf8), let close = MarkdownLinks.closingBracket(of: line.startIndex + 2, in: line) else {
                 return nil
@@ -153,7 +155,7 @@ public enum LinkMarkdown {
             reading.add(link, to: (open.last { $0 != nil } ?? nil) ?? 0, isOwn: isOwn, line: line)
         }
 
-        /// Adds the reference definitions that no link refers to.
+        /// Adds the reference definitions that no link uses as links of their own.
         mutating func addUnused() {
             for (label, reference) in references.sorted(by: { $0.value.line < $1.value.line }) where !used.contains(label) {
                 add(MarkdownLinks.link(reference.url, reference.title), reference.line)
@@ -161,27 +163,27 @@ public enum LinkMarkdown {
         }
     }
 
-    /// The fence of at least three marks that opens a code block; `nil` for another line.
+    /// Returns the three or more backticks or tildes that open a code block; `nil` if the line does not open one.
     private static func fence(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard let mark = line.first, mark == UInt8(ascii: "`") || mark == UInt8(ascii: "~") else { return nil }
         let marks = line.prefix { $0 == mark }
         return marks.count >= 3 && !line[marks.endIndex...].contains(mark) ? marks : nil
     }
 
-    /// The text of a heading without a closing `#` sequence.
+    /// Returns the text of a heading without a closing sequence of `#`.
     private static func withoutClosing(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let end = text.lastIndex { $0 != UInt8(ascii: "#") }.map { $0 + 1 } ?? text.startIndex
         guard end < text.endIndex, end > text.startIndex, MarkupScanner.isSpace(text[end - 1]) else { return text }
         return MarkupText.trimmed(text[..<end])
     }
 
-    /// The level of a heading by its number of `#`; `nil` for another line.
+    /// Returns the heading level of a line, which is its number of leading `#`; `nil` if it is not a heading.
     private static func level(_ line: ArraySlice<UInt8>) -> Int? {
         let level = line.prefix { $0 == UInt8(ascii: "#") }.count
         return (1...levels).contains(level) && line.dropFirst(level).first.map(MarkupScanner.isSpace) ?? true ? level : nil
     }
 
-    // Delimiters of a link that is written as text. Their escapes keep Markdown from making a link of it.
+    // Delimiters around a link that is written as text. Because they are escaped, Markdown does not render the text as a link.
     private static let textStart = "\\(\\<"
     private static let textEnd = "\\>)"
 
@@ -211,7 +213,7 @@ public enum LinkMarkdown {
         return String(decoding: plain, as: UTF8.self)
     }
 
-    /// An address for `<…>`, with `<`, `>` and `\` percent-encoded.
+    /// Formats an address for use between `<` and `>`: percent-encodes `<`, `>` and `\`.
     private static func target(_ url: String) -> String {
         var target: [UInt8] = []
         for byte in TerminalText.clean(url).utf8 {

@@ -1,15 +1,16 @@
 import HexlistModel
 
-/// Schemes of links that have no `://`.
+/// Detects links whose scheme is not followed by `://`, such as `mailto:`.
 enum LinkScheme {
-    /// Schemes behind which no authority stands. Another word with a colon in it is more likely text, as `Re:hello`.
+    /// Schemes that are followed by other text than an authority (`//host`). Words with other schemes are more likely ordinary text, such
+    /// as `Re:hello`.
     private static let opaque: Set<String> = [
         "about", "bitcoin", "callto", "cid", "data", "doi", "facetime", "feed", "geo", "im", "javascript", "magnet", "mailto", "maps",
         "news",
         "place", "sip", "sips", "skype", "sms", "spotify", "tel", "urn", "view-source", "whatsapp", "xmpp",
     ]
 
-    /// Whether a word is a link of one of these schemes, which is taken whole though an address may be in it.
+    /// Whether a word is a link with one of these schemes. The whole word is then one link, even if another address occurs inside it.
     static func isOpaque(_ word: String) -> Bool {
         let scheme = String(decoding: word.utf8.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased), as: UTF8.self)
         return opaque.contains(scheme) && LinkForm(word) == .link

@@ -1,7 +1,8 @@
-/// Links in text that people write or paste: absolute addresses, Markdown links and hosts that begin with `www.`, and the text around them.
+/// Finds links in text that people type or paste: absolute addresses, Markdown links and hosts that begin with `www.`. Separates them from
+/// the surrounding text.
 ///
-/// Mail addresses and other bare hosts stay text. Nothing is lost: each word of the text is in `links` or in `description`, except marks
-/// of lists, brackets around an address and the punctuation that leads to it.
+/// Mail addresses and other hosts without a scheme are not links. Every word of the text is kept in `links` or in `description`; only list
+/// marks, brackets around an address, and punctuation before it are removed.
 public struct LinkText: Sendable, Equatable {
     public struct Link: Sendable, Equatable {
         public var url: String
@@ -10,13 +11,13 @@ public struct LinkText: Sendable, Equatable {
         public init(url: String, title: String = "") { (self.url, self.title) = (url, title) }
     }
 
-    /// The links in their order. One that repeats the link before it, as the title of itself, is taken once.
+    /// The links in the order of the text. If an address is repeated as its own title, it is one link.
     public private(set) var links: [Link] = []
-    /// The text without links, with its line breaks.
+    /// The text without the links, with its line breaks.
     public private(set) var description = ""
 
-    /// Words beside an address are its title in a line that begins with the address or with the mark of a list, and in a text of several
-    /// such lines; otherwise they belong to the description.
+    /// Decides for each line with links whether the words next to a link are its title: they are if the line begins with a link, if it is a
+    /// list item, or if several lines have links. Otherwise the words belong to the description.
     public init(_ text: some StringProtocol) {
         let isPlain = !text.unicodeScalars.contains(where: TextLinks.isSpace)
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map { TextLine(String($0), isPlain: isPlain) }
@@ -46,7 +47,7 @@ public struct LinkText: Sendable, Equatable {
         }
     }
 
-    /// Lines with at most one blank line between two, and none at the ends.
+    /// Joins lines. Reduces consecutive blank lines to one and removes them at both ends.
     private static func joined(_ lines: [String]) -> String {
         var kept: [String] = []
         for line in lines where !line.isEmpty || kept.last.map({ !$0.isEmpty }) ?? false { kept.append(line) }
@@ -55,20 +56,20 @@ public struct LinkText: Sendable, Equatable {
     }
 }
 
-/// One line of a text, as its links and the texts between them.
+/// A line of text, divided into links and the text between them.
 struct TextLine {
     private struct Found {
         var link: LinkText.Link
-        /// The scalars of the line that the link takes, with brackets around an address.
+        /// The part of the line that the link replaces, including brackets around the address, as offsets of Unicode scalars.
         var range: Range<Int>
     }
 
     private let scalars: [Unicode.Scalar]
     private var found: [Found] = []
-    /// The offset behind the marks of a list.
+    /// The offset of the first scalar after the list marks.
     private let start: Int
 
-    /// - Parameter isPlain: as of `TextLinks.addresses`.
+    /// - Parameter isPlain: see `TextLinks.addresses`.
     init(_ line: String, isPlain: Bool = false) {
         scalars = Array(line.unicodeScalars)
         start = TextLinks.withoutMarkers(scalars[...]).startIndex
@@ -80,7 +81,7 @@ struct TextLine {
             from = word.endIndex
         }
         for markdown in MarkdownLinks.titled(line) {
-            // Offsets of UTF-8 as offsets of scalars.
+            // Markdown links have offsets in UTF-8, which are converted to offsets in Unicode scalars.
             guard let range = Self.scalarRange(markdown.range, in: line), range.lowerBound >= from else { continue }
             addAddresses(from..<range.lowerBound, isPlain)
             let isImage = range.lowerBound > from && scalars[range.lowerBound - 1] == "!"
@@ -93,7 +94,7 @@ struct TextLine {
         addAddresses(from..<scalars.count, isPlain)
     }
 
-    /// The range of the title in `<address|title>`, as Slack copies links.
+    /// Returns the range of the title in `<address|title>`, the form in which Slack copies links; `nil` if there is no title.
     private func slackTitle(behind address: Range<Int>) -> Range<Int>? {
         guard address.lowerBound > start, scalars[address.lowerBound - 1] == "<", address.upperBound < scalars.count,
             scalars[address.upperBound] == "|", let end = scalars[address.upperBound...].firstIndex(of: ">")
@@ -101,8 +102,8 @@ struct TextLine {
         return address.upperBound + 1..<end
     }
 
-    /// Whether a word is one address, of which each character counts, also punctuation at its end. Text in other scripts may follow an address
-    /// without white space, after a mark of its own.
+    /// Whether the whole word is a single address, so that punctuation at its end is part of it. False if a non-ASCII character follows the
+    /// address, because other scripts do not always put white space after it.
     private static func isAddress(_ word: [Unicode.Scalar], from start: Int) -> Bool {
         let found = TextLinks.addresses(word, in: word.indices, isPlain: false)
         guard found.count == 1, found[0].range.lowerBound == start else { return false }
@@ -113,7 +114,7 @@ struct TextLine {
     var links: [LinkText.Link] { found.map(\.link) }
     var beginsWithLink: Bool { found.first?.range.lowerBound == start }
     var isListItem: Bool { scalars[..<start].contains { !TextLinks.isSpace($0) } }
-    /// The line without white space at its ends.
+    /// The line without white space at both ends.
     var text: String { TextLinks.string(TextLinks.trimmed(scalars[...])) }
 
     private mutating func addAddresses(_ range: Range<Int>, _ isPlain: Bool) {
@@ -144,7 +145,7 @@ struct TextLine {
         return start..<start + scalars.distance(from: lower, to: upper)
     }
 
-    /// The links with the words beside them as titles, and the words beside links that have a title of their own.
+    /// Returns the links with the words next to them as titles. The words next to links that already have a title are returned as `rest`.
     func titledLinks() -> (links: [LinkText.Link], rest: String) {
         var links = links
         let behind = beginsWithLink
@@ -162,13 +163,13 @@ struct TextLine {
         return (links, rest.joined(separator: " "))
     }
 
-    /// The words of the line without its links.
+    /// Returns the line's text without its links.
     func textWithoutLinks() -> String {
         var text = ""
         var from = start
         for range in found.map(\.range) + [scalars.count..<scalars.count] {
             var part = TextLinks.trimmed(scalars[from..<range.lowerBound])
-            // The marks that lead to a link go with it.
+            // Punctuation that introduces a link is removed together with the link.
             if !range.isEmpty { part = TextLinks.withoutLead(part) }
             let isAttached = part.first.map { TextLinks.isPunctuation($0) || TextLinks.onlyCloses($0) } ?? true
             if !isAttached, !text.isEmpty { text += " " }

@@ -1,9 +1,9 @@
 import HexlistModel
 
-/// Links in a line of Markdown (CommonMark and GitHub's autolinks): `[title](address "text")`, `[title][label]`, `<address>` and bare
-/// addresses. Takes linear time.
+/// Finds the links in a line of Markdown (CommonMark with GitHub's autolinks): `[title](address "text")`, `[title][label]`, `<address>` and
+/// plain addresses. Runs in linear time.
 enum MarkdownLinks {
-    /// A reference definition `[label]: address "title"`.
+    /// A reference definition: `[label]: address "title"`.
     struct Reference {
         var label: [UInt8]
         var url: String
@@ -13,23 +13,25 @@ enum MarkdownLinks {
 
     struct Found {
         var links: [HexTree.Link] = []
-        /// Addresses of images outside of links.
+        /// Addresses of images, except images in the title of a link.
         var images: [String] = []
-        /// Text outside of links and images, without separators at its ends.
+        /// The text outside links and images, without separators at its ends.
         var rest = ""
-        /// The rendered text: links are replaced by their titles.
+        /// The line as it is displayed: each link is replaced by its title.
         var plain = ""
-        /// The labels that links refer to.
+        /// Labels of the reference definitions that are used in the line.
         var labels: Set<[UInt8]> = []
     }
 
-    /// Maximum nesting of parentheses in an address (CommonMark demands 32), and of those opened in a parenthesised title.
+    /// Maximum nesting of parentheses in an address (CommonMark requires at least 32), and maximum opening parentheses in a title in
+    /// parentheses.
     private static let deepest = 32
-    /// Maximum bytes of a label (CommonMark), and of a title after an address.
+    /// Maximum bytes of a label (CommonMark) and of a title. Longer ones are not parsed as part of a link.
     private static let longestLabel = 999
     private static let longestTitle = 4_096
 
-    /// Whether a line is a list item, and its text without the marks of quotations, lists and tasks.
+    /// Removes the marks of quotations, list items and tasks from the beginning of a line. Returns whether the line is a list item, and the
+    /// rest of the text.
     static func item(_ line: ArraySlice<UInt8>) -> (isItem: Bool, text: ArraySlice<UInt8>) {
         var text = line
         while text.first == UInt8(ascii: ">") { text = text.dropFirst().drop(while: MarkupScanner.isSpace) }
@@ -87,7 +89,7 @@ enum MarkdownLinks {
                 at = end
                 continue
             case UInt8(ascii: "<"):
-                // An autolink has no white space.
+                // An autolink in angle brackets contains no white space.
                 let body = text[(at + 1)...].prefix { $0 > 0x20 && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">") }
                 guard body.endIndex < text.endIndex, text[body.endIndex] == UInt8(ascii: ">") else { break }
                 let url = string(body)
@@ -97,7 +99,7 @@ enum MarkdownLinks {
                 at = body.endIndex + 1
                 continue
             case _ where TextURL.isScheme(byte):
-                // The scheme of a word is searched once.
+                // Skips the whole word if no address begins here, so that each word is scanned only once.
                 let word = text[at...].prefix(while: TextURL.isScheme)
                 if let end = TextURL.end(text, from: at) {
                     add(HexTree.Link(url: string(text[at..<end])))
@@ -119,7 +121,7 @@ enum MarkdownLinks {
         return found
     }
 
-    /// The links `[title](scheme://…)` of a line, with their ranges in UTF-8.
+    /// Returns the links of the form `[title](scheme://…)` in a line, with their ranges as UTF-8 offsets.
     static func titled(_ line: String) -> [(link: HexTree.Link, range: Range<Int>)] {
         let text = Array(line.utf8)[...]
         let mayHaveLinks = zip(text, text.dropFirst()).contains { $0 == UInt8(ascii: "]") && $1 == UInt8(ascii: "(") }
@@ -140,7 +142,7 @@ enum MarkdownLinks {
         return links
     }
 
-    /// A line `[label]: address "title"`.
+    /// Parses a reference definition, `[label]: address "title"`; `nil` if the line is not one.
     static func reference(_ line: ArraySlice<UInt8>, line number: Int) -> Reference? {
         guard line.first == UInt8(ascii: "["), let close = closingBracket(of: line.startIndex, in: line),
             close + 1 < line.endIndex, line[close + 1] == UInt8(ascii: ":"), close > line.startIndex + 1,
@@ -153,13 +155,13 @@ enum MarkdownLinks {
         let url = string(isBracketed ? address.dropFirst().dropLast() : address)
         guard !url.isEmpty else { return nil }
         let title = MarkupText.trimmed(rest[address.endIndex...])
-        // Other text after the address makes the line a paragraph.
+        // If other text follows the address, the line is an ordinary paragraph.
         guard title.isEmpty || title.count > 1 && "\"'(".utf8.contains(title[title.startIndex]) else { return nil }
         let text = title.isEmpty ? string(name) : string(title.dropFirst().dropLast())
         return Reference(label: label(name), url: url, title: LinkMarkdown.unescaped(text), line: number)
     }
 
-    /// A normalised label: lower case, single spaces.
+    /// Normalizes a label for comparison: lower case, with single spaces.
     static func label(_ text: ArraySlice<UInt8>) -> [UInt8] {
         Array(string(text).lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ").utf8)
     }
@@ -168,10 +170,10 @@ enum MarkdownLinks {
         HexTree.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
     }
 
-    /// The closing bracket of the one at `open`.
+    /// Returns the position of the bracket that closes the one at `open`; `nil` if there is none.
     static func closingBracket(of open: Int, in text: ArraySlice<UInt8>) -> Int? { pairs(text[open...])[open] }
 
-    /// The closing bracket of each opening bracket.
+    /// Returns the position of the closing bracket for the position of each opening bracket.
     private static func pairs(_ text: ArraySlice<UInt8>) -> [Int: Int] {
         var pairs: [Int: Int] = [:]
         var open: [Int] = []
@@ -188,7 +190,8 @@ enum MarkdownLinks {
         return pairs
     }
 
-    /// The address after `[title]` and its end: `(address "text")`, `[label]`, or the title as a label.
+    /// Parses the part of a link after `[title]`: `(address "text")`, `[label]`, or nothing if the title itself is the label. Returns the
+    /// address and the end of the link.
     private static func target(
         _ text: ArraySlice<UInt8>, behind close: Int, titled open: Int, _ resolve: (([UInt8]) -> String?)?
     ) -> (url: String, end: Int)? {
@@ -208,7 +211,8 @@ enum MarkdownLinks {
         return resolve(label(name)).map { ($0, next) }
     }
 
-    /// Whether a text may be a label (CommonMark): it has only escaped brackets. Of nested brackets only the innermost are scanned whole.
+    /// Whether a text is a valid label (CommonMark): it is not too long and has no unescaped brackets. The scan stops at the first bracket,
+    /// so that nested brackets take linear time.
     private static func isLabel(_ text: ArraySlice<UInt8>) -> Bool {
         guard text.count < longestLabel else { return false }
         var at = text.startIndex
@@ -223,7 +227,8 @@ enum MarkdownLinks {
         return true
     }
 
-    /// `<address>` or an address with balanced parentheses, an optional title in quotation marks or parentheses, and `)`.
+    /// Parses the parenthesized destination of a link: `<address>` or an address with balanced parentheses, then an optional title in
+    /// quotation marks or parentheses, and `)`.
     private static func destination(_ text: ArraySlice<UInt8>, from start: Int) -> (url: String, end: Int)? {
         var at = text[start...].firstIndex { !MarkupScanner.isSpace($0) } ?? text.endIndex
         guard at < text.endIndex else { return nil }
@@ -267,7 +272,8 @@ enum MarkdownLinks {
         return (LinkMarkdown.unescaped(string(MarkupText.trimmed(address))), at + 1)
     }
 
-    /// An address with spaces, up to the closing parenthesis. Not CommonMark, but cutting it at the space would break the link.
+    /// Parses an address that contains spaces, up to the closing parenthesis. CommonMark does not allow it, but cutting the address at the
+    /// space would break the link.
     private static func looseDestination(_ text: ArraySlice<UInt8>, from start: Int) -> (url: String, end: Int)? {
         var depth = 0
         for (at, byte) in zip(start..., text[start...].prefix(longestTitle)) {
@@ -281,7 +287,7 @@ enum MarkdownLinks {
         return nil
     }
 
-    /// The title of a link; of an image inside it, the alternative text.
+    /// Returns the title of a link. If the title is an image, returns its alternative text.
     private static func title(_ text: ArraySlice<UInt8>) -> String {
         if text.starts(with: "![".utf8), let close = closingBracket(of: text.startIndex + 1, in: text) {
             return LinkMarkdown.unescaped(string(text[(text.startIndex + 2)..<close]))

@@ -1,12 +1,12 @@
 import HexlistModel
 
-/// Tokenizes HTML and XML tolerantly into tags and text. Never fails, in linear time. An unclosed comment is skipped up to the next `>`, a
-/// tag with an unclosed quotation mark up to its first `>`.
+/// Splits HTML and XML into tags and text. Tolerates malformed input, never fails, and runs in linear time. If a comment is not closed, it
+/// ends at the next `>`; if a quotation mark in a tag is not closed, the tag ends at its first `>`.
 struct MarkupScanner {
     enum Token {
         case text(ArraySlice<UInt8>)
         case open(Tag)
-        /// The element's name in lower case.
+        /// An end tag, with the element's name in lower case.
         case close(String)
     }
 
@@ -15,20 +15,20 @@ struct MarkupScanner {
         var element: String
         var attributes: [(name: String, value: String)]
         var isClosed: Bool
-        /// The offset of `<`.
+        /// The offset of the tag's `<` in the file.
         var start: Int
-        /// Whether a value has no closing quotation mark. Earlier attributes are kept.
+        /// Whether the value of an attribute has no closing quotation mark. The attributes before it are available.
         var hasOpenQuote = false
 
         subscript(_ name: StaticString) -> String? { attributes.first { $0.name.utf8.elementsEqual(name.bytes) }?.value }
     }
 
-    /// Maximum attributes of a tag; further ones are ignored.
+    /// Maximum attributes of a tag. Further ones are ignored.
     private static let attributeLimit = 64
 
     private let bytes: [UInt8]
     private var position = 0
-    /// Whether no comment or CDATA section after `position` has an end. Bounds repeated searches.
+    /// Whether no end of a comment or of a CDATA section follows `position`. Then it is not searched again, which keeps the time linear.
     private var hasNoEnd = (comment: false, section: false)
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -60,7 +60,7 @@ struct MarkupScanner {
 
     private func starts(with text: StaticString) -> Bool { bytes[position...].starts(with: text.bytes) }
 
-    /// The offset of the next `text`; `nil` and `hasNone` if there is none.
+    /// Returns the offset of the next occurrence of `text`. If there is none, returns `nil` and sets `hasNone`.
     private func end(_ text: StaticString, from start: Int, _ hasNone: inout Bool) -> Int? {
         var at = start
         while !hasNone, at < bytes.count {
@@ -75,7 +75,7 @@ struct MarkupScanner {
         position = bytes[position...].firstIndex(of: UInt8(ascii: byte)).map { $0 + 1 } ?? bytes.count
     }
 
-    /// Reads a tag; `nil` without consuming bytes if there is none.
+    /// Reads a tag. If there is none, returns `nil` and consumes nothing.
     private mutating func tag() -> Token? {
         var at = position + 1
         let isClosing = at < bytes.count && bytes[at] == UInt8(ascii: "/")
@@ -112,8 +112,9 @@ struct MarkupScanner {
         return position < bytes.count ? bytes[position] : nil
     }
 
-    /// Reads an attribute and at least one byte. Returns `nil`, positioned after the opening quotation mark, if there is no closing one, or if
-    /// the next one belongs to another attribute: neither white space nor the end of the tag follows it.
+    /// Reads an attribute, consuming at least one byte. Returns `nil` at a position after the opening quotation mark if the value is not
+    /// closed: there is no closing quotation mark, or neither white space nor the end of the tag follows it, so it is probably the opening
+    /// one of another attribute.
     private mutating func attribute() -> (name: String, value: String)? {
         let start = position
         position += 1
@@ -147,9 +148,9 @@ struct MarkupScanner {
     private static func lowercased(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self) }
 }
 
-/// Escapes and decodes texts of HTML and XML.
+/// Escapes and decodes text of HTML and XML.
 enum MarkupText {
-    /// Escapes a text for element content or a quoted attribute. Invisible characters become U+FFFD.
+    /// Escapes text for use in an element or in a quoted attribute. Characters that are not displayable become U+FFFD.
     static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in TerminalText.clean(text).unicodeScalars {
@@ -165,7 +166,7 @@ enum MarkupText {
         return escaped
     }
 
-    /// Whether a text is unchanged after escaping, reading and trimming.
+    /// Whether a text remains unchanged if it is escaped, read again and trimmed.
     static func survives(_ text: String) -> Bool {
         guard TerminalText.clean(text).utf8.elementsEqual(text.utf8) else { return false }
         return !(text.utf8.first.map(MarkupScanner.isSpace) ?? false) && !(text.utf8.last.map(MarkupScanner.isSpace) ?? false)
@@ -189,13 +190,13 @@ enum MarkupText {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The characters of `amp`, `#39` or `#x27`; `nil` for an unknown name.
+    /// Returns the characters for a reference such as `amp`, `#39` or `#x27`; `nil` if it is unknown.
     private static func characters(_ name: ArraySlice<UInt8>) -> String? {
         guard name.first == UInt8(ascii: "#") else { return NamedCharacters.text(name) }
         let digits = String(decoding: name.dropFirst(), as: UTF8.self)
         let isHexadecimal = digits.utf8.first.map { $0 | 0x20 == UInt8(ascii: "x") } ?? false
         guard let number = isHexadecimal ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits) else { return nil }
-        // Browsers read these numbers as Windows-1252.
+        // Browsers interpret the numbers 0x80 to 0x9F as Windows-1252.
         let scalar = (0x80...0x9F).contains(number) ? Windows1252.scalar(UInt8(number)) : Unicode.Scalar(number)
         return scalar.map { String($0) }
     }

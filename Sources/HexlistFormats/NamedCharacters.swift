@@ -1,7 +1,7 @@
-/// Named character references of HTML (WHATWG HTML, "Named character references"). Names without a final `;` are not read, because
-/// `&copy=1` occurs in addresses.
+/// Named character references of HTML, such as `&amp;` (WHATWG HTML, "Named character references"). Names without the final `;` are not
+/// decoded, because text like `&copy=1` occurs in addresses.
 enum NamedCharacters {
-    /// The characters of a name without `&` and `;`; `nil` for an unknown name. Case-sensitive.
+    /// Returns the characters for a name without `&` and `;`; `nil` if the name is unknown. Case-sensitive.
     static func text(_ name: ArraySlice<UInt8>) -> String? { table[Array(name)] }
 
     /// Maximum bytes of a name.
@@ -19,7 +19,7 @@ enum NamedCharacters {
         return table
     }()
 
-    /// Generated from Python's `html.entities.html5`: names with the hexadecimal code points of their characters.
+    /// Names with the hexadecimal code points of their characters, generated from Python's `html.entities.html5`.
     private static let list = """
         AElig:C6 AMP:26 Aacute:C1 Abreve:102 Acirc:C2 Acy:410 Afr:1D504 Agrave:C0 Alpha:391 Amacr:100 And:2A53 Aogon:104 Aopf:1D538
         ApplyFunction:2061 Aring:C5 Ascr:1D49C Assign:2254 Atilde:C3 Auml:C4 Backslash:2216 Barv:2AE7 Barwed:2306 Bcy:411 Because:2235

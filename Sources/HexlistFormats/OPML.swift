@@ -1,15 +1,16 @@
 import HexlistJSON
 import HexlistModel
 
-/// OPML 2.0. An outline with an address (`url`, or `htmlUrl` and `xmlUrl` of a feed) is a link, any other outline a hex.
+/// Reads and writes OPML 2.0. An outline with an address (`url`, or `htmlUrl` and `xmlUrl` of a feed) is a link; any other outline is a
+/// hex.
 public enum OPML {
-    /// - Parameter name: the description of the hex for links in no outline if the file has no title.
+    /// - Parameter name: the description of the hex for links outside outlines, if the file has no title.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reading = FileReading()
         var scanner = MarkupScanner(bytes)
         var lines = LineNumbers(bytes)
         var (title, text, isTitle): (String, [UInt8], Bool) = (name, [], false)
-        /// The hexes of the open outlines.
+        /// For each open outline, the index of the hex to which its inner outlines belong; `nil` if there is none.
         var open: [Int?] = []
         var loose: Int?
         while let token = scanner.next() {
@@ -24,7 +25,7 @@ public enum OPML {
                 let hex = open.last ?? nil
                 if tag.hasOpenQuote {
                     reading.skip(.openQuote, tag["text"] ?? tag["title"] ?? "", line: lines.number(at: tag.start))
-                    // The end of a broken tag is unknown; most are links, so it counts as closed.
+                    // It is unknown whether a broken tag has content. Most outlines are links, so the tag is treated as closed.
                 } else if let (link, isOwn) = link(tag) {
                     let target = hex ?? loose ?? reading.forest.hexes.count
                     if hex == nil, loose == nil {

@@ -1,17 +1,17 @@
-/// A QR code (ISO/IEC 18004) of a text in byte mode, of version 1 to 10, with 21 to 57 modules a side.
+/// A QR code (ISO/IEC 18004) for a text in byte mode, in version 1 to 10. Each side has 21 to 57 modules.
 public struct QRCode: Sendable {
-    /// Bytes of the longest text: version 10 with error correction level L.
+    /// Maximum bytes of the text, the capacity of version 10 with error correction level L.
     public static let longestText = 271
 
-    /// Modules a side, without the quiet zone.
+    /// Number of modules on each side, without the quiet zone.
     public private(set) var size: Int
     private var isDarkModule: [Bool]
-    /// Finder, timing, alignment, format and version modules, which the mask leaves alone.
+    /// Whether each module belongs to a function pattern or to the format or version information. The mask does not change these modules.
     private var isReserved: [Bool]
 
-    /// Chooses level M, which tolerates 15 % of damage, and level L (7 %) for a text that is too long for M; the smallest version; and the
-    /// mask with the lowest penalty.
-    /// - Returns: `nil` for a text of more than `longestText` bytes of UTF-8.
+    /// Chooses error correction level M, which tolerates 15 % of damage, or L (7 %) if the text is too long for M; the smallest version
+    /// that fits; and the mask with the lowest penalty.
+    /// - Returns: `nil` if the text is longer than `longestText` bytes of UTF-8.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard let layout = QRLayout.smallest(for: bytes.count) else { return nil }
@@ -29,7 +29,7 @@ public struct QRCode: Sendable {
         self = masks.min { $0.penalty < $1.penalty } ?? self
     }
 
-    /// Whether the module is dark; `false` outside, where the quiet zone is.
+    /// Whether a module is dark. False outside the code, in the quiet zone.
     public func isDark(x: Int, y: Int) -> Bool {
         x >= 0 && y >= 0 && x < size && y < size && isDarkModule[y * size + x]
     }
@@ -58,7 +58,7 @@ public struct QRCode: Sendable {
         drawVersion(layout.version)
     }
 
-    /// A finder pattern with its separator.
+    /// Draws a finder pattern and its separator.
     private mutating func drawFinder(_ centerX: Int, _ centerY: Int) {
         for y in max(0, centerY - 4)...min(size - 1, centerY + 4) {
             for x in max(0, centerX - 4)...min(size - 1, centerX + 4) {
@@ -74,7 +74,8 @@ public struct QRCode: Sendable {
         }
     }
 
-    /// Both copies of the 15 bits that name level and mask: 5 bits, 10 of a BCH code, XOR a constant.
+    /// Draws both copies of the format information, which states level and mask: 5 data bits and 10 bits of a BCH code, XORed with a
+    /// constant.
     private mutating func drawFormat(_ level: QRLayout.Level, mask: Int) {
         let data = level.formatBits << 3 | mask
         let bits = (data << 10 | QRLayout.remainder(of: data, bits: 10, generator: 0x537)) ^ 0x5412
@@ -91,7 +92,7 @@ public struct QRCode: Sendable {
         set(8, size - 8, true)
     }
 
-    /// Both copies of the 18 bits that name the version, from version 7 on.
+    /// Draws both copies of the 18-bit version information, which exists from version 7 on.
     private mutating func drawVersion(_ version: Int) {
         guard version >= 7 else { return }
         let bits = version << 12 | QRLayout.remainder(of: version, bits: 12, generator: 0x1F25)
@@ -102,7 +103,8 @@ public struct QRCode: Sendable {
         }
     }
 
-    /// Fills the free modules in columns of two, from the right, upwards and downwards in turn, around the vertical timing pattern.
+    /// Writes the codewords to the remaining modules, in columns of two, from right to left, alternately upwards and downwards. Skips the
+    /// vertical timing pattern.
     private mutating func drawCodewords(_ codewords: [UInt8]) {
         var bit = 0
         var isUpwards = true
@@ -140,7 +142,8 @@ public struct QRCode: Sendable {
 
     // MARK: Penalty
 
-    /// The four rules of the standard: runs of one colour, 2×2 blocks, patterns that look like a finder, and imbalance.
+    /// The sum of the standard's four penalty rules: runs of one colour, 2×2 blocks, patterns that resemble a finder, and an imbalance of
+    /// dark and light.
     private var penalty: Int {
         var penalty = 0
         for line in 0..<size {
@@ -178,7 +181,7 @@ public struct QRCode: Sendable {
 // MARK: Output
 
 extension QRCode {
-    /// An SVG image of one path, with a quiet zone of four modules, black on white. Scales to any size.
+    /// An SVG image with a single path, black on white, with a quiet zone of four modules. It can be scaled to any size.
     public var svg: String {
         let side = size + 8
         var path = ""
@@ -191,9 +194,9 @@ extension QRCode {
             """
     }
 
-    /// Lines of text with two rows of modules each and a quiet zone of two modules. A space is light, blocks are dark, so it is read on a
-    /// light background.
-    /// - Parameter inverted: swaps light and dark, for a dark background.
+    /// Draws the code as lines of text, two rows of modules per line, with a quiet zone of two modules. Block characters are dark modules
+    /// and spaces are light ones, which suits a light background.
+    /// - Parameter inverted: swaps dark and light, for a dark background.
     public func textLines(inverted: Bool = false) -> [String] {
         stride(from: -2, to: size + 2, by: 2).map { y in
             String(

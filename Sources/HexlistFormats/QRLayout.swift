@@ -1,23 +1,23 @@
-/// The version and the error correction level of a `QRCode`, and the codewords that follow from them.
+/// The version and error correction level of a `QRCode`, and the codewords for a text in this version and level.
 struct QRLayout {
     enum Level: CaseIterable {
         case medium, low
 
-        /// The number of the level in the format information.
+        /// The bits that stand for the level in the format information.
         var formatBits: Int { self == .medium ? 0 : 1 }
-        /// Error correction codewords of each block, by version.
+        /// Number of error correction codewords in each block, by version.
         var correctionCodewords: [Int] {
             self == .medium ? [10, 16, 26, 18, 24, 16, 18, 22, 22, 26] : [7, 10, 15, 20, 26, 18, 20, 24, 30, 18]
         }
-        /// Blocks, by version.
+        /// Number of blocks, by version.
         var blocks: [Int] { self == .medium ? [1, 1, 1, 2, 2, 4, 4, 4, 5, 5] : [1, 1, 1, 1, 1, 2, 2, 2, 2, 4] }
     }
 
-    /// 1 to 10.
+    /// The version, 1 to 10.
     let version: Int
     let level: Level
 
-    /// The smallest layout for a text of so many bytes; `nil` if there is none.
+    /// Returns the smallest layout for a text of this length; `nil` if the text is too long.
     static func smallest(for bytes: Int) -> QRLayout? {
         for level in Level.allCases {
             for version in 1...10 {
@@ -29,7 +29,7 @@ struct QRLayout {
     }
 
     var size: Int { 17 + 4 * version }
-    /// Coordinates of the centres of alignment patterns, on both axes.
+    /// Coordinates of the centres of the alignment patterns. They are the same on both axes.
     var alignmentCenters: [Int] {
         switch version {
         case 1: []
@@ -37,28 +37,29 @@ struct QRLayout {
         default: [6, (size - 1) / 2, size - 7]
         }
     }
-    /// Mode and length of the text.
+    /// Number of bits before the text: the mode and the text's length.
     private var headerBits: Int { version < 10 ? 12 : 20 }
     private var correctionCodewords: Int { level.correctionCodewords[version - 1] }
     private var blocks: Int { level.blocks[version - 1] }
     private var dataCodewords: Int { allCodewords - correctionCodewords * blocks }
 
-    /// All codewords: the modules that no pattern takes, in bytes.
+    /// Number of data and error correction codewords: 8 modules each, without function patterns, format and version information.
     private var allCodewords: Int {
         let finders = 3 * 64
         let timing = 2 * (size - 16)
         let format = 31
         let centers = alignmentCenters.count
-        // Those beside a finder do not exist, and those on a timing pattern share five modules with it.
+        // No alignment pattern overlaps a finder pattern. One on a timing pattern shares five modules with it.
         let alignment = centers == 0 ? 0 : (centers * centers - 3) * 25 - 2 * (centers - 2) * 5
         let version = version < 7 ? 0 : 36
         return (size * size - finders - timing - format - alignment - version) / 8
     }
 
-    /// The codewords in the order in which they are drawn: those of all blocks interleaved, data before error correction.
+    /// Returns the codewords in drawing order. The data codewords of all blocks are interleaved, followed by the interleaved error
+    /// correction codewords.
     func codewords(of text: [UInt8]) -> [UInt8] {
         let data = padded(text)
-        // The last blocks have one codeword more if the data does not divide evenly.
+        // If the data cannot be divided evenly, the last blocks have one more codeword.
         let (length, longer) = dataCodewords.quotientAndRemainder(dividingBy: blocks)
         var start = 0
         let parts = (0..<blocks).map { block in
@@ -71,7 +72,7 @@ struct QRLayout {
         return Self.interleaved(parts) + Self.interleaved(corrections)
     }
 
-    /// Mode, length, text, terminator, and padding up to the capacity.
+    /// Returns the data codewords: mode, length, text, terminator, and padding up to the capacity.
     private func padded(_ text: [UInt8]) -> [UInt8] {
         var bits: [Bool] = []
         func append(_ value: Int, _ count: Int) { bits += (0..<count).reversed().map { value >> $0 & 1 == 1 } }
@@ -95,7 +96,8 @@ struct QRLayout {
         (0..<(parts.map(\.count).max() ?? 0)).flatMap { index in parts.compactMap { index < $0.count ? $0[index] : nil } }
     }
 
-    /// The remainder of a polynomial over GF(2), shifted by `bits`, for the BCH codes of format and version.
+    /// Returns the remainder of polynomial division over GF(2), after shifting `value` left by `bits`. Used for the BCH codes of format and
+    /// version.
     static func remainder(of value: Int, bits: Int, generator: Int) -> Int {
         var remainder = value
         for _ in 0..<bits { remainder = remainder << 1 ^ (remainder >> (bits - 1)) * generator }
@@ -103,7 +105,7 @@ struct QRLayout {
     }
 }
 
-/// Reed–Solomon error correction over GF(256) with the polynomial 0x11D.
+/// Reed–Solomon error correction over GF(256), reduced by the polynomial 0x11D.
 enum ReedSolomon {
     static func multiply(_ left: UInt8, _ right: UInt8) -> UInt8 {
         var product = 0
@@ -114,7 +116,7 @@ enum ReedSolomon {
         return UInt8(product)
     }
 
-    /// The coefficients of (x − 2⁰)(x − 2¹)…, highest power first, without the leading 1.
+    /// Returns the coefficients of the generator polynomial (x − 2⁰)(x − 2¹)…, highest power first, without the leading 1.
     static func generator(degree: Int) -> [UInt8] {
         var result = Array(repeating: UInt8(0), count: degree - 1) + [1]
         var root: UInt8 = 1

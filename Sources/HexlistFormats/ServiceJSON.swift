@@ -1,26 +1,27 @@
 import HexlistJSON
 import HexlistModel
 
-/// JSON exports of services and programs that keep links, recognised by the members of their entries.
+/// Reads JSON exports of bookmark services and other programs. The program is recognised by the member names of the entries.
 enum ServiceJSON {
-    /// The names that a program gives to the parts of an entry. A name with a point is that of a member of a member.
+    /// The member names that one program uses in its entries. In a name with a dot, `a.b`, `b` is a member of the object `a`.
     struct Entry {
         var program: String
-        /// Members that every entry has.
+        /// Members that every entry has. They identify the program.
         var members: [String]
-        /// For each part the first name that has a value counts.
+        /// Names of the members with the URL, in order of preference: the first one with a value is used. The same applies to the following
+        /// properties.
         var url: [String]
         var title: [String]
         var note: [String] = []
         var tags: [String] = ["tags"]
         var added: [String] = []
-        /// Members that are true for an entry that was put into the archive.
+        /// Members whose value is true if the entry is archived.
         var archived: [String] = []
-        /// Members that are kept under their names.
+        /// Members that are kept as unknown members under the same name.
         var kept: [String] = []
     }
 
-    /// The first entry that matches counts.
+    /// The known entry formats. The first one whose `members` all occur is used.
     static let entries = [
         Entry(
             program: "Readability", members: ["article__url"], url: ["article__url"], title: ["article__title"], note: ["article__excerpt"],
@@ -54,10 +55,10 @@ enum ServiceJSON {
             tags: ["post.tag"], added: ["post.time"]),
     ]
 
-    /// A file of which the entries lie in named groups: collections, sessions, windows.
+    /// A file format that arranges links in named groups, such as collections, sessions or windows.
     struct Groups {
         var program: String
-        /// Members that the file has, or each value of its array.
+        /// Members that identify the format. Either the file's object or each element of its array has them.
         var members: [String]
     }
 
@@ -69,8 +70,8 @@ enum ServiceJSON {
         Groups(program: "Linkwarden", members: ["name", "links"]),
     ]
 
-    /// - Parameter values: the values of a file.
-    /// - Returns: `nil` for a file that is of none of these programs.
+    /// - Parameter values: the JSON values of the file.
+    /// - Returns: `nil` if the file is not from one of the known programs.
     static func read(_ values: [JSONValue], name: String, _ lines: inout LineNumbers) -> FileReading? {
         var reader = Reader(name: name, lines: lines)
         defer { lines = reader.lines }
@@ -79,7 +80,7 @@ enum ServiceJSON {
             for element in elements { reader.addGroup(element, inside: nil, isFile: values.count == 1 && values[0].elements == nil) }
             return reader.reading
         }
-        // A list of entries is the file, or a member of it, or a member of `_embedded`.
+        // The list of entries is the file itself, a member of its object, or a member of `_embedded`.
         var lists = [elements] + (values[0].members ?? []).map { list($0.value) }
         lists += (values[0].member("_embedded")?.members ?? []).map { list($0.value) }
         var isFound = false
@@ -91,7 +92,7 @@ enum ServiceJSON {
         return isFound ? reader.reading : nil
     }
 
-    /// The form of the first value of a list that has one. Instapaper begins its list with the user.
+    /// Returns the entry format of a list by its first three values, because Instapaper puts the user before the entries.
     private static func entry(of list: [JSONValue]) -> Entry? {
         for value in list.prefix(3) {
             if let entry = entries.first(where: { has(value, $0.members) }) { return entry }
@@ -99,7 +100,7 @@ enum ServiceJSON {
         return nil
     }
 
-    /// The elements of an array, or the values of an object, as Pocket has them by their numbers.
+    /// Returns the elements of an array, or the values of an object, because Pocket writes its list as an object with numbers as names.
     private static func list(_ value: JSONValue) -> [JSONValue] { value.elements ?? value.members?.map(\.value) ?? [] }
 
     private static func has(_ value: JSONValue, _ names: [String]) -> Bool {
@@ -111,7 +112,7 @@ enum ServiceJSON {
         var reading = FileReading()
         var lines: LineNumbers
         private let name: String
-        /// The hex of the entries that are in no group, and that of the archived ones.
+        /// The index of the hex for ungrouped entries, and of the hex for archived entries; `nil` until needed.
         private var loose: Int?
         private var archive: Int?
 
@@ -134,12 +135,13 @@ enum ServiceJSON {
             add(text(value, entry.url) ?? "", text(value, entry.title) ?? "", extra, to: hex, value)
         }
 
-        /// Names of members that have groups inside, and of those that have links.
+        /// Names of the members that contain groups, and of those that contain links.
         private static let groupNames = ["collections", "sessions", "windows", "folders"]
         private static let linkNames = ["links", "tabs"]
 
-        /// A collection, session or window. It calls itself once for each level, of which JSON has `JSONValue.maximumDepth`.
-        /// - Parameter isFile: whether it is the file, whose groups are in no other one.
+        /// Adds a collection, session or window with its links and inner groups. Recursive; JSON is at most `JSONValue.maximumDepth` levels
+        /// deep.
+        /// - Parameter isFile: whether the object is the file itself. Then it does not become a hex, and its groups are outermost hexes.
         mutating func addGroup(_ group: JSONValue, inside parent: Int?, isFile: Bool = false) {
             var hex = parent
             if !isFile {
@@ -153,7 +155,7 @@ enum ServiceJSON {
             }
         }
 
-        /// A link of a collection, or a tab, of which Firefox keeps the pages it was on before.
+        /// Adds a link of a collection, or the current page of a browser tab. For a tab, Firefox writes a list of all visited pages.
         private mutating func addLink(_ value: JSONValue, to hex: Int) {
             if let pages = value.member("entries")?.elements {
                 let index = value.member("index")?.integer.map { Int(clamping: $0) - 1 } ?? pages.count - 1
@@ -178,7 +180,7 @@ enum ServiceJSON {
             return hex
         }
 
-        /// The first value that is a text, a number or a truth value, as text; `nil` if there is none, or only an empty one.
+        /// Returns the first of these members that is a non-empty string, a number or a Boolean, as text; `nil` if there is none.
         private func text(_ value: JSONValue, _ names: [String]) -> String? {
             for name in names {
                 guard let found = value.member(path: name), found.elements == nil, found.members == nil else { continue }
@@ -188,7 +190,8 @@ enum ServiceJSON {
             return nil
         }
 
-        /// Tags: an array of texts or of objects with a name, an object of which the tags are the names, or a text with commas or spaces.
+        /// Reads tags from any of these forms: an array of strings or of objects with a name, an object whose member names are the tags, or
+        /// a string with tags separated by commas or spaces.
         private static func tags(_ value: JSONValue) -> [String] {
             if let text = value.string {
                 return text.split { text.utf8.contains(UInt8(ascii: ",")) ? $0 == "," : $0.isWhitespace }
@@ -203,7 +206,7 @@ enum ServiceJSON {
 }
 
 extension JSONValue {
-    /// The value of a member, or, of `a.b`, of a member of a member.
+    /// Returns the value of a member. For a path `a.b`, returns the member `b` of the object `a`.
     fileprivate func member(path: String) -> JSONValue? {
         let names = path.split(separator: ".", maxSplits: 1).map(String.init)
         let first = member(names[0])

@@ -1,25 +1,25 @@
 import HexlistModel
 
-/// Addresses in one line of running text, as in `- Title: https://a.example/ (old)`.
+/// Finds addresses in a line of running text, such as `- Title: https://a.example/ (old)`.
 enum TextLinks {
     typealias Text = ArraySlice<Unicode.Scalar>
 
     struct Address {
         var range: Range<Int>
-        /// `false` for a host that begins with `www.`.
+        /// False for a host that begins with `www.`.
         var hasScheme: Bool
     }
 
-    /// - Returns: a part for each address with a scheme. In a line that begins with an address, each address is described by the text after it;
-    ///   otherwise by the text before it, and the last one also by the text after it. An address that is repeated as its own title is taken
-    ///   once.
+    /// Divides a line into addresses with a scheme and their descriptions. If the line begins with an address, each description is the text
+    /// after its address. Otherwise it is the text before it and, for the last address, also the text after it.
+    /// - Returns: a part for each address. An address that is repeated as its own title is one part.
     static func parts(_ line: String) -> [LinkLine.Part] {
         let text = Array(line.unicodeScalars)
         var found = addresses(text, in: text.indices, isPlain: false).filter(\.hasScheme).map(\.range)
         guard let first = found.first else { return [] }
         let head = text[..<first.lowerBound]
         if found.count == 1, withoutMarkers(head).isEmpty {
-            // The first word of `URL description` is the address unchanged, except for a final comma.
+            // In a line `URL description`, the address extends to the first white space, and only a final comma is removed.
             found = addresses(text, in: text.indices, isPlain: true).filter(\.hasScheme).map(\.range)
         }
         let describedBehind = before(withoutMarkers(head)).isEmpty
@@ -41,13 +41,14 @@ enum TextLinks {
         return parts
     }
 
-    /// A line without leading list marks.
+    /// Returns a line without leading list marks.
     static func withoutMarkers(_ line: String) -> String { string(withoutMarkers(Array(line.unicodeScalars)[...])) }
 
     // MARK: Addresses
 
-    /// The addresses with `://`, and the hosts that begin with `www.`, in a range of the text.
-    /// - Parameter isPlain: whether the text is one address and its description, so that the address extends to white space.
+    /// Returns the addresses with `://`, and the hosts that begin with `www.`, in a range of the text.
+    /// - Parameter isPlain: whether the text is a single address with its description. Then the address extends to white space; otherwise
+    ///   punctuation can also end it.
     static func addresses(_ text: [Unicode.Scalar], in range: Range<Int>, isPlain: Bool) -> [Address] {
         var found: [Address] = []
         var (from, at) = (range.lowerBound, range.lowerBound)
@@ -79,13 +80,14 @@ enum TextLinks {
         at + 2 < range.upperBound && text[at] == ":" && text[at + 1] == "/" && text[at + 2] == "/"
     }
 
-    /// The start of the scheme that ends before `at`; `nil` if there is none.
+    /// Returns the offset at which the scheme that ends before `at` begins; `nil` if there is none.
     private static func schemeStart(_ text: [Unicode.Scalar], from: Int, to at: Int) -> Int? {
         var start = at
         while start > from, isScheme(text[start - 1]) { start -= 1 }
         while start < at, !isLetter(text[start]) { start += 1 }
         guard at - start > 1 else { return nil }
-        // A word may end right before an address of the web, as in `Title-https://a.example`. `git+https` is a scheme.
+        // Text may directly precede `https` or `http`, as in `Title-https://a.example`. With a plus sign it is part of the scheme, as in
+        // `git+https`.
         for web in ["https", "http"] where at - start > web.utf8.count {
             let begin = at - web.utf8.count
             if text[begin - 1] != "+", string(text[begin..<at]).lowercased() == web { return begin }
@@ -97,12 +99,13 @@ enum TextLinks {
         at + 4 < range.upperBound && text[at + 3] == "." && text[at..<at + 3].allSatisfy { $0 == "w" || $0 == "W" }
     }
 
-    /// Whether a host may begin behind a scalar. Letters, `@`, `/` and `.` are parts of mail addresses, paths and other hosts.
+    /// Whether a host may begin directly after this scalar. Not after letters, digits, `@`, `/` and similar characters, because then it is
+    /// part of a mail address, a path or another host.
     private static func isBoundary(_ scalar: Unicode.Scalar) -> Bool {
         !isLetter(scalar) && !("0"..."9").contains(scalar) && !["@", "/", ".", "-", "_", "=", "%"].contains(scalar)
     }
 
-    /// Whether a text begins with a host of three labels at least, as `www.example.org`.
+    /// Whether a text begins with a host that has at least three labels, such as `www.example.org`.
     private static func isHost(_ text: Text) -> Bool {
         let host = text.prefix { !["/", "?", "#", ":"].contains($0) }
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -112,8 +115,9 @@ enum TextLinks {
             }
     }
 
-    /// The end of an address: white space, or the closing mark of the opening mark before it. In running text also marks that are never part
-    /// of an address, an unopened bracket, and a separator before the next address.
+    /// Returns the end of an address: the next white space, or the closing mark if an opening mark such as `(` precedes the address. In
+    /// running text, an address also ends at characters that are never part of one, at a closing bracket that was not opened in it, and at
+    /// a separator before the next address.
     private static func end(_ text: [Unicode.Scalar], _ start: Int, _ body: Int, limit: Int, isPlain: Bool) -> Int {
         let pair = start > 0 ? pairs.first { $0.open == text[start - 1] } : nil
         let (opener, closer) = (pair?.open, pair?.close)
@@ -128,7 +132,7 @@ enum TextLinks {
                     open[kind] -= 1
                 }
             }
-            // An apostrophe stands between letters.
+            // Between letters, `'` is an apostrophe and not a closing quotation mark.
             let isApostrophe = text[at] == "'" && at + 1 < limit && isLetter(text[at + 1])
             if text[at] == closer, !isApostrophe {
                 if depth == 0 { break }
@@ -141,7 +145,7 @@ enum TextLinks {
         return at
     }
 
-    /// Whether a comma, semicolon or bar is directly followed by an address of the web.
+    /// Whether a comma, semicolon, vertical bar or closing bracket is directly followed by `http://` or `https://`.
     private static func isSeparator(_ text: [Unicode.Scalar], _ at: Int, _ limit: Int) -> Bool {
         guard [",", ";", "|", ")", "]"].contains(text[at]) else { return false }
         return ["http://", "https://"].contains { scheme in
@@ -150,8 +154,8 @@ enum TextLinks {
         }
     }
 
-    /// An address without trailing punctuation and unopened closing marks.
-    /// - Parameter body: the offset behind `://`, of which one scalar at least is left.
+    /// Removes trailing punctuation and unopened closing marks from an address.
+    /// - Parameter body: the offset after `://`. At least one scalar after it is kept.
     private static func trimmed(_ range: Range<Int>, body: Int, _ text: [Unicode.Scalar], isPlain: Bool) -> Range<Int> {
         var counts: [Unicode.Scalar: Int] = [:]
         for scalar in text[range] where isMark(scalar) { counts[scalar, default: 0] += 1 }
@@ -166,7 +170,7 @@ enum TextLinks {
         return range.lowerBound..<end
     }
 
-    /// Whether a closing mark has no opening mark in the address.
+    /// Whether a closing mark at the end of an address has no matching opening mark in the address.
     private static func isUnopened(
         _ mark: Unicode.Scalar, _ counts: [Unicode.Scalar: Int], before start: Int, _ text: [Unicode.Scalar]
     ) -> Bool {
@@ -178,21 +182,21 @@ enum TextLinks {
 
     // MARK: Descriptions
 
-    /// A text without white space at its ends.
+    /// Returns a text without white space at both ends.
     static func trimmed(_ text: Text) -> Text {
         var text = text.drop(while: isSpace)
         while let last = text.last, isSpace(last) { text.removeLast() }
         return text
     }
 
-    /// A text without separators at its end.
+    /// Returns a text without separators at its end.
     static func withoutLead(_ text: Text) -> Text {
         var text = text
         while let last = text.last, isSpace(last) || leading.contains(last) { text.removeLast() }
         return text
     }
 
-    /// A text before an address, without separators and opening marks at its end.
+    /// Returns the text before an address without separators and opening marks at its end.
     static func before(_ text: Text) -> Text {
         var text = text.drop(while: isSpace)
         while let last = text.last, isSpace(last) || isOpening(last) || leading.contains(last) { text.removeLast() }
@@ -204,14 +208,15 @@ enum TextLinks {
         return text
     }
 
-    /// A text after an address, without closing marks at its start and opening marks at its end.
+    /// Returns the text after an address without closing marks at its start and, unless it is the last text of the line, without opening
+    /// marks at its end.
     static func behind(_ text: Text, isLast: Bool) -> Text {
         var text = text.drop(while: isClosing).drop(while: isSpace)
         while let last = text.last, isSpace(last) || !isLast && isOpening(last) { text.removeLast() }
         return text
     }
 
-    /// A text without leading list marks: bullets, numbers and check boxes, each followed by white space.
+    /// Returns a text without leading list marks: bullets, numbers and check boxes, each followed by white space.
     static func withoutMarkers(_ text: Text) -> Text {
         var text = text.drop(while: isSpace)
         while let end = markerEnd(text), end == text.endIndex || isSpace(text[end]) { text = text[end...].drop(while: isSpace) }
@@ -243,7 +248,7 @@ enum TextLinks {
     private static let punctuation: [Unicode.Scalar] = [
         ".", ",", ";", ":", "!", "?", "…", "。", "、", "，", "．", "；", "：", "！", "？", "،", "؛", "؟", "।",
     ]
-    /// Marks that are never part of an address in running text.
+    /// Characters that end an address in running text, because they are never part of one.
     private static let ending = Set("<>\"`“”„«»。、，；：！？（）「」『』【】《》،؛؟।…".unicodeScalars)
     private static let bullets: [Unicode.Scalar] = ["-", "*", "+", "•", "‣", "◦", "▪", "·", "–", "—", ">", "→", "|"]
     /// Separators between a title and an address.
@@ -256,7 +261,7 @@ enum TextLinks {
     }
 
     private static func isMark(_ scalar: Unicode.Scalar) -> Bool { pairs.contains { $0.open == scalar || $0.close == scalar } }
-    /// Whether a scalar is white space, or invisible as the marks of direction and of line breaks that messengers add.
+    /// Whether a scalar is white space or invisible, such as the direction marks that messengers insert.
     static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isWhitespace || invisible.contains { $0.contains(scalar) }
     }
@@ -268,12 +273,12 @@ enum TextLinks {
 
     static func isPunctuation(_ scalar: Unicode.Scalar) -> Bool { punctuation.contains(scalar) }
 
-    /// Whether a mark closes a pair and opens none.
+    /// Whether a mark closes a pair and does not also open one, as `"` does.
     static func onlyCloses(_ mark: Unicode.Scalar) -> Bool {
         pairs.contains { $0.close == mark } && !pairs.contains { $0.open == mark }
     }
 
-    /// Whether two marks stand around a text: brackets, quotation marks, or those of Markdown's emphasis.
+    /// Whether two marks enclose a text: brackets, quotation marks, or Markdown's emphasis.
     static func isPair(_ open: Unicode.Scalar, _ close: Unicode.Scalar) -> Bool {
         pairs.contains { $0.open == open && $0.close == close } || open == close && emphasis.contains(open)
     }

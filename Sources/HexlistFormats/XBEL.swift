@@ -1,8 +1,9 @@
 import HexlistModel
 
-/// XBEL, the bookmarks of Konqueror, Falkon, qutebrowser, Floccus and feed readers: `<folder>` is a hex, `<bookmark href="…">` a link. Only read.
+/// Reads XBEL, the bookmark format of Konqueror, Falkon, qutebrowser, Floccus and feed readers: `<folder>` is a hex, `<bookmark href="…">`
+/// a link. Export is not supported.
 public enum XBEL {
-    /// - Parameter name: the description of the hex for links in no folder if the file has no title.
+    /// - Parameter name: the description of the hex for links outside folders, if the file has no title.
     public static func read(_ bytes: [UInt8], name: String) -> FileReading {
         var reader = Reader(name: name, lines: LineNumbers(bytes))
         var scanner = MarkupScanner(bytes)
@@ -15,11 +16,11 @@ public enum XBEL {
         var reading = FileReading()
         var lines: LineNumbers
         private var name: String
-        /// The hex of each open folder.
+        /// The index of the hex of each open folder, outermost first.
         private var open: [Int] = []
         private var loose: Int?
         private var bookmark: (link: HexTree.Link, line: Int)?
-        /// The text of an open `<title>` or `<desc>`.
+        /// The text of the open `<title>` or `<desc>`; `nil` outside these elements.
         private var text: [UInt8]?
 
         init(name: String, lines: LineNumbers) { (self.name, self.lines) = (name, lines) }
@@ -68,7 +69,7 @@ public enum XBEL {
 
         private mutating func takeTitle(_ title: String) {
             if let bookmark {
-                // A title inside its metadata comes later.
+                // Only the first title is used. A later one belongs to the bookmark's metadata.
                 if bookmark.link.title.isEmpty { self.bookmark?.link.title = title }
             } else if let hex = open.last {
                 if reading.forest.hexes[hex].description.isEmpty { reading.forest.hexes[hex].description = title }
@@ -85,7 +86,7 @@ public enum XBEL {
             }
         }
 
-        /// Adds the bookmark that is open, if there is one.
+        /// Adds the open bookmark; does nothing if none is open.
         mutating func endBookmark() {
             text = nil
             guard var (link, line) = bookmark else { return }
