@@ -1,11 +1,12 @@
-/// A network address used instead of a peer's name: `192.168.7.20`, `fe80::20%eth0`, `[fd00::20]:24391`, `ada.corp.example`, `ada:25000`.
+/// A network address that a user typed instead of a peer's name: `192.168.7.20`, `fe80::20%eth0`, `[fd00::20]:24391`, `ada.corp.example`,
+/// `ada:25000`.
 public struct AddressText: Sendable, Equatable {
-    /// The text to write into the configuration.
+    /// The text as it is written to the configuration.
     public let text: String
     /// The address or host name without brackets and port.
     public let host: String
 
-    /// - Returns: `nil` if it is not an address. A name counts as a host name if it has a dot or a port.
+    /// - Returns: `nil` if the text is not an address. A name without a dot and without a port is a peer's name, not a host name.
     public init?(_ text: String) {
         guard (1...300).contains(text.utf8.count) else { return nil }
         self.text = text
@@ -40,13 +41,13 @@ public struct AddressText: Sendable, Equatable {
             }
     }
 
-    /// Whether `other` is the same host.
+    /// Whether `other` is the same host. IP addresses are compared by value, names without regard to case.
     public func isHost(_ other: String) -> Bool {
         if let one = IPAddress(ofHost: host), let other = IPAddress(ofHost: other) { return one == other }
         return host.lowercased().utf8.elementsEqual(other.lowercased().utf8)
     }
 
-    /// A hint that the address must be added to the configuration, with the line to add.
+    /// A hint for the user with the line to add to the configuration.
     public var advice: String {
         "An address is named in the configuration: add it under `peers:`, as in `peers: [\"\(TerminalText.clean(text))\"]`, and reload it"
             + " (`hexlist config` shows the file). `hexlist peers` then lists the peer by its name."

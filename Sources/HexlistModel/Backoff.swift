@@ -7,15 +7,15 @@ public struct Backoff: Sendable {
     public let longest: Duration
 
     /// - Parameters:
-    ///   - first: more than zero.
-    ///   - longest: `first` or more.
+    ///   - first: the delay after the first failure, more than zero.
+    ///   - longest: the maximum delay, at least `first`.
     public init(from first: Duration, to longest: Duration) {
         self.first = first
         self.longest = longest
     }
 
-    /// The delay after a number of consecutive failures.
-    /// - Parameter failures: values below 1 count as 1.
+    /// Returns the delay after a number of consecutive failures.
+    /// - Parameter failures: the number of failures. Values below 1 count as 1.
     public func pause(after failures: Int) -> Duration {
         var (pause, left) = (min(first, longest), failures)
         while left > 1, pause < longest {
@@ -25,9 +25,9 @@ public struct Backoff: Sendable {
         return pause
     }
 
-    /// A random delay between zero and `pause(after:)` ("full jitter"), in whole milliseconds, so that nodes that failed together do not
-    /// retry at the same time.
-    /// - Parameter shortest: lower bound of the result, even if `pause(after:)` is shorter.
+    /// Returns a random delay between zero and `pause(after:)` ("full jitter"), in whole milliseconds. It is random so that nodes that
+    /// failed at the same time do not retry at the same time.
+    /// - Parameter shortest: minimum of the result, even if `pause(after:)` is shorter.
     public func jitteredPause(after failures: Int, shortest: Duration, using random: inout some RandomNumberGenerator) -> Duration {
         let milliseconds = Int64(pause(after: failures) / .milliseconds(1))
         return max(shortest, .milliseconds(Int64.random(in: 0...milliseconds, using: &random)))

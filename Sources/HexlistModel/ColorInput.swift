@@ -1,8 +1,8 @@
 /// Parses a colour typed by the user.
 public enum ColorInput {
-    /// - Parameter text: `#RRGGBB`, `#RGB`, or a CSS colour name, case-insensitive; empty for none.
-    /// - Returns: `#RRGGBB`, or an empty text.
-    /// - Throws: `HexlistError` with the nearest colour as a hint.
+    /// - Parameter text: `#RRGGBB`, `#RGB` or a CSS colour name, case-insensitive; empty for no colour.
+    /// - Returns: the colour as `#RRGGBB`, or an empty text.
+    /// - Throws: `HexlistError` with the most similar colour name as a hint.
     public static func parse(_ text: String) throws(HexlistError) -> String {
         if text.isEmpty { return "" }
         if let digits = digits(text.hasPrefix("#") ? text.dropFirst() : text[...]) {
@@ -21,7 +21,7 @@ public enum ColorInput {
         HexlistError(.badRequest, "Unknown colour `\(TerminalText.clean(text, columns: 40))`.", hint: hint)
     }
 
-    /// The six hexadecimal digits; three digits are doubled, as in CSS.
+    /// Returns the six hexadecimal digits of a colour. Three digits are doubled as in CSS; `nil` for any other text.
     private static func digits(_ text: Substring) -> String? {
         guard text.utf8.count == 3 || text.utf8.count == 6, text.utf8.allSatisfy({ $0 < 0x80 }), text.allSatisfy(\.isHexDigit) else {
             return nil

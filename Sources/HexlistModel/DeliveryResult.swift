@@ -1,16 +1,18 @@
-/// The result of delivering one hex to a peer. Produced by the transaction that stores it, sent in a receipt, returned to the sender.
+/// The result of delivering one hex to a peer. The receiver's store produces it in the transaction that stores the hex, and the receiver
+/// sends it to the sender in a receipt.
 public enum DeliveryResult: Sendable, Equatable {
-    /// The hex is durable in the peer's inbox.
+    /// The hex is stored durably in the peer's inbox.
     case stored
-    /// The hex is durable at the peer, but outside its inbox until its user accepts it.
+    /// The hex is stored durably at the peer, but outside its inbox until its user accepts it.
     case held
-    /// The peer already had the hex, as `.stored` or `.held`.
+    /// The peer already had the hex. `of` states whether it is in the inbox (`.stored`) or outside it (`.held`).
     case duplicate(of: ReceiptStatus)
-    /// The peer did not store the hex. If the code is temporary, it may be sent again after `retryAfter` seconds.
+    /// The peer did not store the hex. If the code is temporary, the sender may try again after `retryAfter` seconds.
     case refused(RefusalCode, message: String = "", retryAfter: Int? = nil)
 
-    /// Converts the status of a receipt.
-    /// - Parameter of: for `.duplicate`, how the peer stores the hex; `nil` from earlier versions.
+    /// Converts the status in a receipt.
+    /// - Parameter of: if `status` is `.duplicate`, the status with which the peer stored the hex earlier; `nil` if the peer runs an older
+    ///   version.
     public init(_ status: ReceiptStatus, of: ReceiptStatus?) {
         switch status {
         case .stored: self = .stored
@@ -22,10 +24,10 @@ public enum DeliveryResult: Sendable, Equatable {
     /// Whether the peer has the hex.
     public var isDelivered: Bool { if case .refused = self { false } else { true } }
 
-    /// Whether the refusal is temporary, so that the hex is sent again later.
+    /// Whether the refusal is temporary, so that the sender tries again later.
     public var isTemporary: Bool { if case .refused(let code, _, _) = self { code.isTemporary } else { false } }
 
-    /// The new state of the outbox row; `nil` if it stays queued.
+    /// The new delivery state of the outbox row; `nil` if the row stays queued.
     public var state: OutboxState? {
         switch self {
         case .stored: .stored

@@ -1,23 +1,23 @@
-/// Suspends requests with a key for a fixed time after repeated failures of their source.
+/// Suspends all requests with the same key for a fixed time, after the source of the requested data failed repeatedly.
 public struct FailureBackoff<Key: Hashable & Sendable>: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
-    /// The end of each suspension.
+    /// The time at which the suspension of each key ends.
     private var ends: [Key: Instant] = [:]
 
     public init() {}
 
-    /// Maximum number of keys.
+    /// Maximum number of suspended keys.
     public static var most: Int { 1_000 }
     public static var length: Duration { .seconds(180) }
 
     public var count: Int { ends.count }
 
-    /// The end of a key's suspension; `nil` if it is not suspended.
+    /// Returns the time at which a key's suspension ends; `nil` if the key is not suspended.
     public func end(of key: Key, now: Instant) -> Instant? { ends[key].flatMap { $0 > now ? $0 : nil } }
 
-    /// Suspends a key. If there are too many keys, the one that ends first is dropped.
-    /// - Returns: the end of the suspension.
+    /// Suspends a key. If the maximum number of keys is reached, the suspension that would end first is dropped.
+    /// - Returns: the time at which the suspension ends.
     @discardableResult
     public mutating func begin(_ key: Key, now: Instant) -> Instant {
         ends = ends.filter { $0.value > now }

@@ -1,18 +1,18 @@
-/// Rules for names of peer groups. `@NAME` can be used instead of a peer.
+/// Rules for the names of peer groups. Users can write `@NAME` instead of a peer to select all peers of a group.
 public enum GroupName {
-    /// Maximum bytes of a name, because people read and type it.
+    /// Maximum bytes of a name. Names are short, because people read and type them.
     public static let bytes = 64
     private static let mark = UInt8(ascii: "@")
 
-    /// Whether a text names a group instead of a peer.
+    /// Whether a text begins with `@`, so that it is a group and not a peer.
     public static func isMarked(_ text: String) -> Bool { text.utf8.first == mark }
 
-    /// The name without a leading `@`.
+    /// Returns the name without a leading `@`.
     public static func bare(_ text: String) -> String { isMarked(text) ? String(decoding: text.utf8.dropFirst(), as: UTF8.self) : text }
 
     public static func marked(_ name: String) -> String { "@\(name)" }
 
-    /// A sentence about why a name (without `@`) is invalid; `nil` if it is valid.
+    /// Returns a sentence that explains why a name (without `@`) is not valid; `nil` if it is valid.
     public static func fault(_ name: String) -> String? {
         guard !name.isEmpty, name.utf8.count <= bytes, TerminalText.clean(name).utf8.elementsEqual(name.utf8), NameKey(name) != nil,
             !isMarked(name)

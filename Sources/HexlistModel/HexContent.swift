@@ -1,9 +1,9 @@
-/// A text of a hex: a range of `HexContent.frame` or of `HexContent.arena`.
+/// A text of a hex, as a range of bytes in `HexContent.frame` or in `HexContent.arena`.
 ///
-/// Texts without escapes are slices of the received bytes. Only texts that had to be rewritten (unescaped, repaired) are copied into the
-/// arena. 31 bits of offset are enough, because frames are shorter than 16 MiB.
+/// A text without escapes is a slice of the received frame. Only a text that had to be changed (unescaped or repaired) is copied to the
+/// arena. An offset has 31 bits, because frames are shorter than 16 MiB.
 public struct TextSlice: Hashable, Sendable {
-    /// Offset in the lower 32 bits, length in UTF-8 bytes in the upper ones. A single integer is faster to copy than two.
+    /// The offset in the lower 32 bits and the length in UTF-8 bytes in the upper ones. One integer is faster to copy than two.
     @usableFromInline var bits: UInt64
 
     @inlinable
@@ -17,7 +17,7 @@ public struct TextSlice: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - place: offset in bytes; the top bit is set for the arena.
+    ///   - place: the offset in bytes. Its top bit is set if the text is in the arena.
     ///   - count: the length in bytes.
     @inlinable
     public init(place: UInt32, count: UInt32) {
@@ -36,7 +36,7 @@ public struct TextSlice: Hashable, Sendable {
 public struct LinkContent: Hashable, Sendable {
     public var url: TextSlice
     public var linkDescription: TextSlice
-    /// The service's name: normalized for a known service (T13), `Unknown` if the link had none.
+    /// The service's name: normalized if the service is known (T13), `Unknown` if the link has none.
     public var service: TextSlice
     /// Unknown members as a JSON object, `{"a":1}`; empty if there are none.
     public var extra: TextSlice
@@ -52,17 +52,17 @@ public struct LinkContent: Hashable, Sendable {
     public var byteCount: Int { url.count + linkDescription.count + service.count + extra.count }
 }
 
-/// A hex nested in another one, at any level of a `HexContent`.
+/// An inner hex of a `HexContent`, at any level.
 public struct ChildContent: Hashable, Sendable {
-    /// The index of its parent in `HexContent.children`; `nil` if it is directly inside the top hex.
+    /// The index of the parent in `HexContent.children`; `nil` if the parent is the top hex.
     public var parent: Int?
     public var senderUUID: TextSlice = .empty
     public var senderName: TextSlice = .empty
     public var hexDescription: TextSlice = .empty
     public var hexColor: TextSlice = .empty
-    /// Its links, as a range of `HexContent.childLinks`.
+    /// The links of this hex, as a range of `HexContent.childLinks`.
     public var links: Range<Int> = 0..<0
-    /// Its children, as a range of `HexContent.children`.
+    /// The direct children of this hex, as a range of `HexContent.children`.
     public var children: Range<Int> = 0..<0
     /// Unknown members as a JSON object; empty if there are none.
     public var extra: TextSlice = .empty
@@ -72,15 +72,15 @@ public struct ChildContent: Hashable, Sendable {
     public var byteCount: Int { senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count }
 }
 
-/// The content of a hex in memory, with its inner hexes. Texts are slices of the received bytes and are stored as bytes.
+/// The content of a hex and its inner hexes in memory. Texts are slices of the received bytes.
 ///
-/// Inner hexes are in one array, level by level: the children of a hex are consecutive, in order, and after their parent. So trees of any
-/// depth are read and written without recursion.
+/// All inner hexes are in one array, level by level: each hex follows its parent, and the children of one hex are consecutive and in order.
+/// Trees of any depth are therefore read and written without recursion.
 ///
-/// Every slice is valid UTF-8 and inside its buffer. The tolerant decoder, the store and all other code that builds a `HexContent`
-/// guarantees that; `withBytes` checks the range again and does not trap.
+/// Every slice must be valid UTF-8 and inside its buffer. All code that creates a `HexContent` guarantees this. For slices out of bounds,
+/// `withBytes` returns an empty text instead of trapping.
 public struct HexContent: Sendable {
-    /// The JSON that contains the texts without escapes; empty if the hex was not read from JSON.
+    /// The received JSON, which contains the texts without escapes; empty if the hex was not read from JSON.
     public var frame: [UInt8]
     public var arena: [UInt8]
     public var senderUUID: TextSlice = .empty
@@ -91,22 +91,22 @@ public struct HexContent: Sendable {
     public var links: [LinkContent]
     /// Unknown members of the top hex as a JSON object; empty if there are none.
     public var extra: TextSlice = .empty
-    /// The inner hexes of all levels. Direct children come first.
+    /// The inner hexes of all levels, beginning with the direct children of the top hex.
     public var children: [ChildContent]
-    /// The links of all `children`.
+    /// The links of all inner hexes.
     public var childLinks: [LinkContent]
 
     @inlinable
     public init(frame: [UInt8] = [], arena: [UInt8] = []) {
         self.frame = frame
         self.arena = arena
-        // Initialized here because default values of properties would be calls from other modules.
+        // Initialized here and not in the declarations, because then other modules would have to call a function for each default value.
         links = []
         children = []
         childLinks = []
     }
 
-    /// Calls `body` with the bytes of a slice; with an empty buffer if the slice is out of bounds.
+    /// Calls `body` with the bytes of a slice, or with an empty buffer if the slice is out of bounds.
     @inlinable
     public func withBytes<Result>(of slice: TextSlice, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try (slice.isInArena ? arena : frame).withUnsafeBytes { bytes in
@@ -129,8 +129,8 @@ public struct HexContent: Sendable {
         return TextSlice(arena: start..<arena.count)
     }
 
-    /// Appends an inner hex. The children of a hex must be added consecutively and after it.
-    /// - Returns: its index in `children`.
+    /// Appends an inner hex. Its parent must be added before it, and all children of a hex must be added consecutively.
+    /// - Returns: the index of the hex in `children`.
     @discardableResult
     public mutating func add(child: ChildContent) -> Int {
         let index = children.count
@@ -142,19 +142,19 @@ public struct HexContent: Sendable {
         return index
     }
 
-    /// The children of an inner hex as a range of `children`; with `nil` those of the top hex.
+    /// Returns the direct children of an inner hex, or of the top hex if `parent` is `nil`, as a range of `children`.
     public func children(of parent: Int?) -> Range<Int> {
         guard let parent else { return 0..<(children.firstIndex { $0.parent != nil } ?? children.count) }
         return children[parent].children
     }
 
-    /// The links of an inner hex; with `nil` those of the top hex.
+    /// Returns the links of an inner hex, or of the top hex if `child` is `nil`.
     public func links(of child: Int?) -> ArraySlice<LinkContent> {
         guard let child else { return links[...] }
         return childLinks[children[child].links]
     }
 
-    /// An inner hex with its descendants as a content of its own. It shares the texts' bytes.
+    /// Returns an inner hex and its descendants as a separate content. It shares the bytes of the texts with this one.
     public func subtree(_ index: Int) -> HexContent {
         let top = children[index]
         var tree = HexContent(frame: frame, arena: arena)
@@ -185,23 +185,23 @@ public struct HexContent: Sendable {
     public var hexCount: Int { 1 + children.count }
     /// The number of links of all hexes.
     public var allLinkCount: Int { links.count + childLinks.count }
-    /// Whether links and inner hexes are within the limits of the protocol. Levels are not checked.
+    /// Whether the numbers of links and inner hexes are within the protocol's limits. Does not check the number of levels.
     public var fitsBounds: Bool { allLinkCount <= ProtocolLimits.links && children.count <= ProtocolLimits.children }
 
-    /// The number of levels; 1 without inner hexes.
+    /// The number of levels. 1 if there are no inner hexes.
     public var levels: Int {
-        // Parents precede their children, so a parent's level is known.
+        // Each parent precedes its children in the array, so its level is already known.
         var levels: [Int] = []
         levels.reserveCapacity(children.count)
         for child in children { levels.append(1 + (child.parent.map { levels[$0] } ?? 1)) }
         return levels.max() ?? 1
     }
 
-    /// Overhead in bytes of a hex and of a link, in memory or in the store, without texts.
+    /// Bytes that a hex and a link take in memory or in the store in addition to their texts.
     private static let hexBytes = 512
     private static let linkBytes = 64
 
-    /// Upper bound of the memory and storage that the hex takes: frame, rewritten texts, and the overhead of links and hexes.
+    /// Returns an upper bound of the memory and storage for the hex: its frame, the changed texts, and the overhead of all links and hexes.
     /// - Parameter bytes: the length of the frame.
     public func weight(frame bytes: Int) -> Int { bytes + arena.count + allLinkCount * Self.linkBytes + hexCount * Self.hexBytes }
 

@@ -1,9 +1,9 @@
-/// The list that contains a stored hex.
+/// The list in which a stored hex is.
 public enum HexLocation: String, Sendable, CaseIterable {
-    /// The inbox: received and accepted hexes.
+    /// The inbox: hexes from trusted peers, and hexes that the user accepted.
     case inbox
-    /// Hexes of strangers, within a quota, until the sender is trusted or the hex is accepted.
+    /// Hexes of strangers, limited by a quota. They stay here until the user trusts the sender or accepts the hex.
     case held
-    /// My Hexlist: hexes of the user.
+    /// My Hexlist: the user's own hexes.
     case mine
 }

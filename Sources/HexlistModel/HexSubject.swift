@@ -1,12 +1,13 @@
 /// The one-line subject of a hex in lists.
 public enum HexSubject {
-    /// Maximum bytes of a subject. Lists show less.
+    /// Maximum bytes of a subject. Lists may truncate it further.
     public static let bytes = 120
 
-    /// The description of the hex; if that is blank, the description of its first link; if that is blank too, host and path of the link, or
-    /// the whole link if programs may read it in different ways (`LinkTarget`). Empty if the hex has none of these.
+    /// Returns the first of these that is not blank: the description of the hex, the description of its first link, the link's host and
+    /// path. If programs may interpret the link in different ways (`LinkTarget`), the whole link is used instead of host and path. Empty if
+    /// the hex has none of these.
     ///
-    /// - Returns: text of a peer, cut to `bytes`; the caller cleans it for display.
+    /// - Returns: untrusted text of at most `bytes` bytes. The caller cleans it for display.
     public static func of(description: String, linkDescription: @autoclosure () -> String, url: @autoclosure () -> String) -> String {
         let text = isBlank(description) ? linkDescription() : description
         guard isBlank(text) else { return PeerName.cut(text, bytes: bytes) }
@@ -15,7 +16,7 @@ public enum HexSubject {
         return PeerName.cut(target.summary + path(of: url), bytes: bytes)
     }
 
-    /// The path of a URL with an authority; empty for `/`.
+    /// Returns the path of a URL that has an authority; empty if the path is `/`.
     private static func path(of url: String) -> String {
         let marks: [UInt8] = [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")]
         let afterScheme = url.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst(3)
@@ -31,7 +32,7 @@ public enum HexSubject {
             url: link.map { hex.string($0.url) } ?? "")
     }
 
-    /// Whether a text is empty or white space.
+    /// Whether a text is empty or consists of white space.
     public static func isBlank(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { $0.isASCII ? $0 == " " || ("\t"..."\r").contains($0) : $0.properties.isWhitespace }
     }

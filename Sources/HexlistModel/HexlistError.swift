@@ -1,6 +1,7 @@
 /// An error for users and scripts, with a message and a hint.
 public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// A stable code for clients to branch on. It determines the exit code of the command line and the status of the API.
+    /// A stable code by which clients can distinguish errors. It determines the exit code of the command line and the HTTP status of the
+    /// API.
     public enum Code: String, Sendable, CaseIterable {
         case badRequest, tooLarge, headTooLarge, forbidden, notFound, methodNotAllowed, ambiguous, daemonUnreachable, versionMismatch,
             alreadyRunning
@@ -9,9 +10,9 @@ public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 
     public var code: Code
-    /// A sentence about what happened, with the values.
+    /// A sentence that states what happened, including the relevant values.
     public var message: String
-    /// A sentence about what to try.
+    /// A sentence that suggests what the user can try.
     public var hint: String?
 
     public init(_ code: Code, _ message: String, hint: String? = nil) {

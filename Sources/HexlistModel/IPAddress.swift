@@ -1,8 +1,8 @@
 /// A numeric IP address. An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) equals the IPv4 address.
 public struct IPAddress: Hashable, Sendable {
-    /// 128 bits, with IPv4 as `::ffff:0:0/96`, so that each address has exactly one value.
+    /// All 128 bits of the address. IPv4 is stored as IPv4-mapped IPv6, `::ffff:0:0/96`, so that equal addresses have equal bits.
     private let bits: UInt128
-    /// The interface index of an IPv6 link-local address; 0 if unknown, and for other addresses.
+    /// The interface index of an IPv6 link-local address; 0 if it is unknown, and for all other addresses.
     public let scope: UInt32
 
     private init(bits: UInt128, scope: UInt32 = 0) {
@@ -41,13 +41,13 @@ public struct IPAddress: Hashable, Sendable {
     }
 
     /// Parses an address with an optional zone, such as `fe80::1%eth0` or `fe80::1%2`. Only IPv6 addresses can have one.
-    /// - Returns: `zone` is unchecked and of any length; `nil` if there is none.
+    /// - Returns: the address, and the zone without validation; `nil` as zone if there is none.
     public static func withZone(_ text: String) -> (address: IPAddress, zone: Substring?)? {
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: "%")) else { return IPAddress(text).map { ($0, nil) } }
         return six(text[..<mark].utf8).map { (IPAddress(bits: $0), text[text.utf8.index(after: mark)...]) }
     }
 
-    /// A copy with the given scope; unchanged if it is not an IPv6 link-local address.
+    /// Returns a copy with the given scope. An address that is not IPv6 link-local is returned unchanged.
     public func with(scope: UInt32) -> IPAddress {
         IPAddress(bits: bits, scope: isIPv6 && isLinkLocal ? scope : 0)
     }
@@ -58,7 +58,7 @@ public struct IPAddress: Hashable, Sendable {
 
     public var isIPv6: Bool { four == nil }
 
-    /// The address in network byte order: 4 bytes of IPv4, 16 of IPv6.
+    /// The address in network byte order: 4 bytes for IPv4, 16 for IPv6.
     public var bytes: [UInt8] {
         let count = isIPv6 ? 16 : 4
         return (1...count).map { UInt8(truncatingIfNeeded: bits >> (8 * (count - $0))) }
@@ -70,7 +70,7 @@ public struct IPAddress: Hashable, Sendable {
     /// Whether the address is in 169.254.0.0/16 or fe80::/10.
     public var isLinkLocal: Bool { four.map { $0 >> 16 == 0xA9FE } ?? (bits >> 118 == 0xFE80 >> 6) }
 
-    /// Whether the address is private, so not routed on the Internet: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
+    /// Whether the address is private, so that it is not routed on the Internet: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
     public var isPrivate: Bool {
         four.map { $0 >> 24 == 10 || $0 >> 20 == 0xAC1 || $0 >> 16 == 0xC0A8 || $0 >> 22 == 0x6440 >> 6 } ?? (bits >> 121 == 0xFC >> 1)
     }
@@ -78,11 +78,11 @@ public struct IPAddress: Hashable, Sendable {
     /// Whether the address is in 224.0.0.0/4 or ff00::/8.
     public var isMulticast: Bool { four.map { $0 >> 28 == 0xE } ?? (bits >> 120 == 0xFF) }
 
-    /// Whether the address is not that of a single host: unspecified (0.0.0.0/8), multicast, broadcast.
+    /// Whether the address cannot belong to a single host: it is unspecified (0.0.0.0/8 or `::`), multicast or broadcast.
     public var isNoHost: Bool { isMulticast || (four.map { $0 >> 24 == 0 || $0 == .max } ?? (bits == 0)) }
 
-    /// The network that is usually assigned to one subscriber, for limits per address: the /64 of an IPv6 address; an IPv4 address itself.
-    /// A link-local address is unchanged, because all hosts of a link share its prefix.
+    /// The network that is usually assigned to one subscriber, for limits per subscriber: the /64 of an IPv6 address, or the IPv4 address
+    /// itself. Link-local addresses are unchanged, because all hosts on a link share their prefix.
     public var subscriber: IPAddress {
         isIPv6 && !isLinkLocal ? IPAddress(bits: (bits >> 64) << 64) : self
     }
@@ -95,7 +95,7 @@ public struct IPAddress: Hashable, Sendable {
     }
 }
 
-// Comparable, so that interfaces are always listed in the same order.
+// Makes addresses comparable, so that lists of interfaces always have the same order.
 extension IPAddress: Comparable {
     public static func < (one: IPAddress, other: IPAddress) -> Bool { (one.bits, one.scope) < (other.bits, other.scope) }
 }
@@ -108,10 +108,9 @@ extension IPAddress: CustomStringConvertible {
     }
 }
 
-// Parsers of the two notations. `LinkHost` also uses them for hosts of links, where a host that ends in a number must be a complete IPv4
-// address, and IPv6 is never shown with dots.
+// Parsers and formatter of the two notations. `LinkHost` also uses them for the hosts of links.
 extension IPAddress {
-    /// - Parameter bytes: `192.0.2.1`: four numbers up to 255 without leading zeros.
+    /// - Parameter bytes: a dotted IPv4 address such as `192.0.2.1`: four numbers up to 255, without leading zeros.
     static func four(_ bytes: some Collection<UInt8>) -> UInt32? {
         var address: UInt32 = 0
         var (ended, octet, digits) = (0, UInt32(0), 0)
@@ -130,12 +129,12 @@ extension IPAddress {
         return digits > 0 && ended == 3 ? address << 8 | octet : nil
     }
 
-    /// - Parameter bytes: `2001:db8::1`, `::ffff:192.0.2.1`; no brackets, no zone.
+    /// - Parameter bytes: an IPv6 address such as `2001:db8::1` or `::ffff:192.0.2.1`, without brackets and zone.
     static func six(_ bytes: some Collection<UInt8>) -> UInt128? {
         let colon = UInt8(ascii: ":")
         var rest = bytes[...]
         var (pieces, count) = (UInt128(0), 0)
-        /// The number of groups before `::`, which stands for one or more groups of zeros.
+        /// The number of groups before `::`, which replaces one or more groups of zeros; `nil` if there is no `::`.
         var before: Int?
         if rest.starts(with: [colon, colon]) {
             before = 0
@@ -168,7 +167,8 @@ extension IPAddress {
         return (pieces >> behind) << (128 - 16 * before) | pieces & (1 << behind - 1)
     }
 
-    /// Eight groups in lower case, with the first longest run of two or more zero groups as `::`, without dots.
+    /// Formats eight groups in lower case. The first longest run of two or more zero groups becomes `::`. The last 32 bits are never
+    /// dotted.
     static func text(ofSix bits: UInt128) -> String {
         let pieces = (1...8).map { UInt16(truncatingIfNeeded: bits >> (128 - 16 * $0)) }
         var longest = 0..<0

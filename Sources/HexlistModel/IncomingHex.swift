@@ -1,12 +1,12 @@
-/// A received hex before it is stored.
+/// A received hex that is not stored yet.
 public struct IncomingHex: Sendable {
     public var content: HexContent
-    /// `nil` if the frame has none or came over plain TCP; then duplicates are not detected.
+    /// The ID from the frame; `nil` if the frame has none or was received over plain TCP. Without it, duplicates are not detected.
     public var messageID: MessageID?
-    /// Upper bound of the memory and storage the hex takes (`HexContent.weight`): a frame of 15 kB may hold 5 000 links. Used for quotas,
-    /// back-pressure and the free-space reserve.
+    /// Upper bound of the memory and storage for the hex in bytes (`HexContent.weight`), which can be much more than its frame: 15 kB may
+    /// contain 5 000 links. Used for quotas, back-pressure and the free-space reserve.
     public var weight: Int
-    /// The frame's number in its session; `nil` if no receipt is expected.
+    /// The frame's sequence number in its session; `nil` if the sender expects no receipt.
     public var sequence: Int64?
 
     public init(content: HexContent, messageID: MessageID?, weight: Int, sequence: Int64? = nil) {
@@ -16,6 +16,6 @@ public struct IncomingHex: Sendable {
         self.sequence = sequence
     }
 
-    /// The number of database rows: one per hex and one per link.
+    /// The number of database rows for this hex: one per hex and one per link.
     public var rows: Int { content.hexCount + content.allLinkCount }
 }

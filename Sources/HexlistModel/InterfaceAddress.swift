@@ -1,4 +1,4 @@
-/// An address of an interface of this machine.
+/// An IP address of a network interface of this machine.
 public struct InterfaceAddress: Hashable, Sendable {
     /// The interface's name, such as `eth0`.
     public var interface: String

@@ -1,12 +1,12 @@
-/// Classifies a text by its beginning: link, host without scheme, or other text.
+/// Classifies a text as a link, a host without a scheme, or other text.
 public enum LinkForm: Sendable {
-    /// A scheme (RFC 3986) followed by something.
+    /// A scheme (RFC 3986) and a colon, followed by at least one character.
     case link
     /// A host name or address, possibly with port and path, such as `avahi.org/download` or `localhost:8080`.
     case bareHost
     case other
 
-    /// Schemes that may be followed by digits only; with other names that is `host:port`.
+    /// Schemes whose address may consist of digits only. After any other name, a colon and digits are a port, as in `host:8080`.
     private static let numberSchemes = ["tel", "sms", "fax"]
 
     public init(_ text: String) {
@@ -25,7 +25,7 @@ public enum LinkForm: Sendable {
         }
     }
 
-    /// Whether the bytes are a scheme. A single letter is not: it may be a Windows drive.
+    /// Whether the bytes are a valid scheme. A single letter is not accepted, because it may be a Windows drive.
     private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard bytes.count > 1, let first = bytes.first, isLetter(first) else { return false }
         return bytes.allSatisfy { isLetter($0) || ASCII.isDigit($0) || "+-.".utf8.contains($0) }

@@ -1,12 +1,12 @@
-/// Parses the host of a link as browsers do (WHATWG URL, "host parsing"). Accepts only hosts that all programs interpret alike.
+/// Parses the host of a link as browsers do (WHATWG URL, "host parsing"). Accepts only hosts that all programs interpret in the same way.
 enum LinkHost {
-    /// - Parameter authority: the part between `//` and the path.
+    /// - Parameter authority: the part of the link between `//` and the path.
     static func ascii(ofAuthority authority: ArraySlice<UInt8>) throws(LinkFault) -> String {
         guard !authority.isEmpty else { throw .noHost }
         guard !authority.contains(UInt8(ascii: "@")) else { throw .user }
         var host = authority
         var port: ArraySlice<UInt8>?
-        // The port's colon follows the closing bracket of an IPv6 address, or is the only colon.
+        // A port's colon follows the closing bracket of an IPv6 address. In other authorities it is the only colon.
         let closing = authority.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
         if let colon = authority[closing...].firstIndex(of: UInt8(ascii: ":")) {
             host = authority[..<colon]
@@ -26,7 +26,8 @@ enum LinkHost {
         return try name(host)
     }
 
-    /// Maximum bytes of a name without its final dot, and of a label, in the link and in ASCII (RFC 1035, 2.3.4).
+    /// Maximum bytes of a host name without its final dot, and of one label (RFC 1035, 2.3.4). They apply to the link and to its ASCII
+    /// form.
     private static let nameBytes = 253
     private static let labelBytes = 63
 
@@ -38,7 +39,8 @@ enum LinkHost {
         let isAbsolute = labels.last == ""
         let name = labels.joined(separator: ".")
         guard name.utf8.count - (isAbsolute ? 1 : 0) <= nameBytes, name != "." else { throw .host }
-        // Browsers interpret any host that ends in a number as an IPv4 address, in any notation.
+        // Browsers interpret a host whose last label is a number as an IPv4 address in one of several notations. Only the usual one is
+        // accepted.
         if let last = labels.last(where: { !$0.isEmpty }), isNumber(last) {
             guard IPAddress.four(name.utf8) != nil else { throw .host }
         }
@@ -60,8 +62,8 @@ enum LinkHost {
         return String(decoding: lowered, as: UTF8.self)
     }
 
-    /// Encodes a label with non-ASCII letters (RFC 3490, `xn--`). Accepts only letters and digits that browsers do not map (capitals,
-    /// full-width forms, ligatures), compose, or join with invisible characters.
+    /// Encodes a label with non-ASCII letters (RFC 3490, `xn--`). Accepts only letters and digits that browsers use unchanged: not those
+    /// that they map (capitals, full-width forms, ligatures), compose with other characters, or join with invisible ones.
     private static func international(_ bytes: ArraySlice<UInt8>) throws(LinkFault) -> String {
         let scalars = Array(String(decoding: bytes, as: UTF8.self).unicodeScalars)
         for scalar in scalars {
@@ -74,7 +76,7 @@ enum LinkHost {
             case .lowercaseLetter, .otherLetter: break
             default: throw .host
             }
-            // Jamo (parts of Korean syllables) would be composed.
+            // Jamo, the parts of Korean syllables, are refused because browsers compose them.
             guard !scalar.properties.changesWhenNFKCCaseFolded, !(0x1100...0x11FF).contains(scalar.value),
                 !(0xA960...0xA97F).contains(scalar.value), !(0xD7B0...0xD7FF).contains(scalar.value)
             else { throw .host }
@@ -85,7 +87,7 @@ enum LinkHost {
         return label
     }
 
-    /// Whether the label is a number, such as `12` or `0x7f`.
+    /// Whether the label is a decimal or hexadecimal number, such as `12` or `0x7f`.
     private static func isNumber(_ label: String) -> Bool {
         let bytes = Array(label.utf8)
         return bytes.allSatisfy(ASCII.isDigit)
@@ -93,9 +95,9 @@ enum LinkHost {
     }
 }
 
-/// Punycode (RFC 3492): the part of an `xn--` label after `xn--`.
+/// Encodes Punycode (RFC 3492), the part of an internationalized label after `xn--`.
 enum Punycode {
-    /// - Returns: `nil` on overflow, which cannot occur for labels of 63 bytes.
+    /// - Returns: `nil` if a number overflows, which cannot happen for labels of up to 63 bytes.
     static func encode(_ scalars: [Unicode.Scalar]) -> String? {
         let (base, tMin, tMax, skew, damp) = (36, 1, 26, 38, 700)
         var (point, delta, bias) = (0x80, 0, 72)
@@ -122,7 +124,7 @@ enum Punycode {
                     k += base
                 }
                 output.append(digit(rest))
-                // The bias is adapted to the distance between the characters.
+                // Adapts the bias to the distance between the characters (RFC 3492 section 6.1).
                 delta = handled == basics ? delta / damp : delta / 2
                 delta += delta / (handled + 1)
                 k = 0

@@ -1,22 +1,22 @@
 /// The destination of a peer's link, shown to the user before the link is opened.
 ///
-/// Stricter than browsers: ambiguous links are refused, so that the displayed host is the one that a browser contacts (WHATWG URL). Parsed
-/// byte by byte, without a URL library.
+/// Stricter than browsers: links that programs interpret in different ways are refused, so that the displayed host is the one that the
+/// browser contacts (WHATWG URL). Parsed byte by byte, without a URL library.
 public struct LinkTarget: Equatable, Sendable {
     /// The scheme, in lower case.
     public let scheme: String
-    /// The host in ASCII, as browsers interpret it; `nil` if the scheme is not known to have one.
+    /// The host in ASCII, as browsers interpret it; `nil` if links with this scheme have no host.
     public let host: String?
 
     /// Schemes that run code or read files on this machine. The configuration cannot allow them.
     public static let neverOpened = ["about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source"]
-    /// Maximum bytes of a link that is opened, because it is passed as a command-line argument.
+    /// Maximum bytes of a link to open. The link is passed as a command-line argument, whose length is limited.
     public static let maximumBytes = 8 << 10
-    /// Schemes whose links have a host, by the rules of `http`.
+    /// Schemes whose links have a host that is parsed as in `http` links.
     private static let schemesWithHost = ["http", "https", "ftp", "ws", "wss"]
 
-    /// - Parameter schemes: the allowed schemes, in lower case.
-    /// - Throws: the reason why the link must not be opened.
+    /// - Parameter schemes: the schemes that may be opened, in lower case.
+    /// - Throws: `LinkFault`, the reason why the link must not be opened.
     public init(_ url: String, schemes: [String]) throws(LinkFault) {
         let bytes = Array(url.utf8)
         guard !bytes.isEmpty else { throw .empty }
@@ -36,10 +36,10 @@ public struct LinkTarget: Equatable, Sendable {
         host = try LinkHost.ascii(ofAuthority: authority)
     }
 
-    /// The host, or the scheme if there is none, for the question to the user.
+    /// The host, or the scheme if there is no host. Shown when the user is asked whether to open the link.
     public var summary: String { host ?? "\(scheme):" }
 
-    /// Whether the text is a valid scheme: a letter, then letters, digits, `+`, `-` and `.`; lower case, at most 32 bytes.
+    /// Whether the text is a valid scheme in lower case: a letter, then letters, digits, `+`, `-` and `.`, at most 32 bytes.
     public static func isScheme(_ text: String) -> Bool {
         guard let first = text.utf8.first, ASCII.isLowercase(first) else { return false }
         return text.utf8.count <= 32
@@ -48,7 +48,7 @@ public struct LinkTarget: Equatable, Sendable {
             }
     }
 
-    /// Refuses characters that terminals, shells and browsers drop, reorder or hide.
+    /// Throws if the link contains characters that terminals, shells or browsers remove, reorder or hide.
     private static func checkText(_ url: String) throws(LinkFault) {
         for scalar in url.unicodeScalars {
             if scalar == "\\" { throw .backslash }

@@ -1,16 +1,16 @@
-/// The normalized form for comparing names: ignores case, repeated white space, and invisible characters.
+/// The normalized form of a name, for comparisons that ignore case, repeated white space and invisible characters.
 ///
-/// Each Unicode scalar is mapped to upper and then to lower case (so `ß` becomes `ss`, and the Kelvin sign `k`), runs of white space become
-/// one space, default-ignorable scalars (joiners, variation selectors, direction marks) are dropped, and canonically equivalent texts are
-/// equal. Letters that merely look alike remain different.
-/// canonically equivalent texts are equal. Letters that only look alike stay different.
+/// Each Unicode scalar is mapped to upper case and then to lower case (so `ß` becomes `ss`, and the Kelvin sign becomes `k`). Runs of white
+/// space become one space. Default-ignorable scalars, such as joiners, variation selectors and direction marks, are removed. Canonically
+/// equivalent texts are equal. Letters that only look alike remain different.
 public struct NameKey: Hashable, Sendable {
-    /// Maximum UTF-8 bytes of a name that has a key. Comparing strings takes quadratic time for hostile text, so they must be short.
+    /// Maximum UTF-8 bytes of a name with a key. Comparing strings takes quadratic time for hostile text, so longer names are not
+    /// supported.
     public static let bytes = ProtocolLimits.nameBytes
 
     let text: String
 
-    /// `nil` if the text is longer than `bytes` or has no visible character.
+    /// Returns `nil` if the name is longer than `bytes` or has no visible character.
     public init?(_ name: String) {
         guard name.utf8.count <= Self.bytes else { return nil }
         var key = String.UnicodeScalarView()
@@ -22,15 +22,16 @@ public struct NameKey: Hashable, Sendable {
         text = String(key)
     }
 
-    /// Whether `NameKey(name) == self`. Stops at the first difference, so that searching thousands of names is fast even if folding them is
-    /// slow.
+    /// Whether this is the key of `name`. Faster than creating the other key, because it stops at the first difference. Searches compare
+    /// thousands of names.
     public func isKey(of name: String) -> Bool { name.utf8.count <= Self.bytes && isKey(of: name.unicodeScalars) }
 
     /// - Parameter name: at most `bytes` bytes of UTF-8.
     func isKey(of name: some Sequence<Unicode.Scalar>) -> Bool {
         var wanted = text.utf8.makeIterator()
         var isSame = true
-        // Only two scalars that can remain after folding are canonically equivalent to ASCII; `plain` maps them.
+        // If the key is ASCII, scalars are compared one by one. After folding, only two non-ASCII scalars are canonically equivalent to an
+        // ASCII character; `plain` replaces them.
         let isASCII = text.utf8.allSatisfy { $0 < 0x80 }
         var folded = String.UnicodeScalarView()
         var room = isASCII ? 0 : text.unicodeScalars.count * Self.longestDecomposition
@@ -39,7 +40,7 @@ public struct NameKey: Hashable, Sendable {
                 let plain = scalar == "\u{37E}" ? ";" : scalar == "\u{1FEF}" ? "`" : scalar
                 isSame = wanted.next().map { UInt32($0) == plain.value } ?? false
             } else {
-                // A longer name stays longer than the key after composition.
+                // A name with more scalars than this remains longer than the key, even after composition.
                 isSame = room > 0
                 room -= 1
                 folded.append(scalar)
@@ -50,10 +51,10 @@ public struct NameKey: Hashable, Sendable {
         return isASCII ? wanted.next() == nil : String(folded) == text
     }
 
-    /// Maximum scalars of a canonical decomposition in any version of Unicode.
+    /// Maximum number of scalars in a canonical decomposition, in any version of Unicode.
     private static let longestDecomposition = 4
 
-    /// - Parameter body: called for each scalar of the key; returns `false` to stop.
+    /// - Parameter body: called for each scalar of the normalized name; returns `false` to stop.
     private static func fold(_ name: some Sequence<Unicode.Scalar>, _ body: (Unicode.Scalar) -> Bool) {
         var (isBetweenWords, isEmpty) = (false, true)
         for scalar in name {
@@ -74,7 +75,7 @@ public struct NameKey: Hashable, Sendable {
         }
     }
 
-    /// Case folding of the about 2 900 non-ASCII scalars with a case. A lookup in Unicode's own tables takes microseconds.
+    /// Case folding of about 2 900 non-ASCII scalars. Cached, because a lookup in the Unicode tables takes microseconds.
     private static let foldings: [Unicode.Scalar: [Unicode.Scalar]] = {
         var foldings: [Unicode.Scalar: [Unicode.Scalar]] = [:]
         for scalar in (UInt32(0x80)...0x1_FFFF).lazy.compactMap(Unicode.Scalar.init)
@@ -90,7 +91,7 @@ extension Unicode.Scalar {
 }
 
 extension PeerName {
-    /// Formats a name as one line of printable text with single spaces. Other characters become U+FFFD.
+    /// Formats a name as one line of printable text with single spaces. Characters that are not displayable become U+FFFD.
     static func line(_ name: String) -> String {
         var line = String.UnicodeScalarView()
         var isBetweenWords = false

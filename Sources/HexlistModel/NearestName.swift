@@ -1,15 +1,15 @@
-/// Finds the known name nearest to an unknown one, for "did you mean".
+/// Finds the known name that is most similar to an unknown one, for "did you mean" hints.
 public enum NearestName {
-    /// The nearest name if it is a likely match: at most a third of its letters differ, or it begins or ends with the unknown name, which
-    /// must have at least three letters (`desc` for `description`). Otherwise `nil`.
+    /// Returns the most similar name if it is a likely match; otherwise `nil`. Either at most a third of its letters differ, or it begins
+    /// or ends with the unknown name, which must have at least three letters (`desc` for `description`).
     ///
-    /// - Parameter names: the known names. The first one wins a tie.
+    /// - Parameter names: the known names. If several are equally similar, the first one is returned.
     public static func likely(_ name: String, among names: [String]) -> String? {
         let wanted = folded(name)
         let nearest = names.lazy.compactMap { known -> (name: String, distance: Int)? in
             let letters = folded(known)
             let bound = max(1, min(wanted.count, letters.count) / 3)
-            // The difference of the lengths is a lower bound of the distance and rules out most names quickly.
+            // The edit distance is at least the difference of the lengths. Comparing lengths first rules out most names quickly.
             guard abs(wanted.count - letters.count) <= bound, wanted.count > 1 else { return nil }
             let distance = distance(wanted, letters)
             return distance <= bound ? (known, distance) : nil
@@ -24,7 +24,7 @@ public enum NearestName {
 
     private static func folded(_ name: String) -> [UInt8] { Array(name.lowercased().utf8.prefix(80)) }
 
-    /// The edit distance with insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+    /// Returns the edit distance: the number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
     static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

@@ -1,9 +1,9 @@
-/// A queued hex for one peer: a row of the outbox with its body.
+/// A hex in the outbox for one peer, with its body.
 public struct OutgoingHex: Sendable, Equatable {
     /// The ID of the outbox row. Rows are delivered in the order of their IDs.
     public var id: Int64
     public var messageID: MessageID
-    /// The HexJM in its wire form, in a buffer that may be shared with other rows.
+    /// The hex as HexJM, the JSON that is sent. It may be a slice of a buffer that other rows share.
     public var body: ArraySlice<UInt8>
 
     public init(id: Int64, messageID: MessageID, body: ArraySlice<UInt8>) {
@@ -13,10 +13,10 @@ public struct OutgoingHex: Sendable, Equatable {
     }
 }
 
-/// The next outbox rows for one peer, in ascending order.
+/// Consecutive outbox rows for one peer, in ascending order of their IDs, to be sent next.
 public struct OutgoingBatch: Sendable, Equatable {
     public var items: [OutgoingHex]
-    /// Whether a limit was reached, so that more rows may follow.
+    /// Whether the batch was limited in size, so that more rows may follow.
     public var hasMore: Bool
 
     public init(items: [OutgoingHex], hasMore: Bool) {
@@ -25,11 +25,11 @@ public struct OutgoingBatch: Sendable, Equatable {
     }
 }
 
-/// The delivery result of one row of the outbox.
+/// The delivery result of one outbox row.
 public struct RowResult: Sendable, Equatable {
     public var id: Int64
     public var result: DeliveryResult
-    /// Whether this is the first refused row since the last one was sent. The refusal of the following rows is a consequence of it.
+    /// Whether this row is the first one refused since a row was last accepted. The refusals of the rows after it are only a consequence.
     public var isFirstRefused = false
 
     public init(id: Int64, _ result: DeliveryResult, isFirstRefused: Bool = false) {
@@ -39,7 +39,7 @@ public struct RowResult: Sendable, Equatable {
     }
 }
 
-/// A change of state of consecutive outbox rows for one peer.
+/// A change of the delivery state of consecutive outbox rows for one peer.
 public struct OutboxMove: Sendable, Equatable {
     public var ids: ClosedRange<Int64>
     public var peer: PeerID
@@ -55,7 +55,8 @@ public struct OutboxMove: Sendable, Equatable {
 
     public init(id: Int64, peer: PeerID, from: OutboxState, to: OutboxState) { self.init(ids: id...id, peer: peer, from: from, to: to) }
 
-    /// The state changes for delivery results of queued rows, merged where possible. Rows that stay queued have none.
+    /// Returns the state changes that delivery results cause, merged for consecutive rows with the same state. A row that stays queued has
+    /// no state change.
     public static func of(_ results: [RowResult], peer: PeerID) -> [OutboxMove] {
         var moves: [OutboxMove] = []
         for row in results {

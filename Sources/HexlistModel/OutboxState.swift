@@ -1,23 +1,23 @@
-/// The delivery state of one hex for one peer.
+/// The delivery state of an outbox row, which is one hex for one peer.
 public enum OutboxState: String, Sendable, CaseIterable {
-    /// Durable in the outbox, not sent yet.
+    /// The hex is stored durably in the outbox and not sent yet.
     case queued
-    /// In flight. Exists only in a running node and is never stored.
+    /// The hex is being sent. This state exists only in a running node and is never stored.
     case sending
-    /// In the peer's inbox.
+    /// The peer stored the hex in its inbox.
     case stored
-    /// At the peer, outside its inbox until the sender is trusted.
+    /// The peer stored the hex outside its inbox until its user accepts it.
     case held
-    /// Refused permanently.
+    /// The peer refused the hex permanently.
     case rejected
-    /// Not delivered within the retention time of the outbox.
+    /// The hex was not delivered within the retention time of the outbox.
     case expired
-    /// Cancelled by the sender.
+    /// The user of this machine cancelled the delivery.
     case cancelled
-    /// Given up after too many failures of the peer.
+    /// Delivery was given up after too many failures.
     case failed
 
-    /// Whether the peer has the hex. Bodies of delivered hexes are deleted.
+    /// Whether the peer has the hex. The body of a delivered hex is deleted from the outbox.
     public var isDelivered: Bool {
         switch self {
         case .stored, .held: true
@@ -25,7 +25,7 @@ public enum OutboxState: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether the body is kept, because the hex is queued or can be resent manually.
+    /// Whether the outbox keeps the hex's body, because the hex is not sent yet or the user can send it again.
     public var keepsBody: Bool {
         switch self {
         case .queued, .sending, .rejected, .failed: true
@@ -35,6 +35,6 @@ public enum OutboxState: String, Sendable, CaseIterable {
 }
 
 extension [OutboxState: Int] {
-    /// The total number of rows in these states.
+    /// Returns the total number of rows in these states.
     public func rows(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (self[$1] ?? 0) } }
 }

@@ -1,17 +1,17 @@
-/// The reason why a queued outbox row is not being sent. The raw values are used by the local API and the store.
+/// The reason why a queued outbox row is not being sent yet. The raw values are used by the local API and the store.
 public enum OutboxWait: String, Sendable, CaseIterable {
     /// The peer is offline.
     case peer
-    /// Two machines have the same identity, the peer's or this one's.
+    /// Two machines use the same identity, either the peer's or this machine's.
     case conflict
-    /// There is no session yet: the peer is being dialled.
+    /// The peer is being dialled; there is no session yet.
     case session
-    /// No slot is free: other peers are being sent to.
+    /// All send slots are taken by other peers.
     case slot = "turn"
-    /// The window is full: the maximum is in flight to the peer.
+    /// The maximum number of hexes or bytes is in flight to the peer.
     case window
-    /// Back-off after a failure, or at the peer's request.
+    /// The row waits before the next attempt, after a failure or because the peer asked for a delay.
     case retry
-    /// The peer does not trust this machine, and the row is longer than its limit for strangers.
+    /// This machine is a stranger to the peer, and the row is larger than the peer's limit for frames of strangers.
     case trust
 }

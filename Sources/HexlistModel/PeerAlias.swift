@@ -1,15 +1,15 @@
-/// Rules for aliases, the local names of peers: which ones are valid, and the one a peer gets when it is trusted.
+/// Rules for aliases, which are the local names of peers: which aliases are valid, and which one a newly trusted peer gets.
 public enum PeerAlias {
     public static let bytes = NameKey.bytes
 
-    /// The alias of a newly trusted peer: its name if that is free and valid. Otherwise the name and the short UUID, or `peer` and the
-    /// short UUID if the name has no visible character.
+    /// Returns the alias for a newly trusted peer. This is the peer's name if it is valid and no other peer has it as an alias. Otherwise
+    /// it is the name with the short UUID, or `peer` with the short UUID if the name has no visible character.
     ///
     /// - Parameter isTaken: whether another peer has an alias with this key.
     public static func made(of name: String, for peer: PeerID, isTaken: (NameKey) -> Bool) -> String {
         func isFree(_ alias: String) -> Bool { NameKey(alias).map { !isTaken($0) } ?? false }
         let plain = PeerName.line(String(PeerName.line(name).unicodeScalars.filter { $0 != "\u{FFFD}" }))
-        // An alias is no longer than an announced name, because people read and type it.
+        // Announced names are limited in length, and so is this alias, because people read and type it.
         if plain.utf8.count <= PeerName.displayBytes, fault(plain, of: peer) == nil, isFree(plain) { return plain }
         let base = NameKey(plain) == nil ? "peer" : PeerName.line(PeerName.cut(plain, bytes: PeerName.displayBytes))
         var alias = "\(base) \(peer.shortID)"
@@ -21,7 +21,7 @@ public enum PeerAlias {
         return alias
     }
 
-    /// A sentence about why a text is invalid as an alias of this peer; `nil` if it is valid.
+    /// Returns a sentence that explains why a text is not valid as an alias of this peer; `nil` if it is valid.
     public static func fault(_ text: String, of peer: PeerID) -> String? {
         if let fault = textFault(text) { return fault }
         if PeerID.mayBegin(with: text) { return "An alias that reads as a UUID, or as the beginning of one, would name another peer." }
@@ -31,7 +31,7 @@ public enum PeerAlias {
         return nil
     }
 
-    /// A sentence about why a text is invalid as an alias of any peer; `nil` for 1 to `bytes` bytes of printable text.
+    /// Returns a sentence that explains why a text is not valid as an alias of any peer; `nil` for 1 to `bytes` bytes of printable text.
     public static func textFault(_ text: String) -> String? {
         guard !text.isEmpty, text.utf8.count <= bytes, TerminalText.clean(text).utf8.elementsEqual(text.utf8), NameKey(text) != nil else {
             return "An alias is 1 to \(bytes) bytes of printable text."
@@ -39,7 +39,8 @@ public enum PeerAlias {
         return nil
     }
 
-    /// Whether a text could be mistaken for the display name of a peer without an alias (`PeerDisplayName`), because it ends like one.
+    /// Whether a text could be mistaken for the display name of a peer without an alias (`PeerDisplayName`), because it ends in a trust in
+    /// parentheses or in eight hexadecimal digits.
     private static func readsAsLabel(_ text: String, of peer: PeerID) -> Bool {
         let words = text.utf8.map(ASCII.lowercased).split(separator: UInt8(ascii: " "))
         guard let last = words.last else { return false }
@@ -50,10 +51,10 @@ public enum PeerAlias {
 }
 
 extension PeerID {
-    /// Minimum characters of a UUID prefix that can select a peer.
+    /// Minimum length of a UUID prefix with which users can select a peer.
     public static let prefixLength = 4
 
-    /// Whether the text can be a prefix of a UUID, ignoring case.
+    /// Whether the text can be the beginning of a UUID, ignoring case.
     public static func mayBegin(with text: String) -> Bool {
         (prefixLength...36).contains(text.utf8.count)
             && text.utf8.enumerated().allSatisfy { index, byte in
@@ -61,7 +62,7 @@ extension PeerID {
             }
     }
 
-    /// Whether this UUID has the prefix, of at least `prefixLength` characters, ignoring case.
+    /// Whether this UUID begins with the text, ignoring case. The text must have at least `prefixLength` characters.
     public func begins(with text: String) -> Bool {
         PeerID.mayBegin(with: text) && description.utf8.starts(with: text.utf8.map(ASCII.uppercased))
     }

@@ -1,4 +1,4 @@
-/// A change of a peer's settings by the user, except trust.
+/// A change of a peer's settings by the user. Does not include trust.
 public struct PeerChange: Sendable, Equatable {
     public enum Alias: Sendable, Equatable {
         case unchanged
@@ -9,9 +9,9 @@ public struct PeerChange: Sendable, Equatable {
     public var alias: Alias
     /// `nil` for no change.
     public var receive: PeerReceive?
-    /// Whether desktop notifications are shown for its hexes; `nil` for no change.
+    /// Whether desktop notifications are shown for hexes of the peer; `nil` for no change.
     public var notify: Bool?
-    /// Limit in bytes, per hex and per day, for fetching offered files automatically; 0 disables it. `nil` for no change.
+    /// Maximum bytes of offered files that are fetched automatically, per hex and per day; 0 disables fetching. `nil` for no change.
     public var fetchLimit: Int64?
 
     public init(alias: Alias = .unchanged, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil) {

@@ -1,17 +1,17 @@
 /// The unique display name of a peer: its alias, which only the user of this machine assigns, or else its own name with the short UUID,
-/// because peers can choose any name. Followed by the trust unless the peer is trusted.
+/// because peers can choose any name. Unless the peer is trusted, the trust follows in parentheses.
 ///
 ///     Bob                       an alias, trusted
 ///     Bob (blocked)             an alias
 ///     Bob 0C6F1B22 (stranger)   a name
 ///     0C6F1B22 (stranger)       no name
 public struct PeerDisplayName: Sendable, Equatable {
-    /// The peer's UUID; `nil` for an announcement without one.
+    /// The peer's UUID; `nil` if its announcement has none.
     public var uuid: String?
-    /// The last name the peer announced. Text of a peer.
+    /// The last name that the peer announced. Untrusted text.
     public var name: String
     public var alias: String?
-    /// `trusted`, `stranger` or `blocked`; newer daemons may have other values. Empty if unknown.
+    /// `trusted`, `stranger` or `blocked`; a newer daemon may return other values. Empty if unknown.
     public var trust: String
 
     public init(uuid: String?, name: String, alias: String?, trust: String) {
@@ -26,25 +26,25 @@ public struct PeerDisplayName: Sendable, Equatable {
     }
 
     public enum Detail: Sendable {
-        /// As in the table above.
+        /// The form in the table above.
         case short
-        /// Without the trust, for sentences that state it.
+        /// The form in the table without the trust, for sentences that state the trust themselves.
         case named
-        /// Always with short UUID and trust, for decisions about trust.
+        /// The short UUID and the trust are always included, for decisions about trust.
         case full
-        /// With the whole UUID and the trust, for a list of candidates.
+        /// The complete UUID and the trust are included, for a list of candidates.
         case whole
     }
 
-    /// The alias or name alone, cleaned, on one line.
+    /// The alias or name without UUID and trust, cleaned for display on one line.
     public var head: String { PeerName.line(alias ?? name) }
 
-    /// The display name, cleaned, on one line. A long alias or name is truncated, but never the part after it; a truncated alias is
-    /// followed by the UUID.
+    /// Returns the display name, cleaned for display on one line. If the alias or name is too long, it is truncated, but the UUID and trust
+    /// after it are not. A truncated alias is followed by the UUID.
     ///
     /// - Parameters:
     ///   - columns: maximum columns, at least 40.
-    ///   - cut: returns the longest prefix of a clean text that fits into the columns.
+    ///   - cut: a function that returns the longest prefix of a clean text that fits into the given columns.
     public func text(
         _ detail: Detail = .short, columns: Int = 64, cut: (String, Int) -> String = { TerminalText.clean($0, columns: $1) }
     ) -> String {
@@ -56,7 +56,7 @@ public struct PeerDisplayName: Sendable, Equatable {
             if cut(head, columns - tail.utf8.count).utf8.elementsEqual(head.utf8) { return head + tail }
         }
         let tail = tail(detail, hasID: true)
-        // The whole UUID is not included in the columns.
+        // The complete UUID is not counted as columns.
         let room = detail == .whole ? columns : columns - tail.utf8.count
         return head.isEmpty ? String(tail.dropFirst()) : cut(head, room) + tail
     }

@@ -1,15 +1,15 @@
-/// Names of peers. They are for people, may change, and are neither unique nor trustworthy: no decision uses a name before its peer is
-/// trusted (`PeerAlias`).
+/// Formats names of peers. Names are only for people to read: they may change, are not unique and cannot be trusted. No decision depends on
+/// a name until its peer is trusted (`PeerAlias`).
 public enum PeerName {
-    /// Maximum bytes of the display name in an instance name: 63 less ` [xxxxxxxx]`.
+    /// Maximum bytes of the display name in an instance name. An instance name has at most 63 bytes, of which ` [xxxxxxxx]` takes 11.
     public static let displayBytes = 52
 
-    /// The DNS-SD instance name: `<display name> [<first 8 digits of the UUID>]`.
+    /// Returns the DNS-SD instance name: `<display name> [<first 8 digits of the UUID>]`.
     public static func instance(displayName: String, peer: PeerID) -> String {
         "\(cut(displayName, bytes: displayBytes)) [\(peer.shortID)]"
     }
 
-    /// The display name in the instance name of an announcement; the whole instance name if it has another form.
+    /// Returns the display name that an instance name contains. If the instance name has another form, returns all of it.
     public static func display(instance: String) -> String {
         let bytes = Array(instance.utf8)
         guard bytes.count >= 11, bytes.last == UInt8(ascii: "]"), bytes[bytes.count - 10] == UInt8(ascii: "["),
@@ -19,7 +19,7 @@ public enum PeerName {
         return String(decoding: bytes.dropLast(11), as: UTF8.self)
     }
 
-    /// The longest prefix of whole Unicode scalars that fits into `limit` bytes.
+    /// Returns the longest prefix of the text that has only whole Unicode scalars and at most `limit` bytes.
     public static func cut(_ text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
         var end = text.utf8.index(text.startIndex, offsetBy: limit)

@@ -1,10 +1,10 @@
-/// The user's setting for hexes received from one peer. It can only restrict: hexes of strangers are still subject to `receiveFrom`, and
-/// those of blocked peers are refused.
+/// The user's setting for hexes from one peer. It can only add restrictions: hexes of strangers are also subject to `receiveFrom`, and
+/// hexes of blocked peers are always refused.
 public enum PeerReceive: String, CaseIterable, Sendable {
-    /// According to trust and `receiveFrom`.
+    /// Hexes are stored as the peer's trust and `receiveFrom` determine.
     case inbox
-    /// Kept outside the inbox, even if the peer is trusted.
+    /// Hexes are stored outside the inbox, even if the peer is trusted.
     case held
-    /// Refused temporarily; they stay in the peer's outbox.
+    /// Hexes are refused temporarily. They stay in the peer's outbox.
     case nothing
 }

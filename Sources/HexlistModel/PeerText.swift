@@ -1,4 +1,5 @@
-/// Compares texts of peers byte by byte. `String ==` normalizes Unicode and takes quadratic time for hostile text.
+/// Compares texts of peers byte by byte. `String ==` is not used, because it normalizes Unicode, which takes quadratic time for hostile
+/// text.
 public enum PeerText {
     /// Whether both texts have the same UTF-8 bytes, or both are `nil`.
     public static func areEqual(_ left: String?, _ right: String?) -> Bool {
@@ -11,7 +12,7 @@ public enum PeerText {
 }
 
 extension RawRepresentable<String> where Self: CaseIterable {
-    /// The case whose raw value has exactly these UTF-8 bytes.
+    /// Finds the case whose raw value consists of exactly these UTF-8 bytes; `nil` if there is none.
     @inlinable  // a call from another module would cost microseconds for each receipt
     public init?(utf8 bytes: some Sequence<UInt8>) {
         guard let named = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(bytes) }) else { return nil }

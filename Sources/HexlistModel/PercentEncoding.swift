@@ -1,6 +1,6 @@
 /// Percent-encoding (RFC 3986 section 2.1).
 public enum PercentEncoding {
-    /// Escapes everything except unreserved characters.
+    /// Percent-encodes all bytes of a text's UTF-8 except the unreserved characters: ASCII letters, digits, `-`, `.`, `_` and `~`.
     public static func encode(_ text: some StringProtocol) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
@@ -14,7 +14,7 @@ public enum PercentEncoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Decodes a text; `nil` if an escape is malformed or the result is not UTF-8.
+    /// Decodes a percent-encoded text; `nil` if an escape is malformed or the result is not UTF-8.
     public static func decode(_ text: some StringProtocol) -> String? { decode(bytes: Array(text.utf8)[...]) }
 
     public static func decode(bytes encoded: ArraySlice<UInt8>) -> String? {

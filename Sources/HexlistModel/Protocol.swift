@@ -1,10 +1,10 @@
-/// The receiver's result for a numbered frame (Docs/Protocol.md, "Delivery").
+/// The result for a numbered frame that the receiver did not refuse (Docs/Protocol.md, "Delivery").
 public enum ReceiptStatus: String, Sendable, CaseIterable {
-    /// Durable in the inbox.
+    /// The hex is stored durably in the inbox.
     case stored
-    /// Durable outside the inbox, until the sender is trusted.
+    /// The hex is stored durably outside the inbox, until the receiver's user accepts it.
     case held
-    /// Received before; the receipt's `of` has the earlier status.
+    /// The hex was received before. The receipt's `of` states the earlier status.
     case duplicate
 }
 
@@ -13,7 +13,7 @@ public enum RefusalCode: String, Sendable, CaseIterable {
     case malformed, missingObject, unsupportedObject, unsupportedOperation, tooLarge, tooManyLinks, blocked
     case notAccepting, quotaExceeded, storageFull, `internal`
 
-    /// Whether the sender should retry, after `retryAfter` seconds.
+    /// Whether the sender should send the frame again after `retryAfter` seconds.
     public var isTemporary: Bool {
         switch self {
         case .malformed, .missingObject, .unsupportedObject, .unsupportedOperation, .tooLarge, .tooManyLinks, .blocked: false
@@ -22,7 +22,7 @@ public enum RefusalCode: String, Sendable, CaseIterable {
     }
 }
 
-/// The reason for the end of a session, the code of a `Bye`.
+/// The reason why a session ends, sent as the code of a `Bye`.
 public enum ByeCode: String, Sendable, CaseIterable {
     case frameLength, helloTimeout, `self`, conflict, identityMismatch, protocolMismatch, duplicateSession, idle, silent
     case tooManyErrors, sequenceFault, receiptFault, receiptTimeout, limit, blocked, shutdown
@@ -34,11 +34,11 @@ public enum Trust: String, Sendable, CaseIterable {
 
 /// The policy for hexes of strangers.
 public enum ReceivePolicy: String, Sendable, CaseIterable {
-    /// Stored outside the inbox, within a quota, until the sender is trusted.
+    /// Hexes of strangers are stored outside the inbox, limited by a quota, until the user trusts the sender or accepts the hex.
     case held
-    /// Stored in the inbox, within the same quota per day.
+    /// Hexes of strangers are stored in the inbox, with the same quota per day.
     case everyone
-    /// Refused with `notAccepting`.
+    /// Hexes of strangers are refused with `notAccepting`.
     case trusted
 }
 
@@ -49,55 +49,55 @@ public enum ProtocolLimits {
     public static let serviceType = "_hexlist._tcp"
     public static let defaultPort = 24391
     public static let alpn = "hexlist/1"
-    /// ALPN protocol of a connection on which the dialer fetches files, on the same port.
+    /// ALPN protocol for connections on which the dialling side fetches files. The port is the same as for `alpn`.
     public static let filesALPN = "hexlist-files/1"
-    /// ALPN protocol of a connection on which the dialer serves files, at the request of the acceptor.
+    /// ALPN protocol for connections on which the dialling side serves files, after the accepting side asked for it.
     public static let filesServeALPN = "hexlist-files-serve/1"
-    /// Feature of a `Hello`: the peer serves files. Only such peers are dialled with `filesALPN`.
+    /// Name of the `Hello` feature of peers that serve files. Only these peers are dialled with `filesALPN`.
     public static let filesFeature = "files"
-    /// Maximum links of a hex, including its inner hexes.
+    /// Maximum links of a hex, including those of its inner hexes.
     public static let links = 5_000
-    /// Maximum inner hexes at all levels. The same number as links, because an empty hex also takes a row.
+    /// Maximum inner hexes of a hex, at all levels. Equal to the maximum of links, because an empty hex takes a database row like a link.
     public static let children = 5_000
-    /// Maximum levels of inner hexes; the top hex is level 1.
+    /// Maximum levels of a hex. The top hex is level 1.
     public static let levels = 8
-    /// Feature of a `Hello`: the peer supports `children` of a hex. Peers without it get the same bytes.
+    /// Name of the `Hello` feature of peers that support inner hexes (`children`). Other peers are sent the same bytes.
     public static let treeFeature = "tree"
-    /// Maximum UTF-8 bytes of one string of a wrapper or hex.
+    /// Maximum UTF-8 bytes of one string in a wrapper or hex.
     public static let stringBytes = 64 << 10
-    /// Maximum UTF-8 bytes of a peer's texts outside hexes; the decoder truncates longer ones. `messageBytes` is for texts to the user
-    /// (`message`), `nameBytes` for names, `wordBytes` for other words such as versions and features.
+    /// Maximum UTF-8 bytes of a peer's texts outside hexes: texts for the user (`message`), names, and other words such as versions and
+    /// features. The decoder truncates longer texts.
     public static let messageBytes = 512
     public static let nameBytes = 256
     public static let wordBytes = 64
-    /// Maximum elements read of a list in a `Hello`.
+    /// Maximum elements of a list in a `Hello`. The decoder ignores further ones.
     public static let helloElements = 64
-    /// Maximum nesting depth of `{` and `[`.
+    /// Maximum nesting depth of JSON objects and arrays in a frame.
     public static let nesting = 64
-    /// Maximum bytes of the first frame on TLS.
+    /// Maximum bytes of the first frame on a TLS connection.
     public static let firstFrameBytes = 8 << 10
     public static let trustedFrameBytes = 1 << 20
     public static let strangerFrameBytes = 64 << 10
     /// Maximum bytes of any frame. The first byte of the length prefix is therefore always 0.
     public static let largestFrameBytes = (16 << 20) - 1
-    /// Maximum overhead in bytes of a wrapper around its hex.
+    /// Maximum bytes that a wrapper adds to its hex.
     public static let wrapperBytes = 256
     public static let windowFrames = 1_024
     public static let windowFramesRange = 1...65_536
     public static let windowBytes = 8 << 20
-    /// Maximum weight of hexes waiting for the store (`IncomingHex.weight`): per session, of all strangers, of all sessions.
+    /// Maximum total weight (`IncomingHex.weight`) of the hexes that wait to be stored: of one session, of all strangers, of all sessions.
     public static let sessionWeight = 16 << 20
     public static let strangersWeight = 16 << 20
     public static let allSessionsWeight = 64 << 20
-    /// Weight reserved for each trusted peer, about a few hexes per transaction, so that others cannot lock it out.
+    /// Weight that is reserved for each trusted peer, so that other peers cannot block it. Enough for a few hexes per transaction.
     public static let peerWeight = 256 << 10
-    /// Maximum rows (hexes and links) of one batch, unless a single hex has more. A transaction combines four batches (`WriteQueue`), so
-    /// that no session waits for the rows of all others.
+    /// Maximum database rows (hexes and links) of one batch, unless a single hex has more. A transaction combines up to four batches
+    /// (`WriteQueue`), so that no session waits for the rows of all others.
     public static let batchRows = 4_096
-    /// Maximum `malformed` frames before a session is closed.
+    /// Maximum number of `malformed` frames before a session is closed.
     public static let strikes = 16
     public static let strangerFramesPerSecond = 20
-    /// Maximum burst of frames in a new session of a stranger.
+    /// Maximum number of frames that a stranger may send in a burst at the beginning of a session.
     public static let strangerFirstFrames = 5
     public static let retryAfterRange = 5...3_600
 }

@@ -1,5 +1,5 @@
-/// Keeps the order of a sender's hexes after a temporary refusal: later hexes are refused for the same reason until a refused one is sent
-/// again, so that none overtakes it (Docs/Protocol.md, "Delivery").
+/// Keeps a sender's hexes in order after one was refused temporarily. Until the sender sends a refused hex again, all other hexes are
+/// refused for the same reason, so that none overtakes it (Docs/Protocol.md, "Delivery").
 public struct RefusalOrder<Reason: Sendable>: Sendable {
     private struct Refusing: Sendable {
         var reason: Reason
@@ -13,9 +13,9 @@ public struct RefusalOrder<Reason: Sendable>: Sendable {
     /// Whether hexes are being refused.
     public var isRefusing: Bool { refusing != nil }
 
-    /// The reason to refuse a hex; `nil` if it can be accepted. A hex that was refused before ends the refusals.
+    /// Returns the reason to refuse a hex; `nil` if it may be accepted. If the hex was refused before, refusing ends.
     ///
-    /// Remembers at most 4 096 refused IDs (128 KiB), more than a well-behaved sender has in flight.
+    /// At most 4 096 IDs of refused hexes are remembered (128 KiB), which is more than a well-behaved sender has in flight.
     public mutating func reason(toRefuse id: MessageID?) -> Reason? {
         guard let reason = refusing?.reason else { return nil }
         guard let id else { return reason }
@@ -27,7 +27,7 @@ public struct RefusalOrder<Reason: Sendable>: Sendable {
         return reason
     }
 
-    /// Starts refusing after a hex was refused temporarily, or adds it to those that end the refusals.
+    /// Records that a hex was refused temporarily, and starts refusing. When the hex is sent again, refusing ends.
     public mutating func refused(_ id: MessageID, for reason: Reason) {
         if refusing == nil { refusing = Refusing(reason: reason) }
         refusing?.ids.insert(id)

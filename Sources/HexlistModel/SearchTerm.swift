@@ -1,19 +1,20 @@
-/// One condition of a search query. All conditions must match.
+/// One condition of a search. A search finds the hexes for which all conditions are true.
 public enum SearchTerm: Equatable, Sendable {
-    /// A phrase in one text; with `isPrefix` its last word is a prefix.
+    /// A phrase that occurs in a text of the hex. If `isPrefix` is true, its last word may be the beginning of a longer word.
     case words(String, isPrefix: Bool)
-    /// A link to this host or a subdomain. In ASCII, as browsers interpret it.
+    /// A link to this host or to a subdomain. The host is in ASCII, as browsers interpret it.
     case host(String)
-    /// The colour as `#RRGGBB`.
+    /// The colour of the hex, as `#RRGGBB`.
     case color(String)
     case service(String)
 
-    /// Maximum bytes of a query, and maximum conditions.
+    /// Maximum bytes of a search, and maximum number of conditions.
     public static let bytes = 1_000
     public static let count = 32
 
-    /// Parses `words "a phrase" pref* host:example.org color:teal service:Dropbox`. Other prefixes have no special meaning.
-    /// - Throws: `.badRequest` if the query is empty or too long, or has an invalid host or colour.
+    /// Parses a search such as `words "a phrase" pref* host:example.org color:teal service:Dropbox`. Other words with a colon are searched
+    /// as text.
+    /// - Throws: `.badRequest` if the search is empty or too long, or has an invalid host or colour.
     public static func parse(_ text: String) throws(HexlistError) -> [SearchTerm] {
         guard text.utf8.count <= bytes else { throw HexlistError(.badRequest, "The text to search for is longer than \(bytes) bytes.") }
         var terms: [SearchTerm] = []
@@ -47,7 +48,7 @@ public enum SearchTerm: Equatable, Sendable {
         }
     }
 
-    /// Reads a word or a quoted phrase; an asterisk directly after it makes it a prefix.
+    /// Parses a word or a quoted phrase. If an asterisk directly follows, the last word is a prefix.
     private static func value(_ rest: inout Substring.UnicodeScalarView) -> (String, isPrefix: Bool) {
         guard rest.first == "\"" else {
             var word = rest.prefix { !$0.properties.isWhitespace }
@@ -64,7 +65,7 @@ public enum SearchTerm: Equatable, Sendable {
         return (String(phrase), true)
     }
 
-    /// Parses a colour; digits with or without `#`.
+    /// Parses a colour: a name, or hexadecimal digits with or without `#`.
     private static func color(_ text: String) throws(HexlistError) -> String {
         let isDigits = text.utf8.count == 6 && Hexadecimal.decode(text) != nil
         do {

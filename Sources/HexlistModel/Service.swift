@@ -1,11 +1,11 @@
-/// The services known for links. Other texts are kept unchanged.
+/// The names of services that Hexlist knows for links. Links with other service names keep them unchanged.
 public enum Service: String, Sendable, CaseIterable {
     case unknown = "Unknown"
     case dropbox = "Dropbox"
     case box = "Box"
     case googleDrive = "GoogleDrive"
 
-    /// The service whose web site a link leads to; `nil` if there is none.
+    /// Finds the service by the host of a link; `nil` if no known service has this host.
     public init?(ofLink url: String) {
         guard let host = try? LinkTarget(url, schemes: ["https", "http"]).host else { return nil }
         let isAt = { (domain: String) in

@@ -1,6 +1,6 @@
-/// Makes texts of peers safe for terminals and logs.
+/// Cleans untrusted text, such as that of peers, for terminals and logs.
 public enum TerminalText {
-    /// One line of printable text: other characters become U+FFFD, tabs and line breaks become spaces.
+    /// Returns the text as one printable line: tabs and line breaks become spaces, other characters that are not displayable become U+FFFD.
     public static func clean(_ text: some StringProtocol) -> String {
         var clean = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -12,9 +12,9 @@ public enum TerminalText {
         return String(clean)
     }
 
-    /// - Parameter columns: maximum number of characters; a longer text is truncated and ends in `…`.
+    /// - Parameter columns: maximum number of characters. A longer text is truncated and ends in `…`.
     public static func clean(_ text: some StringProtocol, columns: Int) -> String {
-        // Cuts the text before counting characters, which takes quadratic time for hostile text.
+        // Limits the bytes first, because counting the characters of hostile text takes quadratic time.
         let bounded = clean(PeerName.cut(String(text), bytes: columns * 16))
         guard bounded.count > columns else { return bounded }
         return String(bounded.prefix(max(0, columns - 1))) + "…"

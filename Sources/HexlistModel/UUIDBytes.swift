@@ -1,9 +1,9 @@
 /// A UUID as 16 bytes.
 ///
-/// Foundation's `UUID(uuidString:)` accepts a NUL and anything after it. This type only accepts the 36 characters of RFC 9562,
-/// case-insensitively, and formats them in upper case.
+/// Foundation's `UUID(uuidString:)` also accepts a NUL with any text after it. This type accepts only the 36 characters of RFC 9562, in
+/// upper or lower case, and formats them in upper case.
 public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The first and the last eight bytes as big-endian numbers.
+    /// The first eight bytes (`high`) and the last eight bytes (`low`) as big-endian numbers.
     public let high: UInt64
     public let low: UInt64
 
@@ -12,7 +12,7 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
         self.low = low
     }
 
-    /// - Parameter bytes: 16 bytes; `nil` for any other count.
+    /// - Parameter bytes: exactly 16 bytes. For any other count the result is `nil`.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         var high: UInt64 = 0
@@ -23,7 +23,7 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
         self.init(high: high, low: low)
     }
 
-    /// Parses the form `8-4-4-4-12` of 36 bytes, case-insensitively; `nil` for anything else.
+    /// Parses the 36 bytes of the form `8-4-4-4-12`, in upper or lower case; `nil` for anything else.
     public init?(text: UnsafeRawBufferPointer) {
         guard text.count == 36, let start = text.baseAddress else { return nil }
         let hyphen = UInt8(ascii: "-")
@@ -66,7 +66,7 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
         (left.high, left.low) < (right.high, right.low)
     }
 
-    /// A copy with this version and the variant of RFC 9562.
+    /// Returns a copy with this version and with the variant of RFC 9562.
     public func with(version: UInt8) -> UUIDBytes {
         UUIDBytes(
             high: high & ~0xF000 | UInt64(version & 0xF) << 12,
@@ -76,7 +76,7 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
 
 /// Hexadecimal encoding and decoding without Foundation.
 public enum Hexadecimal {
-    /// The value of a digit, 0 … 15; `nil` if it is not a hexadecimal digit.
+    /// Returns the value of a hexadecimal digit, 0 to 15; `nil` for any other byte.
     @inlinable
     public static func value(of byte: UInt8) -> UInt8? {
         switch byte {
@@ -87,13 +87,14 @@ public enum Hexadecimal {
         }
     }
 
-    /// Parses eight digits at once, the first one into the lowest byte; `nil` if one is not a hexadecimal digit.
+    /// Parses eight hexadecimal digits at once; `nil` if any byte is not one.
+    /// - Parameter digits: the characters, with the first one in the lowest byte.
     @inline(__always)
     static func eight(_ digits: UInt64) -> UInt32? {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let letters = digits >> 6 & ones
         let values = (digits & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
-        // Converts the values back to upper-case digits and compares them with the input, ignoring case.
+        // Detects bytes that are not digits: converts the values back to upper-case digits and compares them with the input, ignoring case.
         let tens = (values &+ 0x7676_7676_7676_7676) >> 7 & ones
         let expected = values &+ 0x3030_3030_3030_3030 &+ tens &* 7
         guard values & 0xF0F0_F0F0_F0F0_F0F0 == 0, expected == digits & ~(letters << 5) else { return nil }
@@ -107,12 +108,12 @@ public enum Hexadecimal {
         return digits.withUTF8Buffer { String(decoding: [$0[Int(byte >> 4)], $0[Int(byte & 15)]], as: UTF8.self) }
     }
 
-    /// Two upper-case digits per byte.
+    /// Returns two upper-case digits for each byte.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         bytes.reduce(into: "") { $0 += upper($1) }
     }
 
-    /// Parses pairs of digits in either case; `nil` for anything else.
+    /// Parses pairs of digits in upper or lower case; `nil` for anything else.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 2 == 0 else { return nil }
