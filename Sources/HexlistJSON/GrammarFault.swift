@@ -2,21 +2,21 @@ import HexlistModel
 
 /// A syntax error in JSON and its position (T22).
 public struct GrammarFault: Error {
-    /// The kind of error: the expected token, or the fault of the byte at the position.
+    /// The kind of syntax error: the token that is expected at the position, or what is wrong with the byte there.
     public enum Reason: UInt8, Sendable {
-        /// A value, or one of `true`, `false` and `null`.
+        /// Expected: a value (`value`), or `true`, `false` or `null` (`word`).
         case value, word
-        /// A member's name, the colon after it, or the comma or bracket after a value.
+        /// Expected: the name of a member, the colon after a name, or a comma or closing bracket after a value.
         case name, colon, comma
-        /// A control character in a string, an unterminated string, an unknown escape, or `\u` without four digits.
+        /// In a string: a control character, a missing closing quote, an unknown escape, or `\u` without four hexadecimal digits.
         case control, openString, escape, digits
         case utf8, number, nesting, trailing, notObject
     }
 
     public let reason: Reason
-    /// The offset of the fault in bytes; for `digits`, that of the backslash.
+    /// The offset of the error in bytes. For `digits`, the offset of the backslash.
     public let offset: Int
-    /// Whether the input ends at the fault.
+    /// Whether the error is that the input ends too early.
     public let isAtEnd: Bool
 
     @inlinable
@@ -26,7 +26,7 @@ public struct GrammarFault: Error {
         self.isAtEnd = isAtEnd
     }
 
-    /// The message for the peer whose frame was refused.
+    /// The error message for the peer whose frame was refused.
     public var message: String {
         let what =
             switch reason {
@@ -44,9 +44,9 @@ public struct GrammarFault: Error {
     }
 }
 
-/// The error for text that is not JSON, or not the expected value.
+/// The error for text that is not valid JSON, or whose value is not the expected one.
 public struct JSONFault: Error, Sendable, CustomStringConvertible {
-    /// The offset of a syntax error in bytes; `nil` if the JSON is valid but its value is wrong.
+    /// The offset of the syntax error in bytes; `nil` if the syntax is valid but the value is wrong.
     public var offset: Int?
     public var message: String
 
@@ -57,7 +57,7 @@ public struct JSONFault: Error, Sendable, CustomStringConvertible {
 
     public var description: String { offset.map { "\(message) at byte \($0)" } ?? message }
 
-    /// A message about the syntax error, for the author of the JSON.
+    /// Creates an error with a message for the author of the JSON.
     init(_ fault: GrammarFault, in json: JSONScanner) {
         let message =
             switch fault.reason {
@@ -84,7 +84,8 @@ public struct JSONFault: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The offset of the unterminated string. Everything before it is valid, so quotes without a backslash start and end strings.
+    /// Returns the offset of the string that has no closing quote. The JSON before it is valid, so each quote that is not escaped begins or
+    /// ends a string.
     private static func openString(in json: JSONScanner) -> Int {
         var (position, start) = (0, 0)
         var isOpen = false

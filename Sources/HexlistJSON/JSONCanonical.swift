@@ -1,8 +1,8 @@
 import HexlistModel
 
 extension JSONValue {
-    /// The canonical form, equal for values that differ only in member order, escapes and white space: members are sorted by name, members
-    /// with equal names keep their order. Numbers are compared as text.
+    /// The canonical form. It is the same for values that differ only in member order, escapes and white space. Members are sorted by name;
+    /// members with the same name keep their order. Numbers are compared as text.
     public var canonicalBytes: [UInt8] {
         var json = JSONWriter()
         writeCanonical(to: &json)
@@ -23,7 +23,7 @@ extension JSONValue {
         } else if let string, !string.unicodeScalars.contains("\u{FFFD}") {
             json.string(string)
         } else {
-            // `string` would replace lone surrogates by U+FFFD and so make different strings equal.
+            // `string` is not used, because it replaces lone surrogates by U+FFFD, which would make different strings equal.
             json.raw(bytes)
         }
     }

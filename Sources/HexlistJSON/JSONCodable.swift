@@ -1,5 +1,6 @@
-/// A value that both sides of the local API encode and decode. The conformances are synthesized: members in the order of the properties,
-/// without those that are `nil`. Unknown members are ignored when decoding, except in requests (`RequestKey`).
+/// A type of the local API that both client and daemon encode and decode. Its conformances are synthesized. Members are written in the
+/// order of the properties, and members that are `nil` are omitted. Unknown members are ignored when decoding, except in requests
+/// (`RequestKey`).
 public typealias JSONShape = Codable & JSONEncodable & JSONDecodable
 
 extension JSONEncodable where Self: Encodable {
@@ -10,10 +11,11 @@ extension JSONDecodable where Self: Decodable {
     public init(json: JSONValue) throws(JSONFault) { self = try JSONDecoding.decode(json) }
 }
 
-/// A value with its own `write(to:)` and `init(json:)`. It is `Codable` so that it can be a member of other types.
+/// A type with its own `write(to:)` and `init(json:)`. It is also `Codable`, so that it can be a property of types whose conformance is
+/// synthesized.
 public protocol JSONCoded: Codable, JSONEncodable, JSONDecodable {}
 
-/// With other encoders, such as that of Swift Testing for arguments, the value is encoded as its JSON text.
+/// Encodes the value as a string with its JSON text. Used by other encoders than `JSONEncoding`, such as that of Swift Testing.
 extension JSONCoded {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
@@ -33,11 +35,11 @@ extension JSONValue: JSONCoded {
     public func write(to json: inout JSONWriter) { json.raw(bytes) }
 }
 
-/// A value that is a string in JSON.
+/// A type whose values are strings in JSON.
 public protocol JSONStringConvertible: JSONCoded, CustomStringConvertible {
-    /// `nil` if the text is invalid.
+    /// Returns `nil` if the text is not valid.
     init?(_ text: String)
-    /// The expected kind of text, for error messages: `a UUID`.
+    /// The kind of text that is expected, for error messages, such as `a UUID`.
     static var expectation: String { get }
 }
 
@@ -50,7 +52,7 @@ extension JSONStringConvertible {
     }
 }
 
-/// An enumeration that is a string in JSON. Unknown strings are errors; use `ForwardCompatibleEnum` to accept values of newer daemons.
+/// An enumeration that is a string in JSON. Decoding fails if the string is unknown; `ForwardCompatibleEnum` accepts unknown strings.
 public protocol JSONWord: JSONCoded, RawRepresentable, CaseIterable where RawValue == String {}
 
 extension JSONWord {
@@ -68,7 +70,7 @@ extension JSONWord {
     }
 }
 
-/// An enumeration to which newer daemons may add values.
+/// An enumeration that keeps the text of unknown cases, because newer daemons may add cases.
 public struct ForwardCompatibleEnum<Word: RawRepresentable & Sendable>: JSONCoded, Hashable, Sendable, CustomStringConvertible
 where Word.RawValue == String {
     public let text: String
@@ -76,7 +78,7 @@ where Word.RawValue == String {
     public init(_ word: Word) { text = word.rawValue }
     public init(text: String) { self.text = text }
 
-    /// `nil` if the value is unknown to this version.
+    /// The case; `nil` if this version does not know it.
     public var known: Word? { Word(rawValue: text) }
     public var description: String { text }
 
@@ -86,7 +88,7 @@ where Word.RawValue == String {
 
 // MARK: - Property wrappers for members
 
-/// A member that defaults to empty, `false` or 0 if it is missing.
+/// A member that becomes empty, `false` or 0 if the JSON does not have it.
 public protocol EmptyMember: JSONCoded {
     associatedtype Value: JSONShape & EmptyValue
     var wrappedValue: Value { get }
@@ -100,7 +102,7 @@ extension EmptyMember {
     public init(json: JSONValue) throws(JSONFault) { self.init(wrappedValue: try Value(json: json)) }
 }
 
-/// A member that is omitted while it is empty, `false` or 0, and has that value if it is missing.
+/// A member that is omitted from the JSON while it is empty, `false` or 0. If it is missing, it gets that value.
 @propertyWrapper
 public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
     public var wrappedValue: Value
@@ -113,7 +115,7 @@ public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
 extension LeftOutEmpty: Equatable {}
 extension LeftOutEmpty: Sendable where Value: Sendable {}
 
-/// A member that is always written and is empty, `false` or 0 if it is missing, as in a response of an older daemon.
+/// A member that is always written. If it is missing, as in responses of older daemons, it becomes empty, `false` or 0.
 @propertyWrapper
 public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: EmptyMember {
     public var wrappedValue: Value
@@ -124,7 +126,7 @@ public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: EmptyMember {
 extension EmptyIfMissing: Equatable {}
 extension EmptyIfMissing: Sendable where Value: Sendable {}
 
-/// An optional member that is written as `null`; missing and `null` are both read as `nil`.
+/// An optional member that is written as `null` if it is `nil`. Both `null` and a missing member are read as `nil`.
 @propertyWrapper
 public struct NullIfNone<Value: JSONShape>: JSONCoded {
     public var wrappedValue: Value?
@@ -143,10 +145,10 @@ public struct NullIfNone<Value: JSONShape>: JSONCoded {
 extension NullIfNone: Equatable where Value: Equatable {}
 extension NullIfNone: Sendable where Value: Sendable {}
 
-/// A value whose members are written inline, among those of the enclosing object.
+/// A value whose members are written as members of the enclosing object.
 @propertyWrapper
 public struct Inlined<Value: MemberGroup>: JSONShape {
-    /// `nil` if the member `Value.marker` is missing.
+    /// The value; `nil` if the enclosing object has no member `Value.marker`.
     public var wrappedValue: Value?
 
     public init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
@@ -163,11 +165,11 @@ extension Inlined: Equatable where Value: Equatable {}
 extension Inlined: Sendable where Value: Sendable {}
 
 public protocol MemberGroup: Codable {
-    /// The name of a member that every such value has, by which its presence is detected.
+    /// The name of a member that every such value has. An inlined value is present if the enclosing object has this member.
     static var marker: String { get }
 }
 
-/// A type with an empty value, for `LeftOutEmpty` and `EmptyIfMissing`.
+/// A type with an empty value, as required by `LeftOutEmpty` and `EmptyIfMissing`.
 public protocol EmptyValue: Equatable {
     static var empty: Self { get }
 }

@@ -1,14 +1,15 @@
-/// The `Decoder` of `Codable` types, for a value with valid syntax. It throws `JSONFault` with the path to the faulty member.
+/// A `Decoder` for `Codable` types that reads a value whose syntax was already validated. Throws `JSONFault` with the path of the member
+/// that is wrong.
 struct JSONDecoding: Decoder {
     let value: JSONValue
 
-    /// Not used: the fault's message has the path.
+    /// Required by `Decoder`. Always empty, because the message of a `JSONFault` already contains the path.
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     static func read<Value: Decodable>(_: Value.Type, _ json: JSONValue) throws(JSONFault) -> Value {
         if let type = Value.self as? any JSONDecodable.Type, let value = try type.init(json: json) as? Value { return value }
-        // Integers are handled here, because their `init(from:)` would recurse.
+        // Integers are decoded here, because their `init(from:)` would call this function again without end.
         if let type = Value.self as? any FixedWidthInteger.Type {
             guard let value = type.init(exactly: try Int64(json: json)) as? Value else { throw JSONFault("a smaller integer is expected") }
             return value
@@ -16,7 +17,7 @@ struct JSONDecoding: Decoder {
         return try decode(json)
     }
 
-    /// - Parameter json: the value of a type without its own `init(json:)`.
+    /// Decodes a value of a type that has no `init(json:)` of its own.
     static func decode<Value: Decodable>(_ json: JSONValue) throws(JSONFault) -> Value {
         do {
             return try Value(from: JSONDecoding(value: json))
@@ -39,7 +40,7 @@ struct JSONDecoding: Decoder {
 
     // MARK: Containers
 
-    /// The generic functions replace the protocol's overloads for numbers and texts.
+    /// A keyed container. Its generic functions replace the protocol's many overloads for numbers and strings.
     private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
         let value: JSONValue
         let object: JSONObject
@@ -64,7 +65,7 @@ struct JSONDecoding: Decoder {
             }
         }
 
-        // Fast paths of the most frequent types.
+        // Overloads for the most frequent types, which skip the search for a suitable initializer.
         func decode(_: String.Type, forKey key: Key) throws -> String { try read(key.stringValue, String.init(json:)) }
         func decode(_: Int.Type, forKey key: Key) throws -> Int { try read(key.stringValue, Int.init(json:)) }
         func decode(_: Bool.Type, forKey key: Key) throws -> Bool { try read(key.stringValue, Bool.init(json:)) }
@@ -104,7 +105,7 @@ struct JSONDecoding: Decoder {
     }
 }
 
-/// The coding keys of a request. Unknown members are errors, because they are mistakes of the caller.
+/// The coding keys of a request. If a request has an unknown member, decoding fails, because the caller made a mistake.
 public protocol RequestKey: CodingKey, CaseIterable {}
 
 extension RequestKey {

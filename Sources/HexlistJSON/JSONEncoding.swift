@@ -1,15 +1,16 @@
-/// The `Encoder` of `Codable` types. Foundation's is not used, because it keeps neither the order of members nor existing JSON text.
+/// An `Encoder` for `Codable` types. Foundation's encoder is not used, because it neither keeps the order of members nor writes existing
+/// JSON text unchanged.
 ///
-/// Members are written in the order in which they are encoded, which is that of the properties for synthesized conformances. If a value
-/// encodes another one into its own encoder, the members of both form one object.
+/// Members are written in the order in which they are encoded. For synthesized conformances, that is the order of the properties. If a
+/// value encodes another value into the same encoder, the members of both form one object.
 struct JSONEncoding: Encoder {
-    /// The shared output of all containers.
+    /// The output that all containers share.
     final class Sink {
         var json = JSONWriter()
-        /// Closing brackets of the open containers, innermost last.
+        /// The closing brackets of the open containers, outermost first.
         var open: [Unicode.Scalar] = []
 
-        /// Closes all containers deeper than `depth`.
+        /// Closes the innermost containers until only `depth` are open.
         func close(to depth: Int) {
             while open.count > depth, let bracket = open.popLast() { json.end(bracket) }
         }
@@ -21,7 +22,7 @@ struct JSONEncoding: Encoder {
 
         func write(_ value: some Encodable) throws {
             if let value = value as? any JSONEncodable { return value.write(to: &json) }
-            // Integers are handled here, because their `encode(to:)` would recurse.
+            // Integers are encoded here, because their `encode(to:)` would call this function again without end.
             if let number = value as? any FixedWidthInteger { return json.raw("\(number)".utf8) }
             let depth = open.count
             try value.encode(to: JSONEncoding(sink: self, depth: depth))
@@ -30,15 +31,15 @@ struct JSONEncoding: Encoder {
     }
 
     fileprivate let sink: Sink
-    /// The number of containers open around the value.
+    /// The number of containers that are open around the value.
     fileprivate let depth: Int
 
-    /// Not used: encoding does not fail.
+    /// Required by `Encoder`. Always empty, because encoding does not fail.
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// - Parameter value: a value without its own `write(to:)`. If its `encode(to:)` throws, which no type of this package does, the output
-    ///   is truncated but valid JSON.
+    /// Writes a value of a type that has no `write(to:)` of its own. If its `encode(to:)` throws, which no type of this package does, the
+    /// output is incomplete but valid JSON.
     static func write(_ value: some Encodable, to json: inout JSONWriter) {
         let sink = Sink()
         swap(&sink.json, &json)
@@ -61,7 +62,7 @@ struct JSONEncoding: Encoder {
 
     // MARK: Containers
 
-    /// The generic functions replace the protocol's overloads for numbers and texts.
+    /// A keyed container. Its generic functions replace the protocol's many overloads for numbers and strings.
     private struct Members<Key: CodingKey>: KeyedEncodingContainerProtocol {
         let sink: Sink
         let depth: Int
@@ -88,7 +89,7 @@ struct JSONEncoding: Encoder {
             }
         }
 
-        // Fast paths of the most frequent types.
+        // Overloads for the most frequent types, which skip the generic function.
         func encode(_ value: String, forKey key: Key) { write(value, key) }
         func encode(_ value: Int, forKey key: Key) { write(value, key) }
         func encode(_ value: Bool, forKey key: Key) { write(value, key) }

@@ -1,9 +1,10 @@
 /// A type that can be decoded from a JSON value.
 public protocol JSONDecodable {
     init(json: JSONValue) throws(JSONFault)
-    /// The value of a missing or `null` member; `nil`, the default, if the member is required.
+    /// The value for a member that is missing or `null`. The default is `nil`: the member is required.
     static var missing: Self? { get }
-    /// The name of the member that marks the presence of an inlined value; `nil` by default.
+    /// For a type that is inlined into the enclosing object, the name of the member by which its presence is detected. The default is
+    /// `nil`: the type is not inlined.
     static var inlinedMarker: String? { get }
 }
 
@@ -12,7 +13,7 @@ extension JSONDecodable {
     public static var inlinedMarker: String? { nil }
 }
 
-/// The members of an object. If a name occurs twice, the last member is used.
+/// The members of a JSON object. If several members have the same name, the last one is used.
 public struct JSONObject: Sendable {
     private let members: [JSONMember]
 
@@ -22,28 +23,28 @@ public struct JSONObject: Sendable {
         self.members = members
     }
 
-    /// The names of the members in their order in the text.
+    /// The names of the members in their original order.
     public var names: [String] { members.map(\.name) }
 
-    /// The value of a member; `nil` if the member is missing.
+    /// Returns the value of a member; `nil` if the member is missing.
     public subscript(_ name: String) -> JSONValue? {
         let length = name.utf8.count
         return members.last { $0.nameBytes.count == length && $0.nameBytes.elementsEqual(name.utf8) }?.value
     }
 
-    /// - Throws: `JSONFault` if the member is missing or of another kind.
+    /// - Throws: `JSONFault` if the member is missing or its value is of another type.
     public func value<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value {
         guard let json = self[name] else { throw JSONFault("`\(name)` is missing") }
         return try read(json, of: name)
     }
 
-    /// The value of a member; `nil` if the member is missing or `null`.
+    /// Returns the value of a member; `nil` if the member is missing or `null`.
     public func optional<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value? {
         guard let json = self[name], !json.isNull else { return nil }
         return try read(json, of: name)
     }
 
-    /// The value of a member; `nil` if the member is missing. `null` is passed to `Value`.
+    /// Returns the value of a member; `nil` if the member is missing. If it is `null`, `Value` must decode the `null`.
     public func given<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value? {
         guard let json = self[name] else { return nil }
         return try read(json, of: name)
@@ -79,7 +80,8 @@ extension Bool: JSONDecodable {
 
 extension Int64: JSONDecodable {
     public init(json: JSONValue) throws(JSONFault) {
-        // JSON Schema counts `3.0` as an integer. A number that a Double may have rounded is not accepted.
+        // `3.0` is accepted, because JSON Schema counts it as an integer. Numbers of 2^53 or more with a fraction or exponent are refused,
+        // because `Double` may have rounded them.
         let written = json.integer ?? json.number.flatMap { abs($0) < 0x1p53 ? Int64(exactly: $0) : nil }
         guard let number = written else { throw JSONFault("an integer is expected") }
         self = number
@@ -111,7 +113,7 @@ extension Array: JSONDecodable where Element: JSONDecodable {
 }
 
 extension JSONObject {
-    /// Reads an object of a request, in which unknown members are errors.
+    /// Reads the object of a request. Unknown members are errors.
     public init(_ json: JSONValue, allowing known: [String]) throws(JSONFault) {
         try self.init(json)
         try check(known)

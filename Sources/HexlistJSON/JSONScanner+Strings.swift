@@ -1,8 +1,8 @@
-/// A scanned string.
+/// The result of scanning a string.
 public struct StringToken {
     /// The position of the closing quote.
     public let end: Int
-    /// Whether the text differs from its bytes because of escapes.
+    /// Whether the string has escapes, so that its text differs from its bytes.
     public let hasEscapes: Bool
 
     @inlinable
@@ -13,7 +13,7 @@ public struct StringToken {
 }
 
 extension JSONScanner {
-    /// Validates a string: escapes, control characters, UTF-8.
+    /// Validates a string, including its escapes and its UTF-8. Control characters are errors.
     /// - Parameter start: the position after the opening quote.
     @inlinable @inline(__always)
     public func string(from start: Int) throws(GrammarFault) -> StringToken {
@@ -22,7 +22,8 @@ extension JSONScanner {
         return try oddString(from: position)
     }
 
-    /// The first position from `start` with a quote, backslash, control character or non-ASCII byte; `end` if there is none.
+    /// Returns the position of the first byte from `start` on that is a quote, backslash, control character or not ASCII; `end` if there is
+    /// none.
     @inlinable
     public func plainRun(from start: Int) -> Int {
         var position = start
@@ -36,11 +37,13 @@ extension JSONScanner {
         return position
     }
 
-    /// The high bit of each byte of `word` that ends a plain run. Bits above the first such byte may be wrong, because of a borrow.
+    /// Returns a word in which the high bit of the first byte that ends a run of plain ASCII is set. The bits of later bytes may be wrong,
+    /// because the subtraction can borrow.
     @inlinable @inline(__always)
     static func runEnds(in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
-        // With bit 1 flipped, the quote (0x22) is 0x20, control characters are below it, and space and `!` above.
+        // Flipping bit 1 turns the quote (0x22) into 0x20. Control characters remain below 0x20, while space and `!` become greater than
+        // 0x20.
         let quotes = (word ^ ones &* 0x02) &- ones &* 0x21
         let backslashes = (word ^ ones &* 0x5C) &- ones
         return (quotes | backslashes | word) & (ones &* 0x80)
@@ -51,8 +54,8 @@ extension JSONScanner {
         byte &- 0x20 < 0x60 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
-    /// Validates the rest of a string that is not plain ASCII.
-    /// - Parameter start: the first byte that is not plain.
+    /// Validates the rest of a string that is not only plain ASCII.
+    /// - Parameter start: the position of the first byte that is not plain.
     @inline(never)
     public func oddString(from start: Int) throws(GrammarFault) -> StringToken {
         var position = start
@@ -75,7 +78,8 @@ extension JSONScanner {
         throw fault(at: end, .openString)
     }
 
-    /// - Parameter start: the position of a backslash.
+    /// Validates and skips an escape.
+    /// - Parameter start: the position of the backslash.
     /// - Returns: the position after the escape.
     @inlinable @inline(__always)
     func escape(at start: Int) throws(GrammarFault) -> Int {
@@ -91,8 +95,8 @@ extension JSONScanner {
         }
     }
 
-    /// Validates a UTF-8 sequence of two to four bytes: no overlong form, no surrogate, nothing above U+10FFFF.
-    /// - Returns: the position after it.
+    /// Validates a UTF-8 sequence of two to four bytes. Overlong forms, surrogates and code points above U+10FFFF are errors.
+    /// - Returns: the position after the sequence.
     @inlinable @inline(__always)
     func multibyte(at start: Int) throws(GrammarFault) -> Int {
         let first = base[start]
@@ -114,7 +118,7 @@ extension JSONScanner {
         throw GrammarFault(reason: .utf8, offset: start)
     }
 
-    /// The value of the four digits of a `\u`; more than 0xFFFF if they are invalid.
+    /// Returns the value of the four hexadecimal digits after `\u`; a value above 0xFFFF if they are not valid.
     /// - Parameter backslash: the position of the backslash.
     @inlinable @inline(__always)
     public func unit(at backslash: Int) -> UInt32 {
@@ -135,7 +139,7 @@ extension JSONScanner {
 // MARK: - Integers
 
 extension JSONScanner {
-    /// The value of a number written as an integer, clamped to `Int64`; `nil` if it has a fraction or an exponent.
+    /// Returns the value of an integer, clamped to the range of `Int64`; `nil` if the number has a fraction or an exponent.
     @inlinable
     public func integer(_ start: Int, _ stop: Int) -> Int64? {
         let isNegative = byte(start) == UInt8(ascii: "-")
@@ -152,8 +156,8 @@ extension JSONScanner {
         return isNegative ? -magnitude : magnitude
     }
 
-    /// The sequence number of a frame (T21): an integer 1 … 2^63 - 1; `nil` for any other value.
-    /// - Returns: the number, and the position after it.
+    /// Reads the sequence number of a frame (T21), which is an integer from 1 to 2^63 - 1.
+    /// - Returns: the number and the position after it; `nil` for any other value.
     @inlinable @inline(__always)
     public func sequence(at start: Int) -> (Int64, end: Int)? {
         guard byte(start) != UInt8(ascii: "0") else { return nil }

@@ -1,7 +1,7 @@
-// Unescapes scanned strings.
+// Replaces the escapes in scanned strings by their characters.
 extension JSONScanner {
-    /// Appends the text of a scanned string; lone surrogates and U+0000 become U+FFFD (T20).
-    /// - Returns: whether a character was replaced.
+    /// Appends the text of a scanned string. Lone surrogates and U+0000 become U+FFFD (T20).
+    /// - Returns: whether a character was replaced by U+FFFD.
     public func appendText(_ start: Int, _ stop: Int, to text: inout [UInt8]) -> Bool {
         var wasRepaired = false
         unescape(start, stop, into: &text) { unit in
@@ -12,18 +12,19 @@ extension JSONScanner {
         return wasRepaired
     }
 
-    /// Appends the text of a scanned string; lone surrogates become U+FFFD.
+    /// Appends the text of a scanned string. Lone surrogates become U+FFFD.
     func appendString(_ start: Int, _ stop: Int, to text: inout [UInt8]) {
         unescape(start, stop, into: &text) { $0 & 0xF800 == 0xD800 ? 0xFFFD : $0 }
     }
 
-    /// Appends a member's name for comparison. Lone surrogates are kept (as WTF-8), so that different names remain different.
+    /// Appends a member's name, to be compared with other names. Lone surrogates are kept (as WTF-8), because replacing them would make
+    /// different names equal.
     public func appendName(_ start: Int, _ stop: Int, to name: inout [UInt8]) {
         unescape(start, stop, into: &name) { $0 }
     }
 
-    /// Appends unescaped text. An escape is never shorter than its character, so the capacity of the source is sufficient.
-    /// - Parameter lone: replaces an escaped UTF-16 unit that is not part of a surrogate pair.
+    /// Appends a string without its escapes. The text is never longer than the source, so its length is sufficient as capacity.
+    /// - Parameter lone: returns the replacement for an escaped UTF-16 unit that is not part of a surrogate pair.
     @inline(__always)
     private func unescape(_ start: Int, _ stop: Int, into text: inout [UInt8], lone: (UInt32) -> UInt32) {
         text.append(addingCapacity: stop &- start) { span in
@@ -64,13 +65,14 @@ extension JSONScanner {
         }
     }
 
-    /// Copies bytes until the next backslash.
-    /// - Returns: the backslash's position, or `stop`.
+    /// Copies the bytes before the next backslash.
+    /// - Returns: the position of the backslash, or `stop` if there is none.
     @inline(__always)
     private func copyRun(_ start: Int, _ stop: Int, into output: inout TextOutput) -> Int {
         var position = start
         while position &+ 16 <= stop {
-            // Always writes 16 bytes; those after a backslash are overwritten later. The output never gets ahead of the source.
+            // Always copies 16 bytes. The bytes from a backslash on are overwritten later. The output is never longer than the source, so
+            // it does not exceed the capacity.
             let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<UInt8>.self)
             UnsafeMutableRawPointer(output.next).storeBytes(of: chunk, as: SIMD16<UInt8>.self)
             let words = unsafeBitCast(chunk .== SIMD16<UInt8>(repeating: 0x5C), to: SIMD2<UInt64>.self)
@@ -91,7 +93,7 @@ extension JSONScanner {
         return position
     }
 
-    /// The byte for the character after a backslash; `"`, `\` and `/` are unchanged.
+    /// Returns the byte for the character that follows a backslash. `"`, `\` and `/` stand for themselves.
     @inline(__always)
     private static func escaped(_ character: UInt8) -> UInt8 {
         switch character {
@@ -105,7 +107,7 @@ extension JSONScanner {
     }
 }
 
-/// The output of unescaping. The caller has reserved sufficient capacity.
+/// The memory to which a string is unescaped. The caller has reserved sufficient capacity.
 private struct TextOutput {
     var next: UnsafeMutablePointer<UInt8>
 
@@ -115,7 +117,7 @@ private struct TextOutput {
         next += 1
     }
 
-    /// - Parameter scalar: less than 0x11_0000; surrogates are written as WTF-8.
+    /// - Parameter scalar: a code point below 0x11_0000. A surrogate is written as WTF-8.
     mutating func append(scalar: UInt32) {
         switch scalar {
         case ..<0x80:

@@ -1,19 +1,19 @@
 public import HexlistModel
 
-/// A strict JSON (RFC 8259) parser that works in place, in one pass and without allocations, for frames of peers and values of the local
-/// API.
+/// A strict JSON (RFC 8259) parser for frames of peers and values of the local API. Works in place, in one pass, without allocations.
 ///
-/// Common paths are `@inlinable`, so that the frame decoder in another module can be optimized with them.
+/// The frequent code paths are `@inlinable`, so that the compiler can optimize them together with the frame decoder, which is in another
+/// module.
 ///
-/// Positions are offsets from `base`. Every read is checked against `end`; wide loads are only made if all their bytes precede it. `base`
-/// is only valid inside the closure that provides it.
+/// Positions are offsets from `base`. Every read is checked against `end`, and a load of several bytes is only made if all of them are
+/// before `end`. `base` is valid only inside the closure that provides it.
 public struct JSONScanner {
     /// Maximum nesting depth of `{` and `[`.
     @inlinable public static var maximumDepth: Int { 64 }
 
     public let base: UnsafePointer<UInt8>
     public let end: Int
-    /// The slice offset (`TextSlice.init(place:count:)`) of position 0, in the frame or the arena.
+    /// The offset that is added to a position to get that of a `TextSlice`. It says where position 0 is in the frame or in the arena.
     @usableFromInline let origin: UInt32
 
     @inlinable
@@ -21,14 +21,14 @@ public struct JSONScanner {
         self.init(base: base, end: end, origin: 0)
     }
 
-    /// A scanner of a buffer; `nil` if its base address is `nil`, as for an empty array.
+    /// Creates a scanner for a buffer. Returns `nil` if the buffer has no base address, as for an empty array.
     @inlinable
     public init?(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard let base = bytes.baseAddress else { return nil }
         self.init(base: base, end: bytes.count)
     }
 
-    /// - Parameter start: the offset of a copy of these bytes in the arena.
+    /// - Parameter start: the offset in the arena at which these bytes are also stored.
     @inlinable
     public init(base: UnsafePointer<UInt8>, end: Int, inArenaAt start: Int) {
         self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000)
@@ -41,27 +41,27 @@ public struct JSONScanner {
         self.origin = origin
     }
 
-    /// A scanner that ends earlier, at a quote.
+    /// Returns a scanner for the same bytes that ends at a position, for example at the closing quote of a string.
     @inlinable
     public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin) }
 
-    /// A scanned range as a slice of the frame or the arena.
+    /// Returns a scanned range as a slice of the frame or of the arena.
     @inlinable @inline(__always)
     public func slice(_ start: Int, _ stop: Int) -> TextSlice {
         TextSlice(place: origin &+ UInt32(truncatingIfNeeded: start), count: UInt32(truncatingIfNeeded: stop &- start))
     }
 
-    /// The byte at a position; 0, which is not valid in JSON, at the end.
+    /// Returns the byte at a position. At the end, returns 0, which no JSON token contains.
     @inlinable @inline(__always)
     public func byte(_ position: Int) -> UInt8 { position < end ? base[position] : 0 }
 
-    /// The bytes of a scanned range.
+    /// Returns the bytes of a scanned range.
     @inlinable @inline(__always)
     public func bytes(_ start: Int, _ stop: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: base + start, count: stop &- start)
     }
 
-    /// The fault at a position.
+    /// Returns a syntax error at a position.
     @inline(never)
     public func fault(at position: Int, _ reason: GrammarFault.Reason) -> GrammarFault {
         GrammarFault(reason: reason, offset: position, isAtEnd: position >= end)
@@ -74,7 +74,7 @@ extension JSONScanner {
     @inlinable @inline(__always)
     public func skipSpace(_ position: Int) -> Int {
         if byte(position) > 0x20 { return position }
-        // Fast path for one space, as most programs print after `,` and `:`.
+        // Fast path for a single space, which many programs write after `,` and `:`.
         if byte(position) == 0x20, byte(position &+ 1) > 0x20 { return position &+ 1 }
         return skipSpaces(position)
     }
@@ -91,8 +91,9 @@ extension JSONScanner {
         return position
     }
 
-    /// - Parameter start: the position of a `{`.
-    /// - Returns: the position of the first name's quote, or of the `}`.
+    /// Enters an object.
+    /// - Parameter start: the position of the object's `{`.
+    /// - Returns: the position of the first name's opening quote, or of `}` if the object is empty.
     @inlinable @inline(__always)
     public func enterObject(at start: Int) throws(GrammarFault) -> Int {
         let position = skipSpace(start &+ 1)
@@ -101,7 +102,8 @@ extension JSONScanner {
         throw fault(at: position, .name)
     }
 
-    /// - Parameter position: the position after a name's closing quote.
+    /// Reads the colon of a member.
+    /// - Parameter position: the position after the closing quote of the member's name.
     /// - Returns: the position of the value's first byte.
     @inlinable @inline(__always)
     public func value(behindName position: Int) throws(GrammarFault) -> Int {
@@ -110,11 +112,11 @@ extension JSONScanner {
         return skipSpace(colon &+ 1)
     }
 
-    /// Fast path for the member that most senders write here, without scanning its name.
+    /// Fast path for the member that most senders write at this position. Does not scan the name.
     /// - Parameters:
-    ///   - name: 5 to 24 bytes with the quotes and the colon, `"url":`.
-    ///   - position: the position of a name's quote, or of the `}`.
-    /// - Returns: the position of the value's first byte; `nil` if it is another member, or has white space before the colon.
+    ///   - name: 5 to 24 bytes, including quotes and colon, such as `"url":`.
+    ///   - position: the position of a name's opening quote, or of the object's `}`.
+    /// - Returns: the position of the value's first byte; `nil` if the bytes at `position` are different.
     @inlinable @inline(__always)
     public func value(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
@@ -122,9 +124,10 @@ extension JSONScanner {
         return base[behind] > 0x20 ? behind : skipSpaces(behind)
     }
 
-    /// Fast path for the string member that most senders write here.
+    /// Fast path for a member with a string value that most senders write at this position.
     /// - Parameters: as for `value(of:at:)`.
-    /// - Returns: the position after the string's opening quote; `nil` for anything else, and for more than one space after the colon.
+    /// - Returns: the position after the string's opening quote; `nil` if the bytes at `position` are different, the value is not a string,
+    ///   or more than one space follows the colon.
     @inlinable @inline(__always)
     public func string(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
@@ -133,11 +136,11 @@ extension JSONScanner {
         return base[behind] == 0x20 && base[behind &+ 1] == UInt8(ascii: "\"") ? behind &+ 2 : nil
     }
 
-    /// Fast path for the bytes that most senders write between two texts of an object.
+    /// Fast path for the bytes that most senders write between two strings of an object.
     /// - Parameters:
-    ///   - opening: 4 to 24 bytes, up to and including the opening quote of the second text: `","linkDescription":"`.
+    ///   - opening: 4 to 24 bytes, up to and including the second string's opening quote, such as `","linkDescription":"`.
     ///   - position: the position at which these bytes are expected.
-    /// - Returns: the position after that quote; `nil` if there is anything else.
+    /// - Returns: the position after the opening quote; `nil` if there are other bytes.
     @inlinable @inline(__always)
     public func text(of opening: StaticString, at position: Int) -> Int? {
         let start = position &+ opening.utf8CodeUnitCount
@@ -145,15 +148,16 @@ extension JSONScanner {
         return start
     }
 
-    /// Whether a string ends at the position and a member follows without white space: `","`.
+    /// Whether the bytes at the position are `","`: the end of a string, followed by another member without white space.
     @inlinable @inline(__always)
     public func isMemberBehindString(endingAt position: Int) -> Bool {
         guard position &+ 4 <= end else { return false }
         return UInt32(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt32.self)) & 0xFF_FFFF == 0x22_2C22
     }
 
+    /// Continues to the next member of an object.
     /// - Parameter position: the position after a member's value.
-    /// - Returns: the position of the next name's quote, or of the `}`.
+    /// - Returns: the position of the next name's opening quote, or of `}` at the end of the object.
     @inlinable @inline(__always)
     public func nextMember(_ position: Int) throws(GrammarFault) -> Int {
         // Fast path for `,"` and `, "`.
@@ -178,16 +182,18 @@ extension JSONScanner {
         throw fault(at: position, .comma)
     }
 
-    /// - Parameter start: the position of a `[`.
-    /// - Returns: the position of the first element's first byte, or of the `]`.
+    /// Enters an array.
+    /// - Parameter start: the position of the array's `[`.
+    /// - Returns: the position of the first element's first byte, or of `]` if the array is empty.
     @inlinable @inline(__always)
     public func enterArray(at start: Int) -> Int { skipSpace(start &+ 1) }
 
+    /// Continues to the next element of an array.
     /// - Parameter position: the position after an element.
-    /// - Returns: the position of the next element's first byte, or of the `]`.
+    /// - Returns: the position of the next element's first byte, or of `]` at the end of the array.
     @inlinable @inline(__always)
     public func nextElement(_ position: Int) throws(GrammarFault) -> Int {
-        // Fast path for lists of objects: `,{`.
+        // Fast path for arrays of objects without white space: `,{`.
         if position &+ 2 <= end, UInt16(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt16.self)) == 0x7B2C {
             return position &+ 1
         }
@@ -202,7 +208,7 @@ extension JSONScanner {
         throw fault(at: position, .comma)
     }
 
-    /// Throws if anything but white space is left.
+    /// Throws if anything except white space follows the position.
     @inlinable
     public func finish(_ position: Int) throws(GrammarFault) {
         let position = skipSpace(position)
@@ -214,20 +220,20 @@ extension JSONScanner {
 
 extension JSONScanner {
     /// Validates and skips a value.
-    /// - Parameter open: the number of open containers around it; at most `maximumDepth`.
-    /// - Returns: the position after it.
+    /// - Parameter open: the number of containers around the value, at most `maximumDepth`.
+    /// - Returns: the position after the value.
     @inlinable
     public func skipValue(at start: Int, open: Int) throws(GrammarFault) -> Int {
         try skipValue(at: start, open: open, maximumDepth: Self.maximumDepth, kinds: UInt64(0))
     }
 
-    /// Skips a value of the local API, which may be nested deeper than one of a peer: up to `JSONValue.maximumDepth`.
+    /// Skips a value of the local API. It may be nested more deeply than a peer's value: up to `JSONValue.maximumDepth`.
     func skipDeepValue(at start: Int) throws(GrammarFault) -> Int {
         try skipValue(at: start, open: 0, maximumDepth: JSONValue.maximumDepth, kinds: UInt128(0))
     }
 
-    /// Skips a value without recursion: the kinds of the open containers are one bit each.
-    /// - Parameter kinds: one bit per level, the lowest for the innermost container: 1 for an object, 0 for an array.
+    /// Skips a value without recursion. The kinds of the open containers are stored as bits of an integer.
+    /// - Parameter kinds: one bit per open container, with the lowest bit for the innermost one: 1 for an object, 0 for an array.
     @inlinable @inline(__always)
     func skipValue<Kinds: FixedWidthInteger & UnsignedInteger>(
         at start: Int, open: Int, maximumDepth: Int, kinds: Kinds
@@ -261,7 +267,7 @@ extension JSONScanner {
             default:
                 position = try scalar(at: position)
             }
-            // The value has ended; containers that end here are closed too.
+            // After a value, closes all containers that end directly after it.
             while true {
                 if depth == 0 { return position }
                 let isObject = kinds & 1 == 1
@@ -282,7 +288,7 @@ extension JSONScanner {
         try value(behindName: string(from: quote &+ 1).end &+ 1)
     }
 
-    /// Validates a number, `true`, `false` or `null`.
+    /// Validates and skips a number, `true`, `false` or `null`.
     /// - Returns: the position after it.
     @inlinable
     public func scalar(at start: Int) throws(GrammarFault) -> Int {

@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// Escapes texts for JSON on the wire, in the store and in the local API.
+/// Escapes text for JSON: on the wire, in the store and in the local API.
 public enum JSONText {
-    /// Appends a quoted text. Escapes only what RFC 8259 requires: quotes, backslashes and characters below U+0020.
+    /// Appends a text with its quotes. Escapes only what RFC 8259 requires: quotes, backslashes and characters below U+0020.
     /// - Parameter utf8: valid UTF-8.
     public static func append(_ utf8: UnsafeRawBufferPointer, to json: inout [UInt8]) {
-        // Typed pointer: with raw bytes, appending to the array would not be a memcpy.
+        // Appending typed memory to the array is a memcpy; appending raw memory is not.
         let bytes = utf8.assumingMemoryBound(to: UInt8.self)
         json.append(UInt8(ascii: "\""))
         var run = 0
@@ -26,7 +26,7 @@ public enum JSONText {
         text.withUTF8 { append(UnsafeRawBufferPointer($0), to: &json) }
     }
 
-    /// An object of strings, `{"code":"blocked"}`, without members that have no value.
+    /// Returns an object with string values, such as `{"code":"blocked"}`. Members whose value is `nil` are omitted.
     public static func object(_ members: [(String, String?)]) -> String {
         var json: [UInt8] = []
         for (name, value) in members {
@@ -39,12 +39,12 @@ public enum JSONText {
         return json.isEmpty ? "{}" : String(decoding: json, as: UTF8.self) + "}"
     }
 
-    /// Makes JSON displayable on a terminal, on one line, without changing its meaning: in texts, characters that must not be displayed
-    /// (`TerminalText.isShown`) are escaped; between tokens, tabs and line breaks become spaces.
+    /// Changes JSON so that it can be displayed on one line of a terminal, without changing its meaning. Inside strings, characters that
+    /// are not displayable (`TerminalText.isShown`) are escaped; between tokens, tabs and line breaks become spaces.
     /// - Parameters:
-    ///   - json: valid JSON, or a part of it, from `start`.
+    ///   - json: bytes that are valid JSON, or a part of valid JSON, from offset `start` on.
     public static func makePrintable(_ json: inout [UInt8], from start: Int = 0) {
-        // Texts contain no control characters, so these are between tokens.
+        // Strings in valid JSON have no control characters, so these are between tokens.
         guard let first = json[start...].firstIndex(where: { $0 < 0x20 || $0 >= 0x7F }) else { return }
         let rest = String(decoding: json[first...], as: UTF8.self)
         json.removeSubrange(first...)
@@ -59,7 +59,7 @@ public enum JSONText {
         }
     }
 
-    /// The first position from `start` with a byte that must be escaped, or the end.
+    /// Returns the position of the first byte from `start` on that must be escaped; the end of the text if there is none.
     @inline(__always)
     private static func firstEscaped(in utf8: UnsafeRawBufferPointer, from start: Int) -> Int {
         var position = start
@@ -98,7 +98,7 @@ public enum JSONText {
         json.append(letter)
     }
 
-    /// Appends a unit as an escape, such as `\u009b`.
+    /// Appends a UTF-16 unit as an escape, such as `\u009b`.
     private static func appendUnit(_ unit: UInt16, to json: inout [UInt8]) {
         json.append(UInt8(ascii: "\\"))
         json.append(UInt8(ascii: "u"))

@@ -1,21 +1,21 @@
 import HexlistModel
 
-/// A JSON value (RFC 8259) in its original bytes.
+/// A JSON value (RFC 8259) with its original bytes.
 ///
-/// The local API uses it to preserve unknown members of a hex byte for byte, and to read requests and responses: syntax is validated once,
-/// then the value is read level by level. Member names are compared as bytes, so hostile names cost time linear in their length
-/// (Foundation's decoders are quadratic for some).
+/// The local API uses it to read requests and responses, and to keep unknown members of a hex byte for byte. The syntax is validated once;
+/// then the value is parsed level by level, on demand. Member names are compared as bytes, so the time is linear even for hostile names.
+/// Foundation's decoders take quadratic time for some of them.
 public struct JSONValue: Sendable {
-    /// Valid JSON without surrounding white space.
+    /// Valid JSON of one value, without surrounding white space.
     public let bytes: ArraySlice<UInt8>
 
-    /// Maximum nesting depth: the 64 levels of the protocol and those around a hex.
+    /// Maximum nesting depth: the protocol's 64 levels for a hex, and additional levels around it.
     public static let maximumDepth = 80
 
-    /// - Throws: `JSONFault` unless the text is one value, possibly with white space around it.
+    /// - Throws: `JSONFault` unless the text is one JSON value, optionally surrounded by white space.
     public init(parsing text: [UInt8]) throws(JSONFault) { try self.init(parsing: text[...]) }
 
-    /// - Parameter text: `bytes` becomes a slice of it, and the offset of a fault is relative to its start.
+    /// - Parameter text: the JSON text. `bytes` becomes a slice of it. The offset in a `JSONFault` is counted from its first byte.
     public init(parsing text: ArraySlice<UInt8>) throws(JSONFault) {
         let range = try text.withUnsafeBufferPointer { buffer throws(JSONFault) -> Range<Int> in
             guard let base = buffer.baseAddress else { throw JSONFault(offset: 0, "the text ends where a value belongs") }
@@ -34,30 +34,30 @@ public struct JSONValue: Sendable {
 
     public init(parsing text: String) throws(JSONFault) { try self.init(parsing: Array(text.utf8)) }
 
-    /// - Parameter bytes: a validated value.
+    /// - Parameter bytes: a value whose syntax was already validated.
     fileprivate init(checked bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
-    /// The JSON of an encodable value.
+    /// Encodes a value.
     public init(_ value: some JSONEncodable) {
         var json = JSONWriter()
         value.write(to: &json)
         bytes = json.bytes[...]
     }
 
-    /// The JSON written by a closure, which must write one value.
+    /// Creates a value from the JSON that a closure writes. The closure must write exactly one value.
     public init(_ write: (inout JSONWriter) -> Void) {
         var json = JSONWriter()
         write(&json)
         bytes = json.bytes[...]
     }
 
-    /// The value `{}`.
+    /// The empty object, `{}`.
     public static let emptyObject = JSONValue(checked: Array("{}".utf8)[...])
 
     public var text: String { String(decoding: bytes, as: UTF8.self) }
     public var isNull: Bool { bytes.first == UInt8(ascii: "n") }
 
-    /// The text of a string; `nil` for other values. Lone surrogates become U+FFFD.
+    /// The text of a string; `nil` if the value is not a string. Lone surrogates become U+FFFD.
     public var string: String? {
         guard bytes.first == UInt8(ascii: "\"") else { return nil }
         var string = ""
@@ -73,7 +73,7 @@ public struct JSONValue: Sendable {
         }
     }
 
-    /// The value of an integer; `nil` if it is not written as an integer, or out of range.
+    /// The value of an integer; `nil` if the value is not an integer, has a fraction or an exponent, or is out of range.
     public var integer: Int64? {
         guard let first = bytes.first, first == UInt8(ascii: "-") || ASCII.isDigit(first) else { return nil }
         return Int64(String(decoding: bytes, as: UTF8.self))
@@ -84,7 +84,7 @@ public struct JSONValue: Sendable {
         return Double(String(decoding: bytes, as: UTF8.self))
     }
 
-    /// The elements of an array; `nil` for other values.
+    /// The elements of an array; `nil` if the value is not an array.
     public var elements: [JSONValue]? {
         guard bytes.first == UInt8(ascii: "[") else { return nil }
         var values: [JSONValue] = []
@@ -99,7 +99,7 @@ public struct JSONValue: Sendable {
         return values
     }
 
-    /// The members of an object in their order in the text, including repeated names; `nil` for other values.
+    /// The members of an object in their original order, including repeated names; `nil` if the value is not an object.
     public var members: [JSONMember]? {
         guard bytes.first == UInt8(ascii: "{") else { return nil }
         var members: [JSONMember] = []
@@ -117,7 +117,7 @@ public struct JSONValue: Sendable {
         return members
     }
 
-    /// Calls `body` with a scanner of the bytes. They are valid, so scanning cannot fail.
+    /// Calls `body` with a scanner of the bytes. Scanning does not fail, because the syntax is valid.
     private func walk(_ body: (JSONScanner) throws(GrammarFault) -> Void) {
         bytes.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { return }
@@ -129,7 +129,7 @@ public struct JSONValue: Sendable {
         JSONValue(checked: bytes[bytes.startIndex + start..<bytes.startIndex + end])
     }
 
-    /// The unescaped bytes of the string between two quotes.
+    /// Returns the unescaped bytes of the string between positions `start` and `end`, which exclude the quotes.
     private func text(_ start: Int, _ end: Int, in json: JSONScanner) -> [UInt8] {
         var text: [UInt8] = []
         json.appendString(start, end, to: &text)
@@ -141,9 +141,9 @@ extension JSONValue: Equatable {
     public static func == (left: JSONValue, right: JSONValue) -> Bool { left.bytes.elementsEqual(right.bytes) }
 }
 
-/// A member of an object.
+/// A member of a JSON object.
 public struct JSONMember: Sendable {
-    /// The unescaped name in UTF-8.
+    /// The name in UTF-8, without escapes.
     public var nameBytes: ArraySlice<UInt8>
     public var value: JSONValue
 

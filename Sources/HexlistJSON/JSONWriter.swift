@@ -3,13 +3,13 @@ public import HexlistModel
 /// A type that can be encoded as a JSON value.
 public protocol JSONEncodable {
     func write(to json: inout JSONWriter)
-    /// How the value is written as a member of an object; `named` by default.
+    /// The way in which this value is written as a member of an object. The default is `named`.
     var memberPosition: MemberPosition { get }
 }
 
 public enum MemberPosition: Sendable {
     case named
-    /// Its own members are written as members of the object.
+    /// The value's own members are written directly into the enclosing object.
     case inlined
     case leftOut
 }
@@ -18,27 +18,27 @@ extension JSONEncodable {
     public var memberPosition: MemberPosition { .named }
 }
 
-/// Writes compact JSON in UTF-8, without escaping `/`.
+/// Writes compact JSON in UTF-8. `/` is not escaped.
 ///
-/// `object`, `array` and `member` write the commas. Callers of `raw` write them themselves, as the wire encoder does for its constant
-/// prefixes.
+/// `object`, `array` and `member` write the commas between members and elements. A caller of `raw` must write the commas itself, as the
+/// encoder of frames does in its constant prefixes.
 public struct JSONWriter {
     @usableFromInline var json: [UInt8] = []
-    /// Whether to escape characters that are unsafe on a terminal, so that the output of `curl` and `--json` can be displayed.
+    /// Whether to escape characters that are unsafe on a terminal, because users display the output of `curl` and `--json`.
     @usableFromInline let isShown: Bool
     private var isFirst = true
 
-    /// A writer for the local API and the command line, whose output can be displayed.
+    /// Creates a writer for the local API and the command line. Its output is safe to display on a terminal.
     public init() { isShown = true }
 
-    /// A writer for the wire, which escapes only what JSON requires.
-    /// - Parameter capacity: bytes to reserve.
+    /// Creates a writer for frames. It escapes only what JSON requires.
+    /// - Parameter capacity: the number of bytes to reserve.
     public init(wireCapacity capacity: Int) {
         isShown = false
         json.reserveCapacity(capacity)
     }
 
-    /// Appends the output of `write` in wire form.
+    /// Appends the JSON that `write` writes, escaped only as JSON requires.
     public static func append(to bytes: inout [UInt8], _ write: (inout JSONWriter) -> Void) {
         var json = JSONWriter(wireCapacity: 0)
         swap(&json.json, &bytes)
@@ -50,10 +50,10 @@ public struct JSONWriter {
 
     // MARK: Structure
 
-    /// Writes `{…}` around the members that `body` writes.
+    /// Writes an object, `{…}`, with the members that `body` writes.
     public mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("{", "}", body) }
 
-    /// Writes `[…]` around the elements.
+    /// Writes an array, `[…]`, with one element for each of `elements`.
     public mutating func array<Element>(
         _ elements: some Sequence<Element>, _ write: (inout JSONWriter, Element) throws -> Void
     ) rethrows {
@@ -65,13 +65,13 @@ public struct JSONWriter {
         }
     }
 
-    /// Writes a member whose value is written by `write`.
+    /// Writes a member. `write` writes its value.
     public mutating func named(_ name: String, _ write: (inout JSONWriter) throws -> Void) rethrows {
         self.name(name)
         try write(&self)
     }
 
-    /// Writes a member's comma, name and colon.
+    /// Writes the name of a member, with the comma before it and the colon after it.
     mutating func name(_ name: String) {
         separate()
         string(name)
@@ -80,7 +80,7 @@ public struct JSONWriter {
 
     public mutating func member(_ name: String, _ value: some JSONEncodable) { named(name) { value.write(to: &$0) } }
 
-    /// Writes a member unless its value is `nil`.
+    /// Writes a member, or nothing if the value is `nil`.
     public mutating func member(_ name: String, _ value: (some JSONEncodable)?) {
         if let value { member(name, value) }
     }
@@ -110,13 +110,14 @@ public struct JSONWriter {
 
     // MARK: Tokens
 
-    /// Writes JSON unchanged.
+    /// Writes existing JSON text unchanged.
     @inlinable
     public mutating func raw(_ token: StaticString) {
         json.append(contentsOf: UnsafeBufferPointer(start: token.utf8Start, count: token.utf8CodeUnitCount))
     }
 
-    /// Writes existing JSON, possibly of a peer, in a form that can be displayed and has the same meaning.
+    /// Writes existing JSON text, which may come from a peer. For a terminal, unsafe characters are escaped, which does not change the
+    /// meaning.
     @inlinable
     public mutating func raw(_ token: some Collection<UInt8>) {
         let start = json.count
@@ -146,13 +147,14 @@ public struct JSONWriter {
         }
     }
 
-    /// Writes a string with its quotes.
+    /// Writes a text as a string with quotes.
     public mutating func string(_ text: some StringProtocol) {
         let start = json.count
         JSONText.append(text, to: &json)
         finish(from: start)
     }
 
+    /// Writes a text as a string with quotes.
     /// - Parameter utf8: valid UTF-8.
     public mutating func string(_ utf8: UnsafeRawBufferPointer) {
         let start = json.count
@@ -176,7 +178,7 @@ extension JSONEncodable {
 
     public var jsonText: String { String(decoding: jsonBytes, as: UTF8.self) }
 
-    /// The JSON and a line break, for NDJSON streams.
+    /// The JSON text and a line break, for streams in NDJSON.
     public var lineBytes: [UInt8] { jsonBytes + [UInt8(ascii: "\n")] }
 }
 
@@ -197,7 +199,7 @@ extension Int64: JSONEncodable {
 }
 
 extension Double: JSONEncodable {
-    /// Writes `null` for infinity and NaN, which JSON cannot represent.
+    /// Writes the number, or `null` for infinity and NaN, which JSON does not support.
     public func write(to json: inout JSONWriter) { json.raw((isFinite ? description : "null").utf8) }
 }
 

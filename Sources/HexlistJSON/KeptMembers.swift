@@ -1,9 +1,9 @@
 public import HexlistModel
 
 extension JSONWriter {
-    /// Writes the unknown members of a frame and its hex: `{"wrapper":{…},"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`. Those of
-    /// links and inner hexes are keyed by position; empty levels are omitted.
-    /// - Parameter wrapper: an object; empty if there are no unknown members.
+    /// Writes the unknown members of a frame and its hex: `{"wrapper":{…},"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`. Unknown
+    /// members of links and inner hexes are keyed by the position of the link or hex. Objects without unknown members are omitted.
+    /// - Parameter wrapper: the wrapper's unknown members as a JSON object; empty if there are none.
     public mutating func keptMembers(ofWrapper wrapper: [UInt8] = [], of hex: HexContent?) {
         object { json in
             if !wrapper.isEmpty { json.named("wrapper") { $0.raw(wrapper) } }
@@ -13,7 +13,7 @@ extension JSONWriter {
     }
 
     /// Writes the unknown members of one hex and its descendants. Recursive, at most `ProtocolLimits.levels` deep.
-    /// - Parameter keeps: for each of `hex.children`, whether it or a descendant has unknown members.
+    /// - Parameter keeps: for each of `hex.children`, whether the child or a descendant of it has unknown members.
     private mutating func kept(_ extra: TextSlice, of hex: HexContent, _ child: Int?, _ keeps: [Bool]) {
         if !extra.isEmpty { named("hex") { $0.raw(extra, of: hex) } }
         let links = hex.links(of: child)
@@ -46,7 +46,7 @@ extension JSONWriter {
 }
 
 extension HexContent {
-    /// For each of `children`, whether it or a descendant has unknown members.
+    /// For each of `children`, whether the child or a descendant of it has unknown members.
     fileprivate var childrenWithKeptMembers: [Bool] {
         var keeps = children.map { child in !child.extra.isEmpty || childLinks[child.links].contains { !$0.extra.isEmpty } }
         for index in children.indices.reversed() where keeps[index] {

@@ -1,4 +1,4 @@
-/// The unescaped bytes of a member's name. Names are compared byte by byte.
+/// The bytes of a member's name, without escapes. Names are equal if their bytes are equal.
 public struct NameBytes {
     public let start: UnsafeRawPointer
     public let count: Int
@@ -9,13 +9,13 @@ public struct NameBytes {
         self.count = count
     }
 
-    /// - Parameter name: a name of the same length; callers switch on `count` first.
+    /// - Parameter name: the name to compare with. Callers first switch on `count`, so it has the same length.
     @inlinable @inline(__always)
     public func equals(_ name: StaticString) -> Bool {
         let other = UnsafeRawPointer(name.utf8Start)
         let length = name.utf8CodeUnitCount
         guard count == length else { return false }
-        // Overlapping loads within the name, with a single branch.
+        // Compares with overlapping loads inside the name and a single branch.
         if length > 16, length <= 24 {
             return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 8) == 0
         }
@@ -32,7 +32,7 @@ public struct NameBytes {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the bytes are exactly those of a name.
+    /// Whether the bytes are exactly the given name.
     @inlinable @inline(__always)
     public func equals(_ name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount, let start = baseAddress else { return false }

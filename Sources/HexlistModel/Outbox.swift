@@ -29,7 +29,8 @@ public struct OutgoingBatch: Sendable, Equatable {
 public struct RowResult: Sendable, Equatable {
     public var id: Int64
     public var result: DeliveryResult
-    /// Whether this row is the first one refused since a row was last accepted. The refusals of the rows after it are only a consequence.
+    /// Whether no earlier row is waiting to be sent again after a refusal. The rows after the first refused one are refused only as a
+    /// consequence (`RefusalOrder`).
     public var isFirstRefused = false
 
     public init(id: Int64, _ result: DeliveryResult, isFirstRefused: Bool = false) {
