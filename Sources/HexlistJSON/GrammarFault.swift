@@ -2,7 +2,7 @@ import HexlistModel
 
 /// A syntax error in JSON and its position (T22).
 public struct GrammarFault: Error {
-    /// The kind of syntax error: the token that is expected at the position, or what is wrong with the byte there.
+    /// The kind of syntax error: the token that is expected at the position, or the defect of the byte at the position.
     public enum Reason: UInt8, Sendable {
         /// Expected: a value (`value`), or `true`, `false` or `null` (`word`).
         case value, word

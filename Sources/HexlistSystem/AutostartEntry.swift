@@ -2,12 +2,12 @@
     internal import Glibc
 #endif
 
-/// The desktop entry that starts hexlistd at login, `autostart/hexlist.desktop` in the user's configuration folder. For systems on which
-/// systemd does not start it (freedesktop.org, Desktop Application Autostart Specification).
+/// The desktop entry `autostart/hexlist.desktop` in the user's configuration folder, which starts hexlistd at login. Used on systems
+/// without systemd user services (freedesktop.org, Desktop Application Autostart Specification).
 public struct AutostartEntry: Sendable {
     public let path: String
 
-    /// - Returns: `nil` if the environment names neither `XDG_CONFIG_HOME` nor `HOME`.
+    /// - Returns: `nil` if neither `XDG_CONFIG_HOME` nor `HOME` is set in the environment.
     public init?(environment: [String: String]) {
         if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") {
             path = folder + "/autostart/hexlist.desktop"
@@ -20,7 +20,7 @@ public struct AutostartEntry: Sendable {
 
     public var exists: Bool { access(path, F_OK) == 0 }
 
-    /// Writes the entry, and the folders it is in.
+    /// Writes the entry, and creates missing folders of its path.
     /// - Parameter program: the absolute path of hexlistd.
     public func write(program: String) throws(SystemError) {
         let folders = path.split(separator: "/").dropLast()
@@ -35,13 +35,14 @@ public struct AutostartEntry: Sendable {
         guard bytes.withUnsafeBytes({ Glibc.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else { throw .last }
     }
 
-    /// Removes the entry, if there is one.
+    /// Removes the entry. Does nothing if it does not exist.
     public func remove() throws(SystemError) {
         guard unlink(path) == 0 || errno == ENOENT else { throw .last }
     }
 
     static func text(program: String) -> String {
-        // In quotes, these four are escaped, with a backslash that the format of strings escapes once more.
+        // In a quoted argument, these four characters are escaped with a backslash. The format of the file requires that each backslash is
+        // doubled.
         let quoted = program.map { "\"`$\\".contains($0) ? "\\\\\($0)" : String($0) }.joined().replacing("%", with: "%%")
         return """
             [Desktop Entry]

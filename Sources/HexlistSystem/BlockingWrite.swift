@@ -5,7 +5,7 @@
 /// Writes to a blocking file descriptor.
 public enum BlockingWrite {
     /// Writes all bytes, with as many write(2) calls as necessary.
-    /// - Throws: the error of the system; some bytes may have been written.
+    /// - Throws: the error of write(2). Some of the bytes may have been written before it.
     public static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {

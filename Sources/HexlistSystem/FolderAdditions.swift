@@ -5,12 +5,12 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// Watches a folder for files that are moved into it or written there. The kernel reports them: nothing is polled.
+/// Watches a folder for files that are moved into it or written in it. The kernel reports the changes, so nothing is polled.
 public final class FolderAdditions: Sendable {
     private let source: any DispatchSourceRead
 
-    /// - Parameter onChange: called on any thread; several additions may be one call.
-    /// - Throws: the error of the kernel, such as one for a missing folder.
+    /// - Parameter onChange: called on any thread. One call may stand for several files.
+    /// - Throws: the error of inotify(7), for example if the folder does not exist.
     public init(in folder: String, onChange: @escaping @Sendable () -> Void) throws(SystemError) {
         let descriptor = hexlist_watch_additions(folder)
         guard descriptor >= 0 else { throw .last }

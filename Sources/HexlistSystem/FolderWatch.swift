@@ -5,11 +5,11 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// Watches a folder for entries that are deleted or moved away. The kernel reports them: nothing is polled.
+/// Watches a folder for entries that are deleted or moved away. The kernel reports the changes, so nothing is polled.
 public enum FolderWatch {
-    /// A stream with an element whenever entries were removed. It does not say which ones, and several removals may be one element. The
-    /// watch ends with the stream.
-    /// - Throws: the error of the system, for example if there are too many watches.
+    /// Returns a stream that yields an element after entries were removed. An element does not state which entries, and may stand for
+    /// several removals. Ending the stream ends the watch.
+    /// - Throws: the error of inotify(7), for example if there are too many watches.
     public static func removals(in folder: String) throws(SystemError) -> AsyncStream<Void> {
         let descriptor = hexlist_watch_folder(folder)
         guard descriptor >= 0 else { throw .last }

@@ -4,17 +4,17 @@ internal import CLinux
     internal import Glibc
 #endif
 
-/// A lock file held by one process at a time, until it exits or the object is released.
+/// A lock file. At most one process at a time holds the lock, until the process exits or the object is released.
 ///
-/// The first line has the process ID of the holder, the second one the path of the socket it listens on, if any.
-/// Two locks: flock(2) excludes other holders; the fcntl(2) lock, taken after the text is complete, proves to readers that the holder is
-/// still running.
+/// The first line of the file is the process ID of the holder. The second line, if any, is the path of the socket on which it listens.
+/// The holder has two locks: flock(2) excludes other holders; the lock of fcntl(2), taken after the text was written, shows readers that
+/// the text is complete and that the holder is still running.
 public final class LockFile: Sendable {
-    /// The process that holds the lock, according to the file.
+    /// The process that holds the lock, as stated in the file.
     public struct Holder: Error, Equatable, Sendable {
-        /// `nil` if the file does not contain it.
+        /// The process ID; `nil` if the file does not contain it.
         public var pid: Int?
-        /// The absolute path of its socket; `nil` if the file does not contain it.
+        /// The absolute path of the process's socket; `nil` if the file does not contain it.
         public var socket: String?
 
         public init(pid: Int?, socket: String? = nil) {
@@ -26,18 +26,18 @@ public final class LockFile: Sendable {
     public enum Fault: Error, Equatable, Sendable {
         /// The file cannot be opened or created.
         case closed(SystemError)
-        /// The file system has no locks.
+        /// The file system does not support locks.
         case unlockable(SystemError)
         case held(Holder)
     }
 
-    /// Maximum bytes of the text that are read. The path of a socket has at most 107.
+    /// Maximum bytes of text that are read from the file. The path of a socket has at most 107 bytes.
     private static let textBytes = 4_096
 
     private let descriptor: CInt
 
-    /// Creates the file if it is missing, and locks it.
-    /// - Parameter socket: the absolute path of the socket that this process listens on.
+    /// Creates the file if it does not exist, and locks it.
+    /// - Parameter socket: the absolute path of the socket on which this process listens.
     public init(path: String, socket: String? = nil) throws(Fault) {
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .closed(.last) }
@@ -49,23 +49,23 @@ public final class LockFile: Sendable {
         _ = hexlist_lock_file(descriptor)
     }
 
-    // Runs also if `init` throws; then the locks of the other holder are not affected.
+    // Also runs if `init` throws because another process holds the lock. That does not affect the other process's locks.
     deinit {
         hexlist_unlock_file(descriptor)
         close(descriptor)
     }
 
-    /// Replaces the text of the file. The new text is written over the old one before truncation, so that it needs no space on a full disk.
-    /// If it fails, the text is incomplete and readers ignore it.
+    /// Replaces the text of the file. The new text is written over the old one, and the file is truncated afterwards, so this works on a
+    /// full disk. If writing fails, the text is incomplete, and readers ignore it.
     public func write(socket: String?) {
         let text = Array(("\(getpid())\n" + (socket.map { "\($0)\n" } ?? "")).utf8)
         _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
         _ = ftruncate(descriptor, off_t(text.count))
     }
 
-    /// The running process that holds the lock of file `name` in a folder.
-    /// - Returns: `nil` if no process holds it, or if the text is not trustworthy: folder and file must belong to this user, and others
-    ///   must not be able to write to them.
+    /// Returns the running process that holds the lock of the file `name` in a folder.
+    /// - Returns: `nil` if no process holds the lock or if the text cannot be trusted, because the folder or file does not belong to this
+    ///   user or because other users can write to it.
     public static func holder(of name: String, in folder: String) -> Holder? {
         let place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard place >= 0 else { return nil }
@@ -89,7 +89,7 @@ public final class LockFile: Sendable {
         return holder(text: buffer.prefix(max(0, count)))
     }
 
-    /// Parses `PID\nSOCKET\n`. A relative or unterminated path is ignored.
+    /// Parses `PID\nSOCKET\n`. Ignores a path that is relative or has no line break at its end.
     static func holder(text: some Collection<UInt8>) -> Holder {
         let newline = UInt8(ascii: "\n")
         guard let end = text.firstIndex(of: newline), let pid = Int(String(decoding: text[..<end], as: UTF8.self)), pid > 0 else {

@@ -6,13 +6,13 @@ public import HexlistModel
     internal import Darwin
 #endif
 
-/// A network interface of this machine. The daemon uses it to decide which addresses it may dial, `hexlist doctor` to check Avahi and the
-/// firewall.
+/// A network interface of this machine. The daemon uses it to decide which addresses it may dial; `hexlist doctor` uses it to check Avahi
+/// and the firewall.
 public struct MachineInterface: Sendable, Equatable {
     public var name: String
     public var index: Int32
     public var isUp: Bool
-    /// Whether the interface has a carrier, such as a cable or an access point.
+    /// Whether the interface is connected, for example to a cable or an access point.
     public var isRunning: Bool
     public var isLoopback: Bool
     public var hasMulticast: Bool
@@ -31,12 +31,12 @@ public struct MachineInterface: Sendable, Equatable {
         self.addresses = addresses
     }
 
-    /// Whether it is a virtual interface of containers or virtual machines on this machine.
+    /// Whether the interface is a virtual one that belongs to containers or virtual machines on this machine. Detected by the name.
     public var isVirtual: Bool {
         ["docker", "virbr", "veth", "br-", "lxc", "lxdbr", "cni", "flannel", "podman", "vmnet", "vboxnet"].contains { name.hasPrefix($0) }
     }
 
-    /// Whether avahi-daemon announces and browses on the interface.
+    /// Whether avahi-daemon uses the interface for mDNS.
     public var isUsed: Bool { isUp && !isLoopback && hasMulticast && !addresses.isEmpty }
 
     /// The reason why avahi-daemon does not use the interface; `nil` if it does.
@@ -50,7 +50,7 @@ public struct MachineInterface: Sendable, Equatable {
         }
     }
 
-    /// All interfaces of this machine, by index.
+    /// Returns all interfaces of this machine, sorted by index. Empty if they cannot be read.
     public static func all() -> [MachineInterface] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }

@@ -7,10 +7,12 @@ internal import Synchronization
     internal import Glibc
 #endif
 
-/// Reports changes of the machine's addresses, and waking from sleep. Event-driven, without polling.
+/// Reports when the addresses of this machine change and when the machine wakes from sleep. The kernel reports the events, so nothing is
+/// polled.
 public final class MachineWatch: Sendable {
     public enum Change: Sendable {
-        /// The addresses of all interfaces that are up, in the order of `MachineInterface.all()`. Never equal to the previous report.
+        /// The addresses of all interfaces that are up, in the order of `MachineInterface.all()`. Always different from the addresses
+        /// reported before.
         case addresses([InterfaceAddress])
         /// The machine woke from sleep.
         case woke
@@ -26,26 +28,28 @@ public final class MachineWatch: Sendable {
 
     public init() {}
 
-    /// - Parameter onChange: called with the current addresses before this method returns, then on a queue of this object, one change at a
-    ///   time, until `stop`.
+    /// Starts the reports.
+    /// - Parameter onChange: called with the current addresses before this method returns. Later calls are made on a queue of this object,
+    ///   one at a time, until `stop` is called.
     public func start(_ onChange: @escaping @Sendable (Change) -> Void) {
         watch(hexlist_watch_addresses()) { [self] _ in reportAddresses(onChange) }
         watch(hexlist_watch_wake()) { [self] descriptor in
             _ = hexlist_arm_wake(descriptor)
             if state.withLock({ $0.sleep.hasWoken(slept: hexlist_slept()) }) { onChange(.woke) }
         }
-        // After both watches are set up, so that no change is missed.
+        // Reports the current addresses only after both watches exist, so that no change is missed.
         queue.sync { reportAddresses(onChange) }
     }
 
-    /// Stops the reports. None is made after this method has returned.
+    /// Stops the reports. `onChange` is not called any more after this method has returned.
     public func stop() {
         for source in state.withLock({ $0.sources }) { source.cancel() }
         state.withLock { $0.sources = [] }
         queue.sync {}
     }
 
-    /// - Parameter descriptor: becomes readable on a change; closed at the end. -1 if it could not be created.
+    /// - Parameter descriptor: a descriptor that becomes readable on a change, or -1 if it could not be created. Closed when the watch
+    ///   ends.
     private func watch(_ descriptor: Int32, _ look: @escaping @Sendable (Int32) -> Void) {
         guard descriptor >= 0 else { return }
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)

@@ -5,7 +5,7 @@ internal import Synchronization
     internal import Glibc
 #endif
 
-/// A pipe whose ends can be closed separately; the remaining ones are closed on deinit. A closed end is -1.
+/// A pipe whose ends can be closed separately. Ends that are still open are closed on deinit. The descriptor of a closed end is -1.
 final class Pipe: Sendable {
     private let ends: Mutex<(reader: CInt, writer: CInt)>
 

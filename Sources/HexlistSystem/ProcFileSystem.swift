@@ -4,10 +4,10 @@ public import HexlistModel
     import Glibc
 #endif
 
-/// The /proc file system, which libdispatch needs: it traps if it cannot read the threads of this process there. So `check` must run before
+/// Checks the /proc file system. libdispatch traps if it cannot read the threads of this process in /proc, so `check` must be called before
 /// any `Task` or dispatch queue is used.
 public enum ProcFileSystem {
-    /// - Throws: `HexlistError` `internal` if /proc is not there.
+    /// - Throws: `HexlistError` with the code `internal` if /proc is not available.
     public static func check(for program: String) throws(HexlistError) {
         guard access("/proc/self/stat", R_OK) != 0 else { return }
         throw HexlistError(

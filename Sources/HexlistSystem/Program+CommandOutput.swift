@@ -1,19 +1,19 @@
-// Runs system programs to get their output.
+// Runs system programs and returns their output.
 extension Program {
     public struct CommandOutput: Equatable, Sendable {
-        /// The exit status as in a shell: 128 plus the signal's number if a signal ended the program.
+        /// The exit status as a shell reports it: if a signal ended the program, 128 plus the number of the signal.
         public var status: Int
-        /// Standard output and, unless dropped, standard error, in the order they were written.
+        /// Standard output and, unless `dropsErrors` is set, standard error, in the order in which they were written.
         public var text: String
     }
 
-    /// Maximum bytes of output; SIGPIPE ends a program that writes more. A firewall's ruleset may be long.
+    /// Maximum bytes of output. A program that writes more is ended by SIGPIPE. The limit allows for long firewall rulesets.
     private static let maximumBytes = 16 << 20
     private static let timeoutMilliseconds: Int64 = 5_000
 
-    /// Runs the program with English output and without the user's environment.
-    /// - Parameter variables: the environment of this process. Only the address of the system's D-Bus is passed on.
-    /// - Returns: `nil` if the program cannot be started or takes longer than 5 s.
+    /// Runs the program with messages in English and without the user's environment.
+    /// - Parameter variables: the environment of this process, of which only the address of the system's D-Bus is passed to the program.
+    /// - Returns: `nil` if the program cannot be started or does not end within 5 s.
     public func answer(_ variables: [String: String] = [:]) async -> CommandOutput? {
         let bus = "DBUS_SYSTEM_BUS_ADDRESS"
         let environment =

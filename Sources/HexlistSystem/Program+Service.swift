@@ -13,16 +13,16 @@ extension Program {
         case ended
         /// The service runs, but was not ready in time.
         case timedOut
-        /// The service was not started, for the reason the system gave.
+        /// The service was not started. The text describes the error.
         case notStarted(String)
     }
 
-    /// Starts a service that outlives this process, in a session of its own and without descriptors, and blocks until it is ready as
-    /// sd_notify(3) describes.
+    /// Starts a service that continues after this process has ended, in a new session and without this process's descriptors. Blocks until
+    /// the service reports readiness as described in sd_notify(3).
     /// - Parameters:
-    ///   - environment: its whole environment, as `NAME=value`, without `NOTIFY_SOCKET`.
-    ///   - notifySocket: the path of the socket that it reports to, made and removed by this method.
-    ///   - milliseconds: the longest wait.
+    ///   - environment: the service's complete environment, as `NAME=value`, without `NOTIFY_SOCKET`.
+    ///   - notifySocket: the path of the socket to which the service reports. This method creates and removes the socket.
+    ///   - milliseconds: the maximum time to wait.
     public func startService(environment: [String], notifySocket: String, milliseconds: CInt) -> ServiceStart {
         let socket = SystemSocket.open(AF_UNIX, .datagram)
         guard socket >= 0 else { return .notStarted(SystemError.last.description) }
@@ -43,7 +43,7 @@ extension Program {
         guard error == 0 else { return .notStarted(SystemError(code: error).description) }
         let ended = hexlist_pidfd_open(pid)
         defer { if ended >= 0 { close(ended) } }
-        // The first report of hexlistd is READY=1; its later ones go nowhere.
+        // The first message of hexlistd is READY=1. Later messages are not received by anyone.
         var waited = [pollfd(fd: socket, events: Int16(POLLIN), revents: 0), pollfd(fd: ended, events: Int16(POLLIN), revents: 0)]
         guard poll(&waited, 2, milliseconds) > 0 else { return .timedOut }
         return waited[0].revents != 0 ? .ready : .ended

@@ -5,67 +5,69 @@ internal import Dispatch
     internal import Glibc
 #endif
 
-/// An external program, started without a shell: hooks, system programs that `doctor` runs, and programs that open a link.
+/// An external program that is started without a shell, such as a hook, a system program that `doctor` runs, or a program that opens a
+/// link.
 public struct Program: Sendable {
-    /// How a program ended.
+    /// The way in which the program ended.
     public enum Termination: Equatable, Sendable {
         case exited(Int)
         case signalled(Int)
         case timedOut
-        /// Stopped, because the task that ran it was cancelled.
+        /// The program was stopped, because the task that ran it was cancelled.
         case stopped
-        /// Not started; the text of the system's error.
+        /// The program was not started. The text describes the error.
         case notStarted(String)
     }
 
     public struct RunResult: Equatable, Sendable {
         public var end: Termination
-        /// Standard output and, unless dropped, standard error, in the order they were written, up to the limit of the run.
+        /// Standard output and, unless `dropsErrors` is set, standard error, in the order in which they were written. At most `outputBytes`
+        /// bytes.
         public var output: [UInt8] = []
 
         public init(end: Termination, output: [UInt8] = []) { (self.end, self.output) = (end, output) }
     }
 
-    /// The path. `runHere` also searches a name without a slash in `PATH`.
+    /// The path of the program. `runHere` accepts a name without a slash and searches for it in `PATH`.
     public var path: String
-    /// The arguments, without the program's name.
+    /// The arguments after the program's name.
     public var arguments: [String]
 
-    /// Whether `run` discards standard error instead of mixing it with the output.
+    /// Whether `run` discards standard error. Otherwise it is part of the output.
     public var dropsErrors = false
-    /// Whether the kernel kills the program when this process ends for any reason. Then `dropsErrors` has no effect.
+    /// Whether the kernel kills the program when this process ends for any reason. If set, `dropsErrors` has no effect.
     public var endsWithThisProcess = false
 
     public init(_ path: String, _ arguments: [String] = []) { (self.path, self.arguments) = (path, arguments) }
 
     // MARK: Programs of the system
 
-    /// Folders of system programs. The user's `PATH` is not used, so that no other program can take their names.
+    /// Folders of system programs. `PATH` is not used, because another program with the same name could be found there.
     public static let systemFolders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"]
 
-    /// The path of a system program; `nil` if it is not installed.
+    /// Returns the path of a system program; `nil` if it is not installed.
     public static func path(ofSystem name: String) -> String? { systemFolders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 } }
 
     // MARK: Running
 
-    /// Milliseconds between SIGTERM and SIGKILL.
+    /// Milliseconds to wait after SIGTERM before SIGKILL is sent.
     private static let grace: Int64 = 1_000
-    /// The clock of the time limit. It stops during sleep, as the program does.
+    /// The clock for the time limit. It stops while the machine sleeps, because the program does not run then either.
     private typealias Clock = SuspendingClock
-    /// One thread for each running program.
+    /// The queue on which programs are supervised. Each running program takes one thread.
     private static let threads = DispatchQueue(label: "hexlist.programs", attributes: .concurrent)
 
-    /// Runs the program in a new session, with no descriptors but its input and output. The whole session is terminated (SIGTERM, then
-    /// SIGKILL) at the time limit or, with `stopped`, when the task is cancelled. Processes that the program left running are killed when
-    /// it ends.
+    /// Runs the program in a new session, with no open descriptors except standard input, output and error. When the time limit is reached
+    /// or the task is cancelled, all processes of the session are terminated (SIGTERM, then SIGKILL). Processes that are left over after
+    /// the program has ended are killed.
     /// - Parameters:
-    ///   - input: the bytes of its standard input.
+    ///   - input: the bytes for standard input.
     ///   - environment: the complete environment, as `NAME=value`.
     ///   - folder: the working directory; `nil` for that of this process.
     ///   - milliseconds: the time limit.
-    ///   - outputBytes: maximum bytes of output in the result. Afterwards its output is closed (SIGPIPE).
-    ///   - onOutput: called with the output as it arrives, on the program's thread. Then the result has no output, and `outputBytes` limits
-    ///     one call.
+    ///   - outputBytes: maximum bytes of output in the result. If the program writes more, its output is closed (SIGPIPE).
+    ///   - onOutput: called with each part of the output when it arrives, on the program's thread. If set, the result contains no output,
+    ///     and `outputBytes` limits the bytes of one call.
     public func run(
         input: [UInt8] = [], environment: [String], folder: String? = nil, milliseconds: Int64, outputBytes: Int,
         onOutput: (@Sendable (ArraySlice<UInt8>) -> Void)? = nil
@@ -83,7 +85,8 @@ public struct Program: Sendable {
         }
     }
 
-    /// Runs the program in this process's session, with its terminal, environment, folder and standard descriptors. Blocks until it ends.
+    /// Runs the program in the session of this process, with its terminal, environment, working directory and standard descriptors. Blocks
+    /// until the program ends.
     /// - Throws: the error of the system if the program cannot be started.
     public func runHere() throws(SystemError) -> Termination {
         var words = Self.pointers([path] + arguments)
@@ -94,7 +97,7 @@ public struct Program: Sendable {
         return Self.end(of: pid)
     }
 
-    /// Starts the program on its own thread and supervises it until it has ended.
+    /// Starts the program and blocks until it has ended. Runs on a thread of its own.
     private func supervise(
         _ input: [UInt8], _ environment: [String], _ folder: String?, _ milliseconds: Int64, _ outputBytes: Int,
         _ onOutput: (@Sendable (ArraySlice<UInt8>) -> Void)?, _ stop: Pipe
@@ -120,7 +123,7 @@ public struct Program: Sendable {
             onOutput(output[...])
             output.removeAll(keepingCapacity: true)
         }
-        // Without a pidfd the end cannot be awaited, so the program is killed at once.
+        // Without a pidfd, the end of the program cannot be awaited, so the program is killed immediately.
         if ended < 0 { why = .notStarted("its end cannot be awaited") }
         var isKilled = ended < 0
         var deadline = Clock.now + .milliseconds(milliseconds)
@@ -137,7 +140,7 @@ public struct Program: Sendable {
             if waited[0].revents != 0 { break }
             if waited[3].revents != 0 { Self.write(&rest, to: programInput) }
             if waited[1].revents != 0 || Clock.now >= deadline {
-                // SIGTERM first, then SIGKILL.
+                // Sends SIGTERM the first time and SIGKILL the second time.
                 isKilled = why != nil
                 why = why ?? (waited[1].revents != 0 ? .stopped : .timedOut)
                 kill(-pid, isKilled ? SIGKILL : SIGTERM)
@@ -145,7 +148,7 @@ public struct Program: Sendable {
             }
         }
         take()
-        // Kills processes that the program left behind. Its PID is not reused until waitpid(2).
+        // Kills processes of the session that are left over. The PID of the program cannot be reused before waitpid(2) is called.
         kill(-pid, SIGKILL)
         let own = Self.end(of: pid)
         return RunResult(end: why ?? own, output: output)
@@ -157,7 +160,7 @@ public struct Program: Sendable {
         var words = Self.pointers([path] + arguments)
         var variables = Self.pointers(environment)
         defer { for text in words + variables { free(text) } }
-        // Programs expect blocking standard descriptors; the ends in this process do not block.
+        // Programs expect standard descriptors that block. The ends of the pipes in this process do not block.
         input.setBlocking(input.reader)
         output.setBlocking(output.writer)
         var pid: pid_t = 0
@@ -169,10 +172,10 @@ public struct Program: Sendable {
         return pid
     }
 
-    /// Copies for a C function that expects a `nil`-terminated array; freed by the caller.
+    /// Returns copies of the texts for a C function that expects a `nil`-terminated array. The caller must free them.
     static func pointers(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] { texts.map { strdup($0) } + [nil] }
 
-    /// Waits for a child. Its PID can be reused afterwards.
+    /// Waits for a child process and returns how it ended. Afterwards its PID can be reused.
     private static func end(of pid: pid_t) -> Termination {
         var status: CInt = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
@@ -182,7 +185,7 @@ public struct Program: Sendable {
     private static func write(_ rest: inout ArraySlice<UInt8>, to pipe: Pipe) {
         let count = rest.withUnsafeBytes { Glibc.write(pipe.writer, $0.baseAddress, $0.count) }
         if count > 0 { rest = rest.dropFirst(count) }
-        // It is not an error if a program does not read all of its input.
+        // A program may end or close its standard input without reading all of it. This is not an error.
         if rest.isEmpty || count < 0 && errno != EAGAIN && errno != EINTR { pipe.closeWriter() }
     }
 

@@ -1,14 +1,15 @@
-/// Distinguishes waking from sleep from other jumps of the wall clock, such as a manual change.
+/// Detects that the machine was suspended. The wall clock also jumps for other reasons, such as a manual change.
 struct SleepWatch {
-    /// Maximum difference in nanoseconds between two clocks that are read one after the other.
+    /// Maximum difference in nanoseconds that reading two clocks one after the other can cause. A shorter suspension is ignored.
     private static let noise: Int64 = 500_000_000
 
     private var slept: Int64
 
-    /// - Parameter slept: nanoseconds the machine has been suspended since boot.
+    /// - Parameter slept: nanoseconds for which the machine was suspended since boot.
     init(slept: Int64) { self.slept = slept }
 
-    /// - Returns: whether the machine was suspended since the last call.
+    /// - Parameter now: nanoseconds for which the machine was suspended since boot.
+    /// - Returns: whether the machine was suspended since this method last returned true.
     mutating func hasWoken(slept now: Int64) -> Bool {
         guard now - slept > Self.noise else { return false }
         slept = now

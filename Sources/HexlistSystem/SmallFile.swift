@@ -7,15 +7,15 @@ public enum SmallFile {
     public enum Fault: Error, Equatable, Sendable {
         /// The file or its folder does not exist.
         case missing(SystemError)
-        /// The file cannot be opened.
+        /// The file exists but cannot be opened.
         case closed(SystemError)
         /// The file can be opened but not read.
         case unreadable(SystemError)
-        /// The file exceeds the limit, or is not UTF-8.
+        /// The file is larger than the limit, or is not UTF-8.
         case noText
     }
 
-    /// - Parameter limit: maximum bytes.
+    /// - Parameter limit: maximum bytes of the file.
     public static func read(_ path: String, limit: Int) throws(Fault) -> String {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw errno == ENOENT || errno == ENOTDIR ? .missing(.last) : .closed(.last) }

@@ -2,17 +2,18 @@
     internal import Glibc
 #endif
 
-/// Ensures that standard input, output and error are open. Otherwise the next opened file would take a closed one's number, and messages
-/// could be written into the database or to a connection.
+/// Ensures that standard input, output and error are open. If one were closed, the next opened file would get its number, and messages
+/// could be written to the database or to a connection.
 public enum StandardDescriptors {
-    /// Opens closed ones in a way that using them fails: input for writing, output and error for reading.
+    /// Opens closed standard descriptors in such a way that using them fails: standard input is opened for writing, output and error for
+    /// reading.
     public static func fill() {
         var descriptor: CInt
         repeat {
-            // A new descriptor has the lowest free number, so only the first can be standard input.
+            // A new descriptor gets the lowest free number, so standard input can only be the first one that is opened.
             let mode = fcntl(STDIN_FILENO, F_GETFD) < 0 ? O_WRONLY : O_RDONLY
             descriptor = open("/dev/null", mode)
-            // /dev may be empty in a container. A folder can be neither read nor written.
+            // In a container, /dev may be empty. The folder `/` is opened instead, because it can be neither read nor written as a file.
             if descriptor < 0 { descriptor = open("/", O_RDONLY) }
         } while (0...STDERR_FILENO).contains(descriptor)
         if descriptor >= 0 { close(descriptor) }

@@ -2,19 +2,19 @@
     internal import Glibc
 #endif
 
-/// The error of a system call.
+/// The error of a system call, as an errno value.
 public struct SystemError: Error, Equatable, CustomStringConvertible {
-    /// The errno.
+    /// The errno value, such as `ENOENT`.
     public var code: CInt
 
     public init(code: CInt) { self.code = code }
 
-    /// The error of the last system call.
+    /// The error of the system call that failed last in this thread.
     public static var last: SystemError { SystemError(code: errno) }
 
-    /// Whether the file system or the user's quota has no room.
+    /// Whether the disk is full or the user's quota is exceeded.
     public var isDiskFull: Bool { code == ENOSPC || code == EDQUOT }
 
-    /// The text of strerror(3): `No such file or directory`.
+    /// The text of strerror(3), such as `No such file or directory`.
     public var description: String { String(cString: strerror(code)) }
 }

@@ -1,24 +1,24 @@
 internal import CLinux
 
-/// The DNS resolver of the C library: queries the servers of resolv.conf.
+/// The DNS resolver of the C library, which queries the servers in resolv.conf.
 public enum SystemResolver {
     public enum Failure: Error, Equatable, Sendable {
-        /// The name does not exist, or has no such records.
+        /// The name does not exist, or it has no records of this type.
         case nothing
         /// No server answered.
         case noAnswer
-        /// SERVFAIL
+        /// A server answered with SERVFAIL.
         case serverFailed
-        /// REFUSED
+        /// A server answered with REFUSED.
         case serverRefused
     }
 
-    /// Sends one query. Blocks for some seconds if no server answers.
+    /// Sends a query. If no server answers, blocks for several seconds.
     /// - Parameters:
-    ///   - name: absolute, in presentation form; no search list is applied.
-    ///   - type: the record type (class IN).
-    ///   - bytes: maximum bytes of the response; a longer one is truncated.
-    /// - Returns: the response, which is untrusted.
+    ///   - name: the absolute name, in presentation form. The search list of resolv.conf is not used.
+    ///   - type: the record type, in the class IN.
+    ///   - bytes: maximum bytes of the response. A longer response is truncated.
+    /// - Returns: the response, which must not be trusted.
     public static func ask(_ name: String, type: Int32, atMost bytes: Int) throws(Failure) -> [UInt8] {
         var answer: [UInt8] = []
         let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes) { buffer -> Int32 in

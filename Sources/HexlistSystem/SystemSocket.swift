@@ -2,17 +2,18 @@
     public import Glibc
 #endif
 
-/// Sockets for which NIO is not used: Unix sockets of other programs, and datagram sockets.
+/// Opens sockets for purposes that NIO is not used for: Unix sockets of other programs, and datagram sockets.
 public enum SystemSocket {
     public enum Kind: Sendable {
         case stream, datagram
     }
 
-    /// Maximum bytes of a Unix socket's path (`sockaddr_un`, less the final NUL).
+    /// Maximum bytes of the path of a Unix socket: the size of the field in `sockaddr_un` without the final NUL.
     public static let maximumPathBytes = 107
 
+    /// Opens a socket that is closed on exec.
     /// - Parameter family: the address family, such as `AF_UNIX` or `AF_INET`.
-    /// - Returns: a close-on-exec descriptor; -1 with errno.
+    /// - Returns: the descriptor; -1 and errno on failure.
     public static func open(_ family: CInt, _ kind: Kind, isBlocking: Bool = true) -> CInt {
         let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
         return socket(
@@ -20,8 +21,8 @@ public enum SystemSocket {
     }
 
     /// Calls `body` with the address of a Unix socket.
-    /// - Parameter path: a path, or `@` and a name in the abstract namespace.
-    /// - Returns: the result of `body`; -1 with `ENAMETOOLONG` if the path is too long.
+    /// - Parameter path: the path, or `@` followed by a name in the abstract namespace.
+    /// - Returns: the result of `body`; -1 and `ENAMETOOLONG` if the path is too long.
     public static func withUnixAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -1,7 +1,7 @@
 internal import CLinux
 public import HexlistModel
 
-/// An established TCP connection on this machine, seen from one end.
+/// An established TCP connection of which at least the local end is on this machine.
 public struct TCPConnection: Sendable {
     public var local: (address: IPAddress, port: UInt16)
     public var remote: (address: IPAddress, port: UInt16)
@@ -11,9 +11,9 @@ public struct TCPConnection: Sendable {
         self.remote = remote
     }
 
-    /// The user who owns the local end. One query to the kernel, without blocking.
-    /// - Returns: `nil` if no process of this network namespace has that end.
-    /// - Throws: the error of the kernel, for example if it has no inet_diag.
+    /// Returns the user ID of the process that owns the local end. Sends one query to the kernel and does not block.
+    /// - Returns: `nil` if no process in this network namespace owns that end.
+    /// - Throws: the error of the kernel, for example if it does not support inet_diag.
     public func user() throws(SystemError) -> UInt32? {
         var user: UInt32 = 0
         let (here, there) = (local.address.mappedBytes, remote.address.mappedBytes)
@@ -26,6 +26,6 @@ public struct TCPConnection: Sendable {
 }
 
 extension IPAddress {
-    /// The 16 bytes of the address, of IPv4 as `::ffff:a.b.c.d`.
+    /// The address as 16 bytes. An IPv4 address is converted to `::ffff:a.b.c.d`.
     fileprivate var mappedBytes: [UInt8] { isIPv6 ? bytes : [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] + bytes }
 }

@@ -2,11 +2,11 @@
     internal import Glibc
 #endif
 
-/// A temporary file without a name. The system removes it with its descriptor, so neither an error nor a crash leaves it behind.
+/// A temporary file without a name. The system deletes it when its descriptor is closed, even after a crash.
 public final class UnnamedFile: Sendable {
     private let descriptor: CInt
 
-    /// - Parameter folder: a folder of the file system that has the file.
+    /// - Parameter folder: a folder on the file system on which the file is created.
     public init(in folder: String) throws(SystemError) {
         let path = "\(folder)/.hexlist-\(UInt64.random(in: .min ... .max))"
         descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -16,7 +16,7 @@ public final class UnnamedFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Bytes that an ordinary process may still write on the file system; `nil` if it does not report them.
+    /// Bytes that a process without special privileges can still write to the file system; `nil` if the file system does not report them.
     public var freeBytes: Int64? {
         var status = statvfs()
         guard fstatvfs(descriptor, &status) == 0 else { return nil }
@@ -24,12 +24,12 @@ public final class UnnamedFile: Sendable {
         return overflow ? .max : Int64(clamping: bytes)
     }
 
-    /// Appends bytes at the end.
-    /// - Throws: the system's error; some of the bytes may be written then.
+    /// Appends bytes to the file.
+    /// - Throws: the error of write(2). Some of the bytes may have been written before it.
     public func append(_ bytes: [UInt8]) throws(SystemError) { try BlockingWrite.write(bytes, to: descriptor) }
 
-    /// Reads bytes that were appended before.
-    /// - Throws: the system's error, EIO if the file ends before them.
+    /// Reads bytes that were appended earlier.
+    /// - Throws: the error of the system; EIO if the file ends too early.
     public func read(_ count: Int, at offset: Int) throws(SystemError) -> [UInt8] {
         var failure: SystemError?
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
