@@ -1,9 +1,10 @@
 // Empty ICU data. GRDB and Yams import Foundation, whose static library contains 34 MB of ICU data: names, calendars and collations of all
-// languages. This project uses none of it, so ICU never reads its data; if it did, it would report U_FILE_ACCESS_ERROR or
-// U_MISSING_RESOURCE_ERROR. ICU offers the same as stubdata.cpp (https://unicode-org.github.io/icu/userguide/icu_data/).
+// languages. Hexlist uses no function that reads this data; such a function would report U_FILE_ACCESS_ERROR or U_MISSING_RESOURCE_ERROR.
+// ICU itself provides the same empty data as stubdata.cpp (https://unicode-org.github.io/icu/userguide/icu_data/).
 //
-// The linker prefers this definition to the one in the library. The number in its name is the ICU version of the toolchain: with another
-// version it is unused and hexlistd is 34 MB larger. It is hidden, so that a dynamically linked Foundation keeps its own data.
+// The linker uses this definition instead of the one in the library. The name of the symbol contains the ICU version of the toolchain. With
+// another ICU version, the symbol is unused and hexlistd is 34 MB larger. The symbol is hidden, so that a dynamically linked Foundation
+// keeps its own data.
 #include <stdint.h>
 
 __attribute__((visibility("hidden"), aligned(16))) const struct {

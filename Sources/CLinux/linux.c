@@ -1,4 +1,4 @@
-// Documentation is in CLinux.h.
+// The functions are documented in CLinux.h.
 #define _GNU_SOURCE
 #include "CLinux.h"
 
@@ -49,7 +49,7 @@ int hexlist_dns_query(const char *name, int type, unsigned char *answer, int cap
     if (length >= 0) return length < capacity ? length : capacity;
     if (failure == HOST_NOT_FOUND) return HEXLIST_DNS_NO_NAME;
     if (failure == NO_DATA) return HEXLIST_DNS_NO_DATA;
-    // The header of the last response, if a server sent one, has the error code.
+    // If a server sent a response, the header of the last one contains the error code.
     if (capacity >= HFIXEDSZ && (answer[2] & 0x80)) {
         if ((answer[3] & 0x0F) == ns_r_servfail) return HEXLIST_DNS_SERVER_FAILED;
         if ((answer[3] & 0x0F) == ns_r_refused) return HEXLIST_DNS_SERVER_REFUSED;
@@ -60,7 +60,7 @@ int hexlist_dns_query(const char *name, int type, unsigned char *answer, int cap
 static int argument_count;
 static char **argument_words;
 
-// glibc passes the arguments of main() to constructors.
+// Runs before main(): glibc passes the arguments of main() to constructors.
 __attribute__((constructor)) static void keep_arguments(int count, char **words) {
     argument_count = count;
     argument_words = words;
@@ -70,7 +70,7 @@ int hexlist_argument_count(void) { return argument_count; }
 
 const char *hexlist_argument(int index) { return index >= 0 && index < argument_count ? argument_words[index] : NULL; }
 
-// Whether an address of a reply equals `wanted`. IPv4 addresses are 4 bytes in the reply and mapped in `wanted`.
+// Whether an address in a reply equals `wanted`. In the reply, an IPv4 address is 4 bytes; in `wanted`, it is IPv4-mapped IPv6.
 static int is_address(int family, const uint32_t found[4], const unsigned char wanted[16]) {
     static const unsigned char mapped[12] = {[10] = 0xFF, [11] = 0xFF};
     if (family == AF_INET6) return memcmp(found, wanted, 16) == 0;
@@ -101,7 +101,7 @@ int hexlist_connection_user(
     socklen_t length = sizeof(from);
     union { struct nlmsghdr head; unsigned char bytes[2048]; } reply;
     ssize_t count = sendto(fd, &request, sizeof(request), 0, (struct sockaddr *)&kernel, sizeof(kernel));
-    // The reply is already queued when sendto returns.
+    // When sendto returns, the kernel has already queued the reply, so recvfrom does not need to wait.
     if (count >= 0) count = recvfrom(fd, &reply, sizeof(reply), MSG_DONTWAIT, (struct sockaddr *)&from, &length);
     int error = errno;
     close(fd);
@@ -120,7 +120,7 @@ int hexlist_connection_user(
         return -1;
     }
     const struct inet_diag_msg *found = NLMSG_DATA(&reply.head);
-    // If no connection matches, the kernel answers with a listener; closed connections are reported with user 0 and inode 0.
+    // If no connection matches, the kernel returns a listening socket. For closed connections it returns user 0 and inode 0.
     if (found->idiag_state != TCP_ESTABLISHED || found->idiag_inode == 0 || found->id.idiag_sport != id->idiag_sport
         || found->id.idiag_dport != id->idiag_dport || !is_address(found->idiag_family, found->id.idiag_src, local)
         || !is_address(found->idiag_family, found->id.idiag_dst, remote))
@@ -191,14 +191,14 @@ void hexlist_drain(int fd) {
     char bytes[8192];
     for (;;) {
         ssize_t count = read(fd, bytes, sizeof(bytes));
-        // ENOBUFS means that messages were lost. Their content is not needed.
+        // ENOBUFS means that the kernel dropped messages. The content of messages is not used, so none is missed.
         if (count > 0 || (count < 0 && (errno == EINTR || errno == ENOBUFS))) continue;
         return;
     }
 }
 
 int hexlist_open_beneath(int folder, const char *path, int flags) {
-    // The structure and the numbers of linux/openat2.h, which older headers lack.
+    // The structure and constants of linux/openat2.h are repeated here, because older systems do not have this header.
     struct { uint64_t flags, mode, resolve; } how = {
         .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
         .resolve = 0x08 | 0x04 | 0x02,  // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
@@ -223,7 +223,8 @@ int hexlist_remove_attribute(int file, const char *name) { return fremovexattr(f
 int hexlist_remove_unused(int folder, const char *name) {
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file < 0) return -1;
-    // Opening a leased file sends a signal to this process: SIGURG, which is ignored by default, instead of SIGIO, which would end it.
+    // If another process opens the file during the lease, this process gets a signal. SIGURG is chosen because its default is to be
+    // ignored, whereas the default signal SIGIO would end the process.
     int is_open = fcntl(file, F_SETSIG, SIGURG) == 0 && fcntl(file, F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
     int result = is_open ? -1 : unlinkat(folder, name, 0);
     int error = is_open ? EBUSY : errno;
@@ -305,7 +306,7 @@ int hexlist_spawn(
     return error;
 }
 
-// Runs in the child after fork, so it only calls async-signal-safe functions. Does not return.
+// Runs in the child process after fork and does not return. Only calls async-signal-safe functions.
 static void run_bound(
     pid_t parent, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output,
     int report) {
@@ -316,7 +317,7 @@ static void run_bound(
     for (int number = 1; number < NSIG; number++) (void)sigaction(number, &plain, NULL);
     sigemptyset(&none);
     errno = ESRCH;
-    // The parent may have ended before prctl took effect.
+    // The parent may have ended before prctl took effect, so its PID is checked afterwards.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && setsid() >= 0 && (!folder || chdir(folder) == 0)
         && dup2(input, 0) >= 0 && dup2(output, 1) >= 0 && dup2(output, 2) >= 0
         && (report == 3 || dup3(report, 3, O_CLOEXEC) >= 0)) {
@@ -337,7 +338,7 @@ int hexlist_spawn_bound(
     sigset_t all, before;
     sigfillset(&all);
     pid_t parent = getpid();
-    // Blocks signals so that no handler of the parent runs in the child.
+    // Blocks all signals, so that no signal handler of the parent runs in the child.
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child == 0) run_bound(parent, program, arguments, environment, folder, input, output, report[1]);
@@ -348,7 +349,7 @@ int hexlist_spawn_bound(
         ssize_t count;
         do count = read(report[0], &error, sizeof(error));
         while (count < 0 && errno == EINTR);
-        // End of file without an error code: execve succeeded and closed the pipe.
+        // If execve succeeds, it closes the pipe, so reading gives the end of file instead of an error code.
         if (count != (ssize_t)sizeof(error)) error = 0;
         if (error) (void)waitpid(child, NULL, 0);
     }
