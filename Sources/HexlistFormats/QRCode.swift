@@ -54,7 +54,7 @@ public struct QRCode: Sendable {
                 if !isFinder { drawAlignment(centerX, centerY) }
             }
         }
-        drawFormat(layout.level, mask: 0)  // reserves its modules
+        drawFormat(layout.level, mask: 0)  // reserves the modules of the format information
         drawVersion(layout.version)
     }
 

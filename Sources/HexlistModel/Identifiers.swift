@@ -20,7 +20,7 @@ public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
     /// The peer ID: the first 16 bytes as a UUID of version 8. Only the holder of the key can prove that the ID is theirs
     /// (Docs/Protocol.md, "Identity").
     public var peerID: PeerID {
-        guard let uuid = UUIDBytes(bytes: bytes.prefix(16)) else { return PeerID(.nil) }  // never: there are 32 bytes
+        guard let uuid = UUIDBytes(bytes: bytes.prefix(16)) else { return PeerID(.nil) }  // never happens: there are 32 bytes
         return PeerID(uuid.with(version: 8))
     }
 }
