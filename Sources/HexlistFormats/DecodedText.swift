@@ -56,8 +56,8 @@ public struct DecodedText: Sendable, Equatable {
         return Array(text.utf8)
     }
 
-    /// Detects UTF-16 without a byte order mark: in ASCII text, every second byte of the first 4 KiB is zero. Returns the byte order, or
-    /// `nil` if the file is not UTF-16.
+    /// Detects UTF-16 without a byte order mark, in which every second byte of an ASCII character is zero: more than a quarter of the first
+    /// 4 KiB must be zero bytes, all at even or all at odd offsets. Returns `nil` if the file is not UTF-16.
     private static func isBigEndianUTF16(_ file: [UInt8]) -> Bool? {
         let head = file.prefix(4_096)
         guard head.count >= 4, file.count % 2 == 0 else { return nil }

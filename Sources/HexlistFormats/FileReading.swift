@@ -55,8 +55,8 @@ public struct FileReading: Sendable, Equatable {
         }
     }
 
-    /// Adds a link to a hex, or records it as left out if its address or a text is invalid.
-    /// - Parameter isOwn: whether the file was written by Hexlist. Then the address is not checked.
+    /// Adds a link to a hex, or records it as left out if its address is invalid or if a string is too long.
+    /// - Parameter isOwn: whether the file was written by Hexlist. Then the syntax of the address is not checked.
     /// - Returns: whether the link was added.
     @discardableResult
     mutating func add(_ link: HexTree.Link, to hex: Int, isOwn: Bool = false, line: @autoclosure () -> Int) -> Bool {
