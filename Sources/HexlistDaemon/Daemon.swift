@@ -64,12 +64,12 @@ public struct Daemon: Sendable {
     public func run() async throws {
         ProcessMemory.boundHeap()
         signal(SIGPIPE, SIG_IGN)
-        signal(SIGCHLD, SIG_DFL)  // if the parent ignores it, this process could not wait for hooks
+        signal(SIGCHLD, SIG_DFL)  // a parent may have it ignored, and then waiting for a hook's exit would fail
         umask(0o077)
         // The private key is in memory: disable core dumps, and access by other processes of this user.
         ProcessMemory.forbidCoreDumps()
         Descriptors.raise()
-        // From here on signals are queued; one during the start stops the daemon right after it.
+        // From here on signals are queued: a SIGTERM that arrives during startup stops the daemon once startup is complete.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         var settings = try loader.load()
         settings.node.files.cacheFolder = options.paths.cacheFolder
@@ -159,16 +159,16 @@ public struct Daemon: Sendable {
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             // Cancelled and awaited when this scope ends.
             async let _: Void = rclone.run()
-            // The socket shares the node's loop, so that a send changes no thread.
+            // The API socket uses the node's event loop, so that a send needs no thread switch.
             try await run.untilStopped(signals: signals, group: nodeLoop, stopLoop: otherLoop)
         } catch {
             try? await group.shutdownGracefully()
             throw error
         }
-        try? await group.shutdownGracefully()  // nothing runs on it any more
+        try? await group.shutdownGracefully()  // no part of the daemon runs on it any more
     }
 
-    /// The discovery for the configured domains: `local` through avahi-daemon, others by unicast DNS.
+    /// Makes the peer discovery for the configured domains: `local` through avahi-daemon, the others by unicast DNS.
     private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
         let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
         let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil

@@ -33,11 +33,11 @@ struct DaemonRun: Sendable {
 
     /// Runs until SIGTERM or SIGINT. Stops the node in any case.
     /// - Parameters:
-    ///   - group: the event loop of the API socket, which is the node's.
+    /// - group: the event loop of the API socket and of the node.
     ///   - stopLoop: the event loop of the stop timer.
     /// - Throws: `HexlistError` if the API cannot listen or ends unexpectedly.
     func untilStopped(signals: UnixSignalsSequence, group: any EventLoopGroup, stopLoop: any EventLoop) async throws {
-        // Unbounded, but every event occurs once, except signals, which only the user sends.
+        // The buffer is unbounded, but small: every event occurs once, except signals, which only this user can send.
         let (events, eventSink) = AsyncStream.makeStream(of: Event.self)
         let server = SocketService(api: api, settings: settings.api, socket: socket, group: group) { eventSink.yield(.listening) }
         let services = ServiceGroup(
@@ -80,7 +80,7 @@ struct DaemonRun: Sendable {
                 if let new = await reload() { current = new }
             case .signal(.sighup): break
             case .signal where isStopping && ContinuousClock.now - stoppingSince < .seconds(1):
-                break  // `timeout` and shells signal the process and then its group
+                break  // ignored: `timeout` and shells send a signal twice, to the process and to its group
             case .signal where isStopping:
                 logger.warning("stopped by a second signal")
                 _exit(EXIT_FAILURE)
@@ -97,7 +97,7 @@ struct DaemonRun: Sendable {
                 stopLoop.scheduleTask(in: TimeAmount(Daemon.apiGrace)) { eventSink.yield(.graceOver) }
                 await hooks.stop()
             case .graceOver:
-                // Ends requests that wait for an outcome, so that the API can stop.
+                // Stopping the node ends requests that wait for a delivery outcome, so that the API server can stop.
                 isNodeUp = false
                 await api.supervisor.stop()
             case .ended(let error):
@@ -145,7 +145,7 @@ struct DaemonRun: Sendable {
         )
     }
 
-    /// The logger for ServiceLifecycle, whose informational messages are dropped.
+    /// Returns the logger for ServiceLifecycle, without its informational messages.
     private var quietLogger: Logger {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)

@@ -18,7 +18,7 @@ actor NodeSupervisor {
     private let make: Maker
     private var rotation: Task<Void, any Error>?
     private var isStopped = false
-    /// Why there is no node any more.
+    /// The error that prevented the restart of the node after a rotation; `nil` while there is a node.
     private(set) var failure: HexlistError?
 
     init(node: Node, stateFolder: String, machine: MachineID, isForeign: Bool, logger: Logger, make: @escaping Maker) {
@@ -34,8 +34,8 @@ actor NodeSupervisor {
     /// Whether the state folder was last used on another machine and the user has not confirmed that yet.
     nonisolated var isForeign: Bool { foreign.withLock { $0 } }
 
-    /// Rotates the identity. Everything else stays.
-    /// - Throws: `HexlistError`: `identity`, or an error of the store, if nothing was changed; after other errors the new identity is on the
+    /// Replaces the identity by a new one, and the node by a node with the new identity. The store stays.
+    /// - Throws: `HexlistError`: `identity` or an error of the store, if nothing was changed. After other errors the new identity is on the
     ///   disk, and the daemon has to be restarted.
     func rotate() async throws {
         guard !isStopped, rotation == nil else {
@@ -52,7 +52,7 @@ actor NodeSupervisor {
         await old.outbox.drain()
         let identity: Identity
         do {
-            // Written first, so that after a crash the store accepts the old and the new identity.
+            // The store is changed before the file. If the daemon crashes in between, the store accepts both the old and the new identity.
             try await old.store.setMeta(OwnIdentity.acceptingAny)
             identity = try Identity.replace(in: stateFolder)
         } catch {
@@ -79,7 +79,7 @@ actor NodeSupervisor {
         }
     }
 
-    /// The node that replaced a stopped one; `nil` if the daemon stops.
+    /// Returns the node that replaced a stopped one; `nil` if the daemon stops.
     func successor(of stopped: Node) async -> Node? {
         _ = try? await rotation?.value
         return node === stopped ? nil : node

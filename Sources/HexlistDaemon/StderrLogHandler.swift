@@ -9,7 +9,8 @@ public import Logging
 
 /// Logs to standard error, one line per record, as text for people or as JSON for machines.
 ///
-/// Messages are constant; values are in the metadata, and cleaned because peers can choose some of them.
+/// Messages are constant strings, and values are in the metadata. Values are made safe for terminals, because peers can choose some of
+/// them.
 public struct StderrLogHandler: LogHandler {
     public var logLevel: Logger.Level
     public var metadata: Logger.Metadata = [:]

@@ -27,7 +27,8 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
     let backups = BackupLock()
-    /// One import or roster at a time. Each has a transaction that may take a second; a roster is in memory, an import in a temporary file.
+    /// Allows one import of hexes or of a roster at a time. Each blocks other writes to the store for up to a second; the body of a roster
+    /// is in memory, that of an import of hexes in a temporary file.
     let imports = RequestSlots(1)
     let page = PageListener()
     let drafts = DraftBox()
@@ -36,16 +37,18 @@ struct APIContext: Sendable {
     var node: Node { supervisor.node }
     var store: HexStore { node.store }
 
-    /// Hexlist's own folders and files, which are never offered. A configuration file elsewhere protects only itself, not its folder.
+    /// Returns Hexlist's own folders and files, which must never be offered to peers. If the configuration file is not in a folder
+    /// `hexlist`, only the file is included, not its folder.
     func ownFolders() async -> [String] {
         let settings = HexlistPaths.folder(of: configuration.path)
         let cache = await node.configuration.files.cacheFolder
-        // The store may be a link to another folder. Nothing else may open it: closing a descriptor of it would drop SQLite's locks.
+        // The store may be a symbolic link to another folder. Its files must not be opened for an offer: closing a second descriptor of a
+        // file releases the POSIX locks that SQLite has on it.
         let store = ["", "-wal", "-shm"].map { self.store.path + $0 }
         return [stateFolder] + store + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
     }
 
-    /// Waits until no other import or roster runs.
+    /// Waits for the import slot: until no other import of hexes or of a roster runs.
     /// - Throws: `alreadyRunning` after `importWait`; `badRequest` if the caller closes the connection.
     func importSlot() async throws -> RequestSlots.Slot {
         let slot = try await CallerConnection.whileOpen { try await imports.acquire(within: Self.importWait, on: eventLoop) }
@@ -54,22 +57,23 @@ struct APIContext: Sendable {
             .alreadyRunning, "Another import is still running.", hint: "Nothing was imported. Try again when the other one is done.")
     }
 
-    /// Runs an import that has the slot, and then returns freed memory to the system: glibc keeps it for the thread that had it, and the next
-    /// import is likely to run on another.
+    /// Runs an import that holds the import slot, then returns freed memory to the system. Otherwise glibc keeps the memory for the thread
+    /// that freed it, and the next import is likely to run on another thread.
     ///
-    /// Cancelled if the caller closes the connection, unless the transaction has begun.
+    /// The import is cancelled if the caller closes the connection, unless its transaction has begun.
     func importing<Value: Sendable>(
         _ slot: RequestSlots.Slot, _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let result: Result<Value, any Error>
         do { result = .success(try await CallerConnection.whileOpen(work)) } catch { result = .failure(error) }
-        await node.outbox.finishWriting()  // the store releases the hexes after it has reported them
+        await node.outbox.finishWriting()  // the store frees the imported hexes after it has reported the result
         ProcessMemory.returnFreePages()
         withExtendedLifetime(slot) {}
         return try result.get()
     }
 
-    /// Longest wait for the slot. Longer than `APIInput.longestBody`; the largest import takes seconds on a slow disk.
+    /// Maximum time to wait for the import slot. Longer than the upload of a body (`APIInput.longestBody`) and the import of the largest
+    /// one, which takes seconds on a slow disk.
     private static let importWait = TimeAmount.minutes(10)
 
     /// Stops the daemon as SIGTERM does.

@@ -102,7 +102,7 @@ struct APIQuery {
     }
 }
 
-/// Parsing of paths and bodies.
+/// Parses path parameters and bodies of requests.
 enum APIInput {
     /// A path parameter, percent-decoded, which the router does not do.
     static func text(_ context: BasicRequestContext, _ name: String) throws(HexlistError) -> String {
@@ -137,7 +137,7 @@ enum APIInput {
 
     /// Maximum time between two chunks in `read`.
     private static let longestPause = Duration.seconds(60)
-    /// Maximum time for the whole body in `read`. Shorter than other requests wait for its slot.
+    /// Maximum time for the whole body in `read`. Shorter than the time other imports wait for the slot (`APIContext.importWait`).
     private static let longestBody = Duration.seconds(9 * 60)
 
     /// Feeds a body to a reader, chunk by chunk as it arrives.
@@ -175,6 +175,7 @@ enum APIInput {
         }
     }
 
+    /// Decodes the JSON body of a request.
     /// - Returns: `nil` for an empty body.
     static func shape<Shape: JSONDecodable>(_ request: Request) async throws -> Shape? {
         let bytes = try await body(request)

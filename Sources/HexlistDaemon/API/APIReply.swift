@@ -13,7 +13,7 @@ enum APIReply {
             status: status, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.jsonBytes)))
     }
 
-    /// A page of at most `LocalAPI.pageBytes` of JSON, with at least one item.
+    /// Encodes one page of a list: at most `LocalAPI.pageBytes` of JSON, but at least one item.
     /// - Parameters:
     ///   - rows: the rows read for the page.
     ///   - next: the cursor after the last row; `nil` at the end of the list.
@@ -75,7 +75,7 @@ struct ReplyMiddleware: RouterMiddleware {
             try admit(request)
             response = try await next(request, context)
         } catch let error as HTTPParserError {
-            response = APIReply.failure(ConnectionHandler.explain(error))  // from reading its body
+            response = APIReply.failure(ConnectionHandler.explain(error))  // thrown while the body of the request was read
         } catch let error as HTTPError where error.status == .notFound {
             response = unknown(request)
         } catch {

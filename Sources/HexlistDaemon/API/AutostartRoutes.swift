@@ -6,7 +6,7 @@ import Hummingbird
 
 /// `/v1/autostart`: whether hexlistd starts at login, which `hexlist web --start` turns on.
 enum AutostartRoutes {
-    /// Milliseconds that systemctl may take.
+    /// Time limit of a call of `systemctl`, in milliseconds.
     private static let longest: Int64 = 5_000
 
     static func add(to router: Router<BasicRequestContext>) {
@@ -17,7 +17,7 @@ enum AutostartRoutes {
     }
 
     /// Removes the autostart entry and disables the systemd user unit. hexlistd goes on running.
-    /// - Returns: the number of those that were on.
+    /// - Returns: how many of the two were enabled before.
     private static func turnOff() async throws(HexlistError) -> Int {
         var changed = 0
         var variables: [String: String] = [:]

@@ -2,11 +2,12 @@ import Synchronization
 
 /// Allows one backup at a time, because each takes as much disk space as the store.
 final class BackupLock: Sendable {
-    /// The permission to make a backup.
+    /// Proof that the lock was taken.
     struct Permit: Sendable { fileprivate init() {} }
 
     private let isTaken = Mutex(false)
 
+    /// Takes the lock.
     /// - Returns: `nil` while another backup is being made.
     func begin() -> Permit? {
         isTaken.withLock { isTaken in

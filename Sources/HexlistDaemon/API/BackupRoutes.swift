@@ -25,8 +25,8 @@ struct BackupRoutes: Sendable {
     /// Bytes per chunk of the reply.
     private static let chunkBytes = 256 << 10
 
-    /// Makes a backup in the state folder and sends it. The file is unlinked before it is sent, so nothing is left if the caller disconnects.
-    /// One at a time.
+    /// Makes a backup in the state folder and sends it. The file is unlinked before it is sent, so that no file is left if the caller
+    /// disconnects. Only one backup is made at a time.
     private func make() async throws -> Response {
         let node = api.node
         let path = StateFolder.backupPath(api.stateFolder)
@@ -53,7 +53,7 @@ private final class OpenFile: Sendable {
     let bytes: Int
     private let descriptor: CInt
 
-    /// Fails if it cannot be opened.
+    /// Opens a file; fails if that is not possible.
     init?(_ path: String) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()

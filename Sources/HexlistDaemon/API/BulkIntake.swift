@@ -7,14 +7,14 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// Reads a bulk stream: one task reads, decodes and signs lines, another puts them into the outbox, with a bounded queue in between. The
-/// task that writes the reply reads its state.
+/// The input side of a bulk send. One task reads, decodes and signs lines (`read`), a second one puts the hexes into the outbox (`accept`),
+/// and a bounded queue connects the two. A third task writes the reply from `progress` and `take()`.
 final class BulkIntake: Sendable {
     /// Progress of the input.
     struct Progress: Sendable {
         var lines = 0
         var invalid = 0
-        /// Refused lines that are only counted, because `refusalLimit` was reached.
+        /// Number of refused lines that are not in the reply, because `refusalLimit` was reached.
         var untold = 0
         /// Whether all lines are in the outbox or refused.
         var isAccepted = false
@@ -28,7 +28,7 @@ final class BulkIntake: Sendable {
         var warnings: [BulkWarning] = []
     }
 
-    /// Maximum number of refused lines that wait to be written; further ones are only counted.
+    /// Maximum number of refusals buffered for the reply. Further refused lines are only counted.
     private static let refusalLimit = 20_000
 
     private let node: Node
@@ -40,7 +40,7 @@ final class BulkIntake: Sendable {
     private let state = Mutex(State())
     private let changed: @Sendable () -> Void
 
-    /// - Parameter changed: called after each change of the state.
+    /// - Parameter changed: called after each change of the progress, the refusals or the warnings.
     init(node: Node, bulk: OutgoingSend, options: BulkReply.Options, changed: @escaping @Sendable () -> Void) {
         self.node = node
         self.bulk = bulk
@@ -51,7 +51,7 @@ final class BulkIntake: Sendable {
 
     var progress: Progress { state.withLock(\.progress) }
 
-    /// The refusals and warnings since the last call.
+    /// Removes and returns the refusals and warnings added since the last call.
     func take() -> (refusals: [BulkRefusal], warnings: [BulkWarning]) {
         state.withLock { state in
             defer { (state.refusals, state.warnings) = ([], []) }
@@ -59,7 +59,7 @@ final class BulkIntake: Sendable {
         }
     }
 
-    /// Ends both tasks.
+    /// Cancels the queue, so that both tasks end.
     func cancel() { queue.cancel() }
 
     /// Reads all lines of the body, and puts their hexes into the queue.
@@ -92,7 +92,7 @@ final class BulkIntake: Sendable {
                 state.withLock { $0.progress.lines += 1 }
             }
             for try await buffer in body {
-                prepared = PreparedHexes(room: buffer.readableBytes + buffer.readableBytes / 4)  // the sender's name is added
+                prepared = PreparedHexes(room: buffer.readableBytes + buffer.readableBytes / 4)  // the sender's name is added to each hex
                 buffer.withUnsafeReadableBytes { splitter.feed($0, take) }
                 for hexes in full { await queue.put(hexes) }
                 full = []
@@ -127,7 +127,7 @@ final class BulkIntake: Sendable {
         while let batch = await queue.take() {
             let (refused, failure) = await node.outbox.enqueue(batch, for: bulk, timeout: timeout)
             for hex in refused {
-                state.withLock { $0.progress.lines -= 1 }  // counted when it was read; a refused line counts differently
+                state.withLock { $0.progress.lines -= 1 }  // undoes the count in `read`, because `refuse` counts the line
                 refuse(BulkRefusal(line: hex.line, code: hex.error.code.rawValue, message: hex.error.message))
             }
             guard let failure else { continue }

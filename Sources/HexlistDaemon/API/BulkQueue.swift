@@ -1,14 +1,15 @@
 import HexlistStore
 import Synchronization
 
-/// The bounded queue between reading a bulk stream and storing it. Hexes read while a batch is being stored become the next batch. One
-/// producer, one consumer.
+/// A bounded queue between the task that reads a bulk stream and the task that stores its hexes. `take` removes all queued hexes as one
+/// batch, so the hexes read while a batch is being stored form the next batch. One producer, one consumer.
 final class BulkQueue: Sendable {
-    /// Limits above which `put` waits. A batch, with the last items put, is stored in one transaction.
+    /// Limits of the queue, in hexes and in bytes. `put` adds its hexes first, and then waits while a limit is reached, so a batch can
+    /// exceed the limits by the hexes of one `put`. Each batch is stored in one transaction.
     private static let (hexes, bytes) = (1_024, 1 << 20)
 
     private struct State {
-        /// Groups of at most one outbox pack each.
+        /// The queued hexes, in groups that each fit into one outbox pack.
         var hexes: [PreparedHexes] = []
         var count = 0
         var bytes = 0
@@ -22,7 +23,7 @@ final class BulkQueue: Sendable {
 
     private let state = Mutex(State())
 
-    /// Adds hexes. Returns once the queue is below its limits.
+    /// Adds hexes, and waits until the queue is below its limits. Does nothing after `cancel`.
     func put(_ hexes: PreparedHexes) async {
         let taker = state.withLock { state in
             guard !state.isCancelled else { return nil as CheckedContinuation<Void, Never>? }
@@ -51,7 +52,7 @@ final class BulkQueue: Sendable {
         }
     }
 
-    /// Ends the input.
+    /// Marks the end of the input. `take` returns the queued hexes, and `nil` from then on.
     func end() {
         let taker = state.withLock { state in
             state.isEnded = true
@@ -61,7 +62,7 @@ final class BulkQueue: Sendable {
         taker?.resume()
     }
 
-    /// Cancels the queue, and resumes both sides.
+    /// Cancels the queue, and resumes a waiting producer and consumer.
     func cancel() {
         let waiting = state.withLock { state in
             state.isCancelled = true
@@ -71,7 +72,7 @@ final class BulkQueue: Sendable {
         for continuation in waiting { continuation?.resume() }
     }
 
-    /// Waits for hexes and removes all of them; `nil` after the last.
+    /// Waits until there are hexes, then removes and returns all of them. Returns `nil` at the end of the input, or after `cancel`.
     func take() async -> [PreparedHexes]? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

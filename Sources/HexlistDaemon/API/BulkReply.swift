@@ -14,7 +14,7 @@ import ServiceLifecycle
 struct BulkReply: Sendable {
     struct Options: Sendable {
         var wait: SendWait
-        /// Maximum seconds without progress.
+        /// Maximum seconds to wait without progress, for room in the outbox or for delivery outcomes.
         var seconds: Double
         var allowsEmpty: Bool
         var reportsAll: Bool

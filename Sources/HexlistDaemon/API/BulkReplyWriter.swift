@@ -11,7 +11,7 @@ struct BulkReplyWriter: Sendable {
 
     let node: Node
     let bulk: OutgoingSend
-    /// Labels of the recipients when the stream began.
+    /// Display names of the recipients, as of the start of the stream.
     let labels: [PeerID: PeerDisplayName]
     let options: BulkReply.Options
     let intake: BulkIntake
@@ -56,13 +56,13 @@ struct BulkReplyWriter: Sendable {
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
-    /// New refusals and warnings.
+    /// Returns the lines for new refusals and warnings.
     private func newRefusals() -> [UInt8] {
         let (refusals, warnings) = intake.take()
         return refusals.flatMap { BulkLine.refused($0).lineBytes } + warnings.flatMap { BulkLine.warning($0).lineBytes }
     }
 
-    /// New outcomes.
+    /// Returns the lines for new outcomes.
     /// - Parameter all: whether to include rows without an outcome yet.
     private func newOutcomes(all: Bool) async throws -> [UInt8] {
         guard options.reportsAll else {

@@ -6,7 +6,7 @@ enum CallerConnection {
     @TaskLocal static var channel: (any Channel)?
 
     /// Runs work, and cancels it when the connection is closed. A caller that closed only its sending side still gets the reply.
-    /// - Throws: `badRequest` if the connection was closed first; `work` has ended then.
+    /// - Throws: `badRequest` if the connection was closed before `work` was done. `work` has ended by then.
     static func whileOpen<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         guard let channel else { return try await work() }
         let (closing, isClosed) = AsyncStream.makeStream(of: Void.self)

@@ -5,11 +5,11 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Closes idle connections and those with an incomplete request; handles `Expect: 100-continue`, which curl uses for uploads; and answers
-/// invalid HTTP with an error.
+/// Closes idle connections and connections with an incomplete request. It also handles `Expect: 100-continue`, which curl sends before
+/// uploads, and answers invalid HTTP with an error in JSON.
 ///
-/// Bulk streams and replies have no time limit, because they pause while the outbox is full or the caller is slow. Uploads have none while
-/// bytes arrive.
+/// Bulk streams and replies have no time limit, because they pause while the outbox is full or the caller is slow. Uploads have no time
+/// limit as long as bytes arrive.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
@@ -63,7 +63,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head where fault != nil && requests == 0 && !hasReplied:
-            // Hummingbird's 400 without a body; its end follows.
+            // Hummingbird answers invalid HTTP with a 400 without a body. This replaces its head; its end follows.
             hasReplied = true
             let error = fault ?? HexlistError(.badRequest, "")
             let body = ErrorJSON(error).jsonBytes
@@ -74,7 +74,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
         case .head, .body: break
         case .end where hasReplied:
-            // Nothing more is read, so a caller that goes on writing would block.
+            // The connection is closed, because nothing more is read from it: a caller that goes on writing would block.
             context.writeAndFlush(data, promise: promise)
             return context.close(promise: nil)
         case .end:

@@ -5,11 +5,11 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// `/v1/drafts`: files that the command line names and the page sends.
+/// `/v1/drafts`: files named by `hexlist web --send`, for which the user chooses the recipients on the page.
 struct DraftRoutes: Sendable {
     let api: APIContext
 
-    /// The most paths of one draft.
+    /// Maximum number of paths in a draft.
     private static let paths = 10_000
 
     func add(to router: Router<BasicRequestContext>) {

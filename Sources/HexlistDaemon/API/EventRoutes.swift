@@ -26,12 +26,12 @@ struct EventRoutes: Sendable {
         }
     }
 
-    /// The number after which to begin: as requested, or the one before the oldest stored event; later with `last`. And the number of newest
-    /// events requested, at most one page.
+    /// Returns the number of the event after which to begin, and the number of newest events requested by `last`, at most one page. The
+    /// default is to begin with the oldest stored event; `last` can only move the beginning to a later event.
     private func start(_ request: Request, _ query: APIQuery, _ types: [EventType]) async throws -> (Int64, count: Int?) {
         var since = try query.number("since", 0...Int64.max - 1)
         var last = try query.number("last", 0...LocalAPI.lastEvents).map { Int($0) }
-        // EventSource sends this when it reconnects.
+        // A browser's EventSource sends this header when it reconnects.
         if let seen = HTTPField.Name("last-event-id").flatMap({ request.headers[$0] }).flatMap({ Int64($0) }),
             (0..<Int64.max).contains(seen)
         {
@@ -67,7 +67,7 @@ struct EventRoutes: Sendable {
     }
 }
 
-/// The events after a number, continuously.
+/// The source of an event stream: the events after the number `last`, then new ones as they occur.
 private struct EventSource: StreamSource {
     let supervisor: NodeSupervisor
     /// The event types to send; empty for all.
@@ -103,10 +103,10 @@ extension EventJSON {
     }
 
     /// - Parameters:
-    ///   - labels: of the peers of the events.
-    ///   - subjects: of their hexes.
+    ///   - labels: display names of the peers of the events.
+    ///   - subjects: subjects of the hexes of the events, by id.
     init(_ row: EventRow, _ labels: [PeerID: PeerDisplayName], _ subjects: [Int64: String] = [:]) {
-        // The UUID of a ghost is only claimed by an announcement, so the label of the peer with that UUID would mislead.
+        // Any announcement can claim any UUID, so the event of a ghost does not get the name of the peer with that UUID.
         let tag =
             row.type == .peerGhost
             ? row.peer.map { _ in PeerSummary(trust: .stranger) } : row.peer.flatMap { labels[$0] }.map(PeerSummary.init)

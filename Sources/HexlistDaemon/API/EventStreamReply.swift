@@ -17,13 +17,13 @@ enum EventStreamReply {
         request.headers[values: .accept].contains { $0.contains(LocalAPI.eventStreamType) }
     }
 
-    /// Sends the messages of `source` at once, and again after each change of the node.
+    /// Sends the messages that are available at once, and new ones after each change of the node.
     static func response(_ source: some StreamSource, api: APIContext) -> Response {
         let body = ResponseBody { writer in
             var source = source
             try await withWakeups(api) { wakeups in
                 var iterator = wakeups.makeAsyncIterator()
-                var wakeup: Wakeup? = .tick  // a comment at once shows the caller that the request was accepted
+                var wakeup: Wakeup? = .tick  // the first tick sends a comment, which shows the caller that the request was accepted
                 while let current = wakeup {
                     var hasTold = false
                     var hasMore = true
@@ -49,8 +49,8 @@ enum EventStreamReply {
         case tick
     }
 
-    /// Runs `body` with a stream of wake-ups. The stream goes on when the node is replaced, and ends when the daemon stops. It buffers at most
-    /// two wake-ups, which is enough because each one reads all changes.
+    /// Runs `body` with a stream of wake-ups. The stream goes on when the node is replaced, and ends when the daemon stops. It buffers at
+    /// most two wake-ups; more are not needed, because all changes are read after each one.
     private static func withWakeups(_ api: APIContext, _ body: (AsyncStream<Wakeup>) async throws -> Void) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Wakeup.self, bufferingPolicy: .bufferingNewest(2))
         let interval = TimeAmount.seconds(Int64(LocalAPI.commentSeconds))

@@ -2,11 +2,12 @@ import HTTPTypes
 import HexlistModel
 import Hummingbird
 
-/// Refuses requests made by web pages in a browser, which could reach the Unix socket through a program that forwards a port to it. Other
-/// programs have no reason to send these headers.
+/// Refuses requests made by web pages in a browser. They could reach the Unix socket through a program that forwards a port to it. Other
+/// programs have no reason to send the refused headers.
 enum ForeignRequest {
     private static let headers = ["origin", "referer", "sec-fetch-site", "sec-fetch-mode"].compactMap { HTTPField.Name($0) }
-    /// Loopback addresses. Names without a dot (`localhost`, `hexlist`) are allowed too, unlike those of web pages.
+    /// The loopback addresses that the Host header may contain. It may also contain a name without a dot (`localhost`, `hexlist`), because
+    /// the names of web pages have a dot.
     private static let addresses = ["127.0.0.1", "[::1]"]
 
     /// - Throws: `HexlistError` `forbidden`.

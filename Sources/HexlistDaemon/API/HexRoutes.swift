@@ -80,14 +80,15 @@ struct HexRoutes: Sendable {
         try await change(hexes, .delete)
     }
 
-    /// Accepts hexes: ids in the order given, others in order of arrival.
+    /// Accepts held hexes: ids in the given order, ranges and lists in the order of arrival.
     private func accept(_ hexes: HexSelection) async throws -> Response {
         try await change(hexes, .accept)
     }
 
     // MARK: Changes of several hexes
 
-    /// Changes hexes: ids in one transaction, all or none; ranges and lists in several. In lists only unread hexes are marked.
+    /// Applies a change to several hexes: to ids in one transaction, all or none; to ranges and lists in several transactions. Marking a
+    /// list affects only its unread hexes.
     private func change(_ hexes: HexSelection, _ change: HexChange) async throws -> Response {
         let now = Timestamp.now.milliseconds
         var changed = 0
@@ -100,7 +101,7 @@ struct HexRoutes: Sendable {
         return APIReply.json(ChangedJSON(changed: changed))
     }
 
-    /// Counts what a deletion would delete, without deleting.
+    /// Counts the hexes and links that a deletion would delete, without deleting them.
     private func deletion(_ hexes: HexSelection) async throws -> Response {
         var found = HexDeletion()
         for part in try await parts(of: hexes, for: .delete) {
@@ -128,7 +129,7 @@ struct HexRoutes: Sendable {
             try Self.check(ids, ranges)
             // A range may be open-ended; hexes that arrive meanwhile are excluded.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
-            // My Hexlist is changed by name only: a range is of what was received.
+            // Ranges include received hexes only. Hexes of My Hexlist are changed only if their ids are named.
             let places: [HexLocation] = change.requiredLocation.map { [$0] } ?? [.inbox, .held]
             return (ids.isEmpty ? [] : [.ids(ids)])
                 + ranges.filter { $0.lowerBound <= newest }.flatMap { range in
@@ -150,7 +151,7 @@ struct HexRoutes: Sendable {
             guard change == .accept else {
                 return [.group(.list(HexFilter(location: location, unread: change != .delete, peer: peer)), from: start)]
             }
-            // By ascending id, the order of arrival; lists are descending.
+            // Hexes are accepted in the order of arrival, which is by ascending id. A list would be in descending order.
             let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
             return last > 0 ? [.group(.ids(1...last, in: location, of: peer))] : []
         }
@@ -179,7 +180,7 @@ struct HexRoutes: Sendable {
 }
 
 extension HexJSON {
-    /// - Parameter labels: labels of the peers that hexes claim as their senders.
+    /// - Parameter labels: display names of the peers that hexes claim as their senders.
     init(_ summary: HexSummary, _ labels: [PeerID: PeerDisplayName]) {
         let claimed = PeerID(summary.senderUUID).flatMap { $0 == summary.peer ? nil : labels[$0] }
         self.init(
@@ -192,7 +193,7 @@ extension HexJSON {
             linksInside: summary.hexesInside == 0 ? nil : summary.linksInside)
     }
 
-    /// Makes the JSON with links and unknown members.
+    /// Makes the JSON with links, unknown members and the hexes inside.
     /// - Parameter schemes: schemes of links that may be opened.
     init(_ detail: HexDetail, _ labels: [PeerID: PeerDisplayName], openSchemes schemes: [String]) {
         self.init(detail.summary, labels)
@@ -210,7 +211,7 @@ extension HexJSON {
         }
     }
 
-    /// Makes the JSON of the hexes inside one. Recursive, bounded by `ProtocolLimits.levels`.
+    /// Makes the JSON of a range of the hexes inside a hex. Recursive, bounded by `ProtocolLimits.levels`.
     private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [ChildJSON]? {
         guard !range.isEmpty else { return nil }
         let content = detail.content

@@ -5,20 +5,20 @@ import HexlistSystem
 import HexlistWire
 import Synchronization
 
-/// Reads the body of an import, one HexJM a line, into a temporary file of the state folder, from which the store reads the hexes one by one.
-/// Memory: one line, two buffers, and 56 bytes for each hex; the limit of an import allows 200 000 hexes.
+/// Reads the body of an import, one HexJM per line, into a temporary file in the state folder. The store then reads the hexes from that
+/// file one by one. Memory use is one line, two buffers, and 56 bytes per hex; the size limit of an import allows 200 000 hexes.
 struct ImportReader {
     private var spooled: SpooledImport
     private let diskReserve: Int64
     private var weight = 0
     private var decoder = WrapperDecoder()
     private var splitter = LineSplitter(limit: ProtocolLimits.largestFrameBytes)
-    /// Lines that are not in the file yet.
+    /// Lines that are not written to the file yet.
     private var buffer: [UInt8] = []
 
     private static let bufferBytes = 256 << 10
 
-    /// - Parameter diskReserve: bytes of the file system that the file leaves free.
+    /// - Parameter diskReserve: number of bytes that have to stay free on the file system.
     /// - Throws: `storageFull`; `internal` if the folder is not writable
     init(folder: String, diskReserve: Int64) throws(HexlistError) {
         do throws(SystemError) {
@@ -29,12 +29,13 @@ struct ImportReader {
         self.diskReserve = diskReserve
     }
 
+    /// Reads the next bytes of the body.
     /// - Throws: `tooLarge`, `storageFull`, `internal`
     mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(HexlistError) {
         for (number, line) in splitter.lines(bytes) { try take(number, line) }
     }
 
-    /// Takes the last line, also without its line end.
+    /// Reads the last line, which may have no line end, and returns the import.
     mutating func finish() throws(HexlistError) -> SpooledImport {
         for (number, line) in splitter.lastLine() { try take(number, line) }
         try flush()
@@ -91,10 +92,10 @@ struct ImportReader {
 struct SpooledImport: ImportSource {
     fileprivate let file: UnnamedFile
     private(set) var entries: [ImportEntry] = []
-    /// For each entry the offset of the end of its line.
+    /// The offsets in the file at which the lines of the entries end.
     private var ends: [Int] = []
     fileprivate(set) var refused: [BulkRefusal] = []
-    /// Refused lines that are not in `refused`.
+    /// Number of refused lines that are not in `refused`.
     fileprivate(set) var unlisted = 0
     private let window = Window()
 
@@ -113,7 +114,7 @@ struct SpooledImport: ImportSource {
         return hex
     }
 
-    /// The part of the file around the line that was read last. Hexes are read in their order and then backwards.
+    /// A buffer with the part of the file around the line that was read last. The store reads the hexes forwards, then backwards.
     private final class Window: Sendable {
         private struct State {
             var decoder = WrapperDecoder()
@@ -126,6 +127,7 @@ struct SpooledImport: ImportSource {
         private static let margin = 64 << 10
         private let state = Mutex(State())
 
+        /// Decodes the hex in a line of the file.
         /// - Parameter bytes: the length of the file.
         func hex(_ line: Range<Int>, of file: UnnamedFile, bytes: Int) throws -> HexContent {
             try state.withLock { state in

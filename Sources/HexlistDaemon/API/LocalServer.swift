@@ -13,7 +13,7 @@ import ServiceLifecycle
 
 /// The HTTP server of the local API.
 enum LocalServer {
-    /// Maximum seconds of an idle connection, and of an incomplete request.
+    /// Maximum seconds that a connection may be idle, or a request incomplete.
     private static let requestSeconds: Int64 = 60
 
     /// The server as a service. Hummingbird's `Application` is not used: it wakes the process every second to update the date header.
@@ -23,13 +23,14 @@ enum LocalServer {
         api: APIContext, settings: Settings.API, socket: String, group: any EventLoopGroup,
         onRunning: @escaping @Sendable () async -> Void
     ) -> some ServiceLifecycle.Service {
-        // Only warnings and errors: messages of Hummingbird are not constant.
+        // Drops informational messages: those of Hummingbird are not constant strings.
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let responder = router(api).buildResponder()
         let http = channel(settings: settings, logger: logger) { try await responder.respond(to: $0, context: $1) }
         return Server(
-            // The socket's mode keeps other users out, except root and passed descriptors, which this check refuses.
+            // The mode of the socket file keeps other users out. This check also refuses root, and other users who were passed a
+            // descriptor.
             childChannelSetup: OwnUserChannel(http: http, staysOnLoop: true) { UnixSocketPeer.user(of: $0) },
             configuration: ServerConfiguration(
                 address: .unixDomainSocket(path: socket),
@@ -37,7 +38,7 @@ enum LocalServer {
             onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
 
-    /// The HTTP/1.1 channel with the limits of `api.…`, for both listeners.
+    /// Makes the HTTP/1.1 channel of both listeners, socket and page, with the limits of the settings `api.…`.
     static func channel(
         settings: Settings.API, logger: Logger, respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
     ) -> HTTP1Channel {
@@ -56,7 +57,7 @@ enum LocalServer {
         { (request, writer: consuming ResponseWriter, channel) in
             let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             if isShort(request) { return try await reply(to: request, context, writer, respond) }
-            // The socket's connections are on the node's loop, so longer work moves to the global executor.
+            // Connections of the API socket run on the node's event loop, so longer work moves to the global executor.
             var slot = Optional(writer)
             try await CallerConnection.$channel.withValue(channel) {
                 try await withTaskExecutorPreference(globalConcurrentExecutor) {
@@ -80,10 +81,10 @@ enum LocalServer {
         }
     }
 
-    /// Maximum bytes of a hex parsed on the event loop, which takes 0.1 ms.
+    /// Maximum size of a hex that is parsed on the event loop. Parsing one of this size takes 0.1 ms.
     private static let shortBytes = 64 << 10
 
-    /// Whether a request is handled on its event loop: the send of a small hex, whose work is less than the cost of a thread change.
+    /// Whether a request is handled on its event loop: the send of a small hex, which takes less time than a thread switch.
     private static func isShort(_ request: Request) -> Bool {
         guard request.method == .post, request.uri.path == "/v1/sends", !LocalAPI.isStream(request.headers[.contentType]) else {
             return false
@@ -91,15 +92,16 @@ enum LocalServer {
         return request.headers[.contentLength].flatMap { Int($0) }.map { (0...shortBytes).contains($0) } ?? false
     }
 
-    /// Reading the rest of a request failed while its reply was being sent. Thrown instead of the parser's error, which would cause a second
-    /// reply.
+    /// Replaces the parser's error if reading the rest of a request fails while its reply is being sent. The parser's own error would cause
+    /// a second reply.
     private struct RequestReadError: Error {}
 
+    /// Makes the router of the local API.
     /// - Parameter admit: throws to refuse a request before it is routed.
     static func router(
         _ api: APIContext, admit: @escaping @Sendable (Request) throws -> Void = ForeignRequest.refuse
     ) -> Router<BasicRequestContext> {
-        // Two routers, because this middleware needs all routes, but applies only to routes added after it.
+        // Two routers: the middleware takes the list of all routes, and applies only to routes that are added after it.
         let routes = Router()
         add(api, to: routes)
         let router = Router()
@@ -113,7 +115,7 @@ enum LocalServer {
     private static func add(_ api: APIContext, to router: Router<BasicRequestContext>) {
         router.get("/healthz") { request, _ in
             _ = try APIQuery(request)
-            // Unhealthy if the store cannot be read.
+            // An error in reading the store makes the health check fail.
             _ = try await api.store.read { try $0.counts() }
             return Response(
                 status: .ok, headers: [.contentType: "text/plain; charset=utf-8"],

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// A task executor that runs on an event loop. A connection's task on the loop of its channel, which may be the node's, needs no thread
-/// change.
+/// A task executor that runs jobs on an event loop. It runs the task of a connection on the loop of its channel, which may be the node's,
+/// without a thread switch.
 final class LoopExecutor: TaskExecutor {
     private let loop: any EventLoop
 

@@ -2,10 +2,11 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// Finds probable typos in the lines of a bulk: unknown members with a name close to a known one, and links without a scheme. They are sent
-/// unchanged, and each is reported once.
+/// Finds probable mistakes in the lines of a bulk send: unknown members with a name close to a known one, and links without a scheme. The
+/// lines are sent unchanged, and each mistake is reported once.
 ///
-/// Bounded: stops after `maximumHints` hints, and checks members of at most `maximumLines` lines with unknown ones.
+/// The work is bounded: at most `maximumHints` mistakes are reported, and members are checked in at most `maximumLines` lines that have
+/// unknown ones.
 struct MemberHints {
     private static let maximumHints = 20
     private static let maximumLines = 1_000
@@ -17,7 +18,7 @@ struct MemberHints {
     private var told: Set<String> = []
     private var looked = 0
 
-    /// - Returns: a text for each name not reported before.
+    /// - Returns: a text for each mistake not reported before.
     mutating func hints(of content: HexContent) -> [String] {
         guard told.count < Self.maximumHints else { return [] }
         let links = linkHints(of: content)

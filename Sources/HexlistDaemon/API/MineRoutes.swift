@@ -5,7 +5,7 @@ import HexlistStore
 import HexlistWire
 import Hummingbird
 
-/// `/v1/mine`: changes of My Hexlist. It is listed and deleted from with `/v1/hexes`.
+/// `/v1/mine`: adds, edits and moves hexes of My Hexlist. `/v1/hexes` lists and deletes them.
 struct MineRoutes: Sendable {
     let api: APIContext
 

@@ -36,9 +36,9 @@ struct PageRoutes: Sendable {
     }
 }
 
-/// The events of a page in one stream, because browsers open few connections per origin.
+/// All events for the page in one stream, because browsers open few connections per origin.
 private struct PageSource: StreamSource {
-    /// Maximum number of open transfers sent.
+    /// Maximum number of unfinished transfers in an event.
     private static let maximumTransfers = 100
     private static let openStages: Set<TransferStage> = [.waiting, .running, .paused]
 

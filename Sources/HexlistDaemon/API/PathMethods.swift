@@ -2,7 +2,7 @@ import HTTPTypes
 
 /// The methods allowed for each path, to reply 405 instead of the router's 404.
 struct PathMethods: Sendable {
-    /// The methods by path components; a component in braces matches any.
+    /// The allowed methods, keyed by the components of a path. A component in braces matches any text.
     private var paths: [[Substring]: [HTTPRequest.Method]] = [:]
 
     /// - Parameter routes: paths such as `/v1/hexes/{id}`.

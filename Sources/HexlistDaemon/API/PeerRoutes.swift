@@ -66,7 +66,7 @@ struct PeerRoutes: Sendable {
         return APIReply.json(try await api.node.peers.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))
     }
 
-    /// Changes trust or blocking of a peer, back to a stranger.
+    /// Ends the trust in a peer, or its blocking: the peer becomes a stranger.
     private func change(
         _ request: Request, _ context: BasicRequestContext, from trust: Trust, hint: String
     ) async throws -> Response {

@@ -3,11 +3,11 @@ import HexlistModel
 import Hummingbird
 import NIOCore
 
-/// A reply with progress lines that ends with the result.
+/// A reply that is a stream of progress lines. The last line is the result.
 enum ProgressStream {
     /// - Parameters:
     ///   - pause: minimum time between two lines. Only the newest progress in between is sent.
-    ///   - work: gets a function that reports its progress.
+    /// - work: the operation. It gets a function for reporting its progress.
     static func response<Result: ProgressResult>(
         _ request: Request, api: APIContext, pause: Duration = .zero,
         _ work: @escaping @Sendable (_ tell: @escaping @Sendable (Result.Progress) -> Void) async throws -> Result

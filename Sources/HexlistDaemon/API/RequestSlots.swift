@@ -35,7 +35,7 @@ final class RequestSlots: Sendable {
     ///   - limit: maximum wait.
     ///   - loop: the event loop of the timer.
     /// - Returns: `nil` on timeout.
-    /// - Throws: `CancellationError`
+    /// - Throws: `CancellationError` if the task is cancelled.
     func acquire(within limit: TimeAmount, on loop: any EventLoop) async throws -> Slot? {
         let number = state.withLock { state -> Int? in
             guard state.free == 0 else {
@@ -58,7 +58,7 @@ final class RequestSlots: Sendable {
         return slot
     }
 
-    /// Enqueues a waiter, unless a slot became free meanwhile, or its task is cancelled.
+    /// Enqueues a waiter. Resumes it at once if a slot became free meanwhile, or its task is cancelled.
     private func wait(_ number: Int, _ continuation: CheckedContinuation<Bool, Never>) {
         let isCancelled = Task.isCancelled
         let hasSlot = state.withLock { state -> Bool? in
@@ -73,7 +73,7 @@ final class RequestSlots: Sendable {
         if let hasSlot { continuation.resume(returning: hasSlot) }
     }
 
-    /// Ends a wait without a slot.
+    /// Removes a waiter from the queue, and resumes it without a slot.
     private func end(_ number: Int) {
         let waiter = state.withLock { state in
             state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0).continuation }

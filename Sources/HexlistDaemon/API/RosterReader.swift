@@ -31,7 +31,7 @@ struct RosterReader {
         do {
             entries.append((number, try Self.entry(line)))
         } catch {
-            // The message may contain text of the input.
+            // The message is cleaned, because it may quote the input.
             let message = TerminalText.clean(error.message, columns: 200)
             refusals.append(BulkRefusal(line: number, code: error.code, message: message))
         }

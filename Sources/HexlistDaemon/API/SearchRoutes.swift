@@ -59,13 +59,14 @@ struct SearchRoutes: Sendable {
 }
 
 extension APIContext {
-    /// The sender named by `text`. A whole UUID is accepted even if only hexes of that sender are left.
+    /// Returns the UUID of the sender named by a PEER argument. A whole UUID need not belong to a known peer: hexes of a forgotten peer may
+    /// be left.
     func sender(_ text: String) async throws -> PeerID? {
         if let id = PeerID(text) { return id }
         return try await node.peers.resolve(text).uuid
     }
 
-    /// Labels of the peers that hexes claim as their senders.
+    /// Returns the display names of the peers that hexes claim as their senders.
     func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerDisplayName] {
         await node.peers.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
     }
@@ -84,7 +85,7 @@ extension LinkJSON {
 }
 
 extension HexJSON {
-    /// Adds earlier hexes, by URL, to the links here and in the hexes inside.
+    /// Adds to each link, also in the hexes inside, the earlier hex with the same URL. `earlier` has these hexes by URL.
     mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
         links = links?.map { $0.with(earlier) }
         children = children?.map { $0.with(earlier) }
@@ -92,7 +93,7 @@ extension HexJSON {
 }
 
 extension ChildJSON {
-    /// Recursive, bounded by `ProtocolLimits.levels`.
+    /// Adds earlier hexes to the links. Recursive, bounded by `ProtocolLimits.levels`.
     fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildJSON {
         var shape = self
         shape.links = links.map { $0.with(earlier) }

@@ -34,7 +34,7 @@ struct SendRoutes: Sendable {
         }
     }
 
-    /// Default seconds that a send waits.
+    /// Default of `timeout`: seconds that a send waits for its outcomes.
     private static let defaultWait = 10.0
 
     private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -60,12 +60,12 @@ struct SendRoutes: Sendable {
         return try await BulkReply(api: api, peers: targets(query), force: query.flag("force"), options: options).response(to: request)
     }
 
-    /// The hexes of a bulk send that get a line in the reply.
+    /// The values of `results`: whether only failed hexes or all hexes get a line in the reply.
     private enum BulkResults: String, CaseIterable {
         case failures, all
     }
 
-    /// The hex in the body, or the stored hex named by `hex`, and the idempotency key.
+    /// Returns the hex in the body with the idempotency key, or the stored hex named by `hex`.
     private func content(_ request: Request, _ query: APIQuery) async throws -> (SendRequest.Content, key: String?) {
         let body = try await APIInput.body(request)
         if let id = try query.number("hex", 1...Int64.max) {
@@ -83,7 +83,7 @@ struct SendRoutes: Sendable {
         }
     }
 
-    /// The named peers without duplicates, in order.
+    /// Returns the named peers without duplicates, in order.
     private func targets(_ query: APIQuery) async throws -> [PeerID] {
         try await targets(named: query.texts("to"), all: query.flag("toAll"))
     }
@@ -120,7 +120,7 @@ struct SendRoutes: Sendable {
         return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { $0 }
     }
 
-    /// The rows named in the body.
+    /// Returns the selection of outbox rows in the body.
     private func rows(_ request: Request) async throws -> OutboxSelection {
         let wanted: OutboxRows = try await APIInput.requiredShape(request)
         switch wanted {

@@ -33,7 +33,7 @@ struct ServiceRoutes: Sendable {
         return force ? service.forced : service
     }
 
-    /// Makes links. The reply is a stream with a line for each path, and a summary.
+    /// Makes links to files of a service. The reply is a stream with a line for each path, and a summary.
     private func links(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: LinkRequest = try await APIInput.requiredShape(request)
@@ -48,7 +48,7 @@ struct ServiceRoutes: Sendable {
         let wish = LinkRequestKind(expire: wanted.expire, revokes: wanted.revoke ?? false)
         let (address, logger) = (request.uri.path, api.logger)
         let body = ResponseBody { writer in
-            // Bounded: one element per path, and a tick every 2 s.
+            // The stream has at most one element per path, and a tick every 2 s.
             let (steps, step) = AsyncStream.makeStream(of: LinkReply?.self)
             async let fault = { () async -> HexlistError? in
                 defer { step.finish() }

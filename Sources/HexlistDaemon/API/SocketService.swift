@@ -2,8 +2,8 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The listener of the local API. When its socket is deleted, a spare listener in the state folder replaces it, which `hexlist` finds by
-/// the lock file. Listeners of deleted sockets keep their connections.
+/// Listens for connections to the local API. If the socket file is deleted, it listens on a spare socket in the state folder, and records
+/// that path in the lock file, where `hexlist` finds it. Connections to a deleted socket stay open.
 struct SocketService: ServiceLifecycle.Service {
     let api: APIContext
     let settings: Settings.API
@@ -30,7 +30,7 @@ struct SocketService: ServiceLifecycle.Service {
         }
     }
 
-    /// Watches the socket, and each replacement.
+    /// Waits until the socket is deleted, and replaces it by the spare socket; then watches that one.
     private func replaceDeleted() async {
         await withDiscardingTaskGroup { tasks in
             var lost = socket
@@ -42,7 +42,7 @@ struct SocketService: ServiceLifecycle.Service {
                 }
                 let spare: ControlSocket
                 do {
-                    // A deleted spare socket is bound again.
+                    // The spare socket is the only replacement. If it is deleted too, it is bound again.
                     guard let next = lost === socket ? try socket.spare() : lost else { return }
                     spare = next
                 } catch {

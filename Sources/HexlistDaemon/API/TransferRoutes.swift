@@ -8,7 +8,7 @@ import HexlistWire
 import Hummingbird
 import NIOCore
 
-/// `/v1/export` and `/v1/import`: streams of stored hexes, and of hexes for My Hexlist, one HexJM per line.
+/// `/v1/export` and `/v1/import`: streams of hexes, one HexJM per line. An export has stored hexes; an import adds hexes to My Hexlist.
 struct TransferRoutes: Sendable {
     let api: APIContext
 
@@ -41,7 +41,7 @@ struct TransferRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
-    /// The HexJM as one line, with control characters escaped for display.
+    /// Returns the HexJM as one line, with control characters escaped for display.
     private static func line(_ hex: HexContent) -> [UInt8] {
         var json = JSONWriter()
         json.raw(HexEncoder.encode(hex))
@@ -78,6 +78,7 @@ struct TransferRoutes: Sendable {
         }
     }
 
+    /// Resolves the selection of an export.
     /// - Throws: `notFound` for an unknown id.
     private func source(_ selection: ExportSelection) async throws -> Source {
         switch selection {
@@ -141,7 +142,7 @@ struct TransferRoutes: Sendable {
         let done = try await api.store.importMine(
             spooled, into: parent, merging: merging, at: Timestamp.now.milliseconds, diskReserve: diskReserve,
             digest: { hex in
-                // Unknown members may differ in order and escapes after an export.
+                // The digest is that of the canonical form, because an export may change the order and the escapes of unknown members.
                 let bytes = HexEncoder.encode(hex)
                 let canonical = (try? JSONValue(parsing: bytes))?.canonicalBytes ?? bytes
                 return canonical.withUnsafeBytes { Array(SHA256.hash(data: $0)) }

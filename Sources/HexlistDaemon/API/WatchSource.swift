@@ -1,7 +1,7 @@
 import HexlistAPI
 import HexlistJSON
 
-/// Sends a value whenever it has changed.
+/// A stream source that sends a value at first, and again whenever the value has changed.
 struct WatchSource<Shape: JSONEncodable>: StreamSource {
     /// The event type of the messages.
     let event: String
