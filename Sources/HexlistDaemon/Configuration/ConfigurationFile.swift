@@ -11,7 +11,7 @@ struct ConfigurationFile {
         var line: Int?
     }
 
-    /// The entries in file order, without those that have no value (`peers:` alone).
+    /// The entries in file order, without known keys that have no value (`peers:` alone).
     private(set) var entries: [Entry] = []
     /// The file's path, for messages.
     let path: String
@@ -20,7 +20,7 @@ struct ConfigurationFile {
     static let maximumBytes = 64 << 10
     /// Maximum depth of mappings; keys have two levels.
     private static let maximumDepth = 4
-    /// Maximum number of keys; there are fewer than fifty. YAML aliases could expand a short file.
+    /// Maximum number of keys. There are fewer than fifty, but YAML aliases can expand a short file to any number.
     private static let maximumEntries = 500
 
     /// - Throws: `HexlistError` `configuration`, with the line, if the text is not YAML or has a key twice.
@@ -70,7 +70,7 @@ struct ConfigurationFile {
         } else if let text = value.scalar?.string, !Self.isNull(value) {
             entries.append(Entry(name: name, texts: [text], isList: false, line: line))
         } else if SettingKey.named(name) == nil, !SettingKey.all.contains(where: { $0.name.hasPrefix("\(name).") }) {
-            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // reported if the key is unknown
+            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // kept without a value, to be reported as unknown
         }
     }
 

@@ -11,7 +11,7 @@ final class ConfigurationInForce: Sendable {
     }
 
     let path: String
-    /// The settings at the start, in effect for keys that need a restart.
+    /// The settings with which the daemon started. Keys that need a restart keep these values.
     private let started: Settings
     private let state: Mutex<State>
 
@@ -21,8 +21,8 @@ final class ConfigurationInForce: Sendable {
         state = Mutex(State(settings: started))
     }
 
-    /// Records valid settings, and clears an earlier error.
-    /// - Returns: the keys that need a restart.
+    /// Records settings that were read successfully, and clears an earlier error.
+    /// - Returns: the changed keys that need a restart.
     func took(_ settings: Settings) -> [String] {
         state.withLock { $0 = State(settings: settings) }
         return started.needingRestart(comparedWith: settings)
@@ -33,7 +33,7 @@ final class ConfigurationInForce: Sendable {
 
     var fault: HexlistError? { state.withLock { $0.fault } }
 
-    /// The values of all keys, in the order of the table.
+    /// Returns the values of all keys, in the order of `SettingKey.all`.
     /// - Parameter port: the port the daemon listens on.
     func shape(port: Int) -> ConfigurationJSON {
         let (settings, fault) = state.withLock { ($0.settings, $0.fault) }

@@ -23,7 +23,7 @@ public struct ConfigurationLoader: Sendable {
     /// The `HEXLIST_…` variables that are not configuration keys.
     static let pathVariables = ["HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
 
-    /// Reads the file. Called again when it may have changed.
+    /// Reads the file, and combines it with the other layers. Called at the start and on SIGHUP.
     /// - Throws: `HexlistError` `configuration` with the key, the value and the allowed values.
     public func load() throws(HexlistError) -> Settings {
         try settings(file: ConfigurationFile(path: path, text: text()))
@@ -48,6 +48,7 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
+    /// Finds misspelt environment variables.
     /// - Returns: unknown `HEXLIST_…` variables, each with the nearest known one.
     public func unknownVariables() -> [(name: String, nearest: String?)] {
         let known = SettingKey.all.map(\.variable) + Self.pathVariables
@@ -77,7 +78,8 @@ public struct ConfigurationLoader: Sendable {
         return settings
     }
 
-    /// - Parameter place: the source, for messages.
+    /// Sets a key to a value from one of the layers.
+    /// - Parameter place: the description of the source in error messages.
     private static func apply(
         _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ place: String, to settings: inout Settings
     ) throws(HexlistError) {
@@ -104,7 +106,7 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
-    /// The texts of a value. A list in one text is separated by commas.
+    /// Splits the text of a value: at commas if the key is a list, otherwise not at all.
     private static func texts(_ text: String, of key: SettingKey) -> [String] {
         guard key.isList else { return [text] }
         return text.split(separator: ",").map { part in

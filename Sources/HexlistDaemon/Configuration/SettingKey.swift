@@ -13,10 +13,10 @@ struct SettingKey: Sendable {
     let isList: Bool
     /// The allowed values, for error messages.
     let allowed: String
-    /// The value as texts for `apply`; none if there is no value.
+    /// Returns the current value in the form that `apply` takes; empty if there is no value.
     let texts: @Sendable (_ settings: Settings) -> [String]
-    /// Applies the texts (one, unless the key is a list) to the settings.
-    /// - Returns: whether they are allowed.
+    /// Sets the key to a value: one text, unless the key is a list.
+    /// - Returns: whether the value is allowed.
     let apply: @Sendable (_ texts: [String], _ settings: inout Settings) -> Bool
 
     /// The name of the environment variable, such as `HEXLIST_LIMITS_FRAME_BYTES`.
@@ -37,7 +37,7 @@ struct SettingKey: Sendable {
 extension SettingKey {
     typealias Path<Value> = any (WritableKeyPath<Settings, Value> & Sendable)
 
-    /// A key for a whole number within bounds.
+    /// Makes a key for a whole number within bounds.
     static func number(_ name: String, _ range: ClosedRange<Int>, _ path: Path<Int>, isLive: Bool = false) -> SettingKey {
         SettingKey(
             name: name, isLive: isLive, isList: false, allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)",
@@ -49,7 +49,7 @@ extension SettingKey {
         }
     }
 
-    /// A key for one word of a set.
+    /// Makes a key whose value is one case of an enum.
     static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
         _ name: String, _ path: Path<Choice>, isLive: Bool = false
     ) -> SettingKey where Choice.RawValue == String {
@@ -63,7 +63,7 @@ extension SettingKey {
         }
     }
 
-    /// A number written in digits only: `Int` alone would also take a sign.
+    /// Parses a number written in digits only: `Int` alone would also accept a sign.
     static func integer(_ texts: [String]) -> Int? {
         guard let text = texts.first, !text.isEmpty, text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
         return Int(text)
@@ -230,7 +230,7 @@ extension SettingKey {
         return isName && parts[1].utf8.count < 4_096 && !parts[1].utf8.contains(0)
     }
 
-    /// Reads `host`, `host:port`, `[address]:port`, or an IPv6 address alone; ports from 1 up.
+    /// Parses `host`, `host:port`, `[address]:port`, or an IPv6 address alone. Ports are 1 … 65535.
     static func staticPeer(_ text: String) -> StaticPeer? {
         if isNumericAddress(text) { return StaticPeer(host: text) }
         var host = text[...]

@@ -5,14 +5,15 @@ public import Logging
 /// The settings of a daemon, from the command line, the environment, the file and the defaults. `SettingKey.all` has the keys.
 public struct Settings: Sendable {
     public var node: NodeConfiguration
-    /// The DNS-SD domains to browse: `local` by multicast on the local links, with an announcement of this machine; others by unicast DNS.
+    /// The DNS-SD domains to browse. `local` means multicast DNS on the local links, which also announces this machine; other domains are
+    /// browsed by unicast DNS.
     public var domains = ["local"]
     public var log = Log()
     public var api = API()
     public var hooks = Hooks()
     public var open = Open()
     public var services = Services()
-    /// The provided values by key. Keys with their default are missing.
+    /// The values given by the user, by key. A key that has its default value is missing.
     var given: [String: ProvidedValue] = [:]
 
     struct ProvidedValue: Sendable, Equatable {
@@ -20,7 +21,7 @@ public struct Settings: Sendable {
         var source: Source
     }
 
-    /// The source of a value, with the line of the file.
+    /// The origin of a value, with the line number if it is the file.
     enum Source: Sendable, Equatable {
         case file(line: Int?), environment, commandLine
     }
@@ -37,7 +38,7 @@ public struct Settings: Sendable {
         }
     }
 
-    /// Whether a domain is multicast DNS's (RFC 6762), with or without the final dot.
+    /// Whether a domain is `local`, the domain of multicast DNS (RFC 6762), with or without the final dot.
     static func isLocal(domain: String) -> Bool { ["local", "local."].contains(domain.lowercased()) }
 
     /// The local API.
@@ -70,7 +71,7 @@ public struct Settings: Sendable {
         }
     }
 
-    /// The keys that differ and are read only at the start, in the order of the table.
+    /// Returns the keys that differ and need a restart, in the order of `SettingKey.all`.
     func needingRestart(comparedWith other: Settings) -> [String] {
         SettingKey.all.filter { !$0.isLive && given[$0.name]?.texts != other.given[$0.name]?.texts }.map(\.name)
     }

@@ -19,7 +19,7 @@ final class MachineDiscovery: PeerDiscovery {
 
     func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         self.events.withLock { $0 = events }
-        // Addresses first, because they decide which endpoints are dialled.
+        // The watch of addresses starts first, because the addresses decide which endpoints are dialled.
         watch.start { [self] change in
             switch change {
             case .addresses(let addresses): report(.interfaces(addresses))
@@ -31,7 +31,7 @@ final class MachineDiscovery: PeerDiscovery {
         unicast.start { [self] in report($0) }
     }
 
-    /// Passes on an event of one of the sources, one at a time.
+    /// Passes an event of one of the sources on to the node. Only one event is passed on at a time.
     func report(_ event: DiscoveryEvent) {
         events.withLock { $0?(event) }
         switch event {

@@ -4,12 +4,12 @@ import HexlistSystem
 struct AvahiConfiguration {
     static let path = "/etc/avahi/avahi-daemon.conf"
 
-    /// Keys of the section `publish` that prevent announcements if on.
+    /// Keys of the section `publish` that prevent announcements if they are switched on.
     private static let switches = ["disable-user-service-publishing", "disable-publishing"]
-    /// Keys of the section `server` that restrict the interfaces if not empty.
+    /// Keys of the section `server` that restrict the interfaces if they have a value.
     private static let limits = ["allow-interfaces", "deny-interfaces"]
 
-    /// The keys that are set, as `key=value`.
+    /// The keys from `switches` and `limits` that restrict announcements, as `key=value`.
     let found: [String]
 
     init(text: String) {
@@ -23,7 +23,7 @@ struct AvahiConfiguration {
             guard line.first != "#", line.first != ";", let equals = line.firstIndex(of: "=") else { continue }
             let key = String(line[..<equals].filter { !$0.isWhitespace })
             let value = line[line.index(after: equals)...].drop(while: \.isWhitespace)
-            // avahi-daemon checks only the first letter.
+            // avahi-daemon checks only the first letter of a boolean value.
             let isOn = value.first.map { "yYtT1".contains($0) } ?? false
             let isSwitch = section == "publish" && Self.switches.contains(key)
             let isLimit = section == "server" && Self.limits.contains(key)
@@ -32,8 +32,9 @@ struct AvahiConfiguration {
         self.found = found
     }
 
-    /// Advice if a service is not announced: the keys set in the default file, although avahi-daemon may use another one.
-    /// - Parameter text: the text of the file; `nil` if it cannot be read.
+    /// Returns advice for a service that is not announced: which keys to check, and which of them restrict announcements in the default
+    /// file. avahi-daemon may use another file.
+    /// - Parameter text: the text of the default file; `nil` if it cannot be read.
     static func advice(_ text: String? = try? SmallFile.read(path, limit: 64 << 10)) -> String {
         let found = text.map { AvahiConfiguration(text: $0).found } ?? []
         let list = { (keys: [String]) in keys.map { "`\($0)`" }.joined(separator: ", ") }

@@ -20,7 +20,7 @@ extension Doctor {
         return places.first.map { ConfiguredAddress(address: $0.address, state: $0.state) }
     }
 
-    /// The checks, as for a peer. TLS determines which peer it is.
+    /// Makes the checks of a peer for a configured address. The TLS handshake shows which peer has the address.
     func steps(of place: ConfiguredAddress) async -> [DoctorStep] {
         switch place.state {
         case .isOwn: return [Self.isOwn]
@@ -43,9 +43,10 @@ extension Doctor {
 
     private func rows(of id: PeerID) async -> [PeerView] { (try? await api.node.peers.all().filter { $0.uuid == id }) ?? [] }
 
+    /// Makes the step `peer` for a configured address.
     /// - Parameters:
-    ///   - id: the peer that answers there now.
-    ///   - rows: the rows of its UUID.
+    ///   - id: the peer that answers at the address now.
+    ///   - rows: the rows with the UUID of this peer.
     static func record(_ place: ConfiguredAddress, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
         let name = "\(place.address), named under `peers:`,"
         if let row = rows.first(where: { $0.state != .ghost }), row.trust == .blocked {

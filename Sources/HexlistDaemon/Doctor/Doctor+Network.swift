@@ -8,6 +8,7 @@ import NIOPosix
 
 // Checks of discovery and of this machine's port.
 extension Doctor {
+    /// Checks discovery, the interfaces, and whether the port of this machine is reachable.
     /// - Parameter waits: whether to wait until a peer may be asked again to dial back.
     func network(_ before: NodeFacts, waits: Bool) async -> [DoctorStep] {
         var facts = before
@@ -61,7 +62,8 @@ extension Doctor {
         return facts
     }
 
-    /// - Parameter avahi: the advice if it is not announced.
+    /// Makes the step `announcement`.
+    /// - Parameter avahi: the advice if the service is not announced.
     static func announcement(
         _ seen: [(interface: String, isIPv6: Bool)], _ interfaces: [MachineInterface], avahi: String = AvahiConfiguration.advice()
     ) -> DoctorStep {
@@ -114,7 +116,8 @@ extension Doctor {
 
     private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
         let own = "[\(facts.status.uuid.shortID)]"
-        // Skips interfaces without an announcement, which avahi-daemon may be configured to ignore, unless none has one.
+        // Queries only interfaces on which this machine is announced, because avahi-daemon may be configured to ignore the others. If there
+        // are no announcements, all interfaces are queried.
         let seen = Set(facts.announcements.map(\.interface))
         let asked = interfaces.filter {
             $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.address.isIPv6 }
@@ -135,7 +138,7 @@ extension Doctor {
         return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own, isAnnounced: facts.status.isAnnounced)]
     }
 
-    /// Whether an instance name, which any host may have sent, ends like this machine's.
+    /// Whether an instance name ends with the short id of this machine. Any host may have sent the name.
     private static func isOwn(_ name: String, _ own: String) -> Bool { name.utf8.suffix(own.utf8.count).elementsEqual(own.utf8) }
 
     static func multicast(
@@ -170,7 +173,7 @@ extension Doctor {
         return DoctorStep("multicast", .warning, "No other machine answers a multicast question: \(found).", advice: [advice])
     }
 
-    /// Advice if the network isolates its machines.
+    /// Advice for a network that keeps its machines from reaching each other.
     private static let apart =
         "If another machine is there, the network may keep the two apart, as guest networks and client isolation do. If they can connect"
         + " at all, name its address in the configuration: `peers: [ADDRESS]`."
@@ -243,9 +246,10 @@ extension Doctor {
         return Self.reachable(facts.status.port, tries, dialledIn: facts.dialledIn.first.map { ($0.name, $0.address, $0.age) })
     }
 
-    /// Maximum age of an inbound session that counts. The firewall may have changed since.
+    /// Maximum age of an inbound session that counts as proof. The firewall may have changed since an older one.
     private static let dialledInCounts: Duration = .seconds(600)
 
+    /// Makes the step `reachable`.
     /// - Parameters:
     ///   - tries: the peers asked to dial back, each with the address it dialled.
     ///   - dialledIn: the peer of the last inbound session.
@@ -259,7 +263,7 @@ extension Doctor {
             case .result(.reached):
                 return DoctorStep(
                     "reachable", .ok, "\(name) dialled this machine at \(HostPort.text(address, port)) just now and reached it.")
-            // The peer did not try.
+            // In these cases the peer did not try to connect, so nothing is known about the port.
             case .result(.notTrusted), .noReply, .cannotAsk: break
             case .result(let result): failures.append("\(name) \(text(result))")
             }

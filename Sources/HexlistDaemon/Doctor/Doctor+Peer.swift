@@ -23,7 +23,8 @@ extension Doctor {
         return await configured(text) != nil
     }
 
-    /// - Parameter rows: the rows with the UUID.
+    /// Makes the checks of one peer.
+    /// - Parameter rows: the rows with the UUID of the peer.
     func steps(of id: PeerID, _ rows: [PeerView]) async -> [DoctorStep] {
         guard id != api.node.id else { return [Self.isOwn] }
         let main = rows.first { $0.state != .ghost } ?? rows[0]
@@ -39,20 +40,20 @@ extension Doctor {
 
     /// Checks of a session: Hello, trust, a long frame, dial-back.
     func session(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: AddressProbeResult)]) async -> [DoctorStep] {
-        // A session with a blocked peer would end at once.
+        // A session with a blocked peer would end at once, so these checks are left out.
         guard trust != .blocked else { return [] }
         let (hello, diagnostics) = await greet(id, trust, reaches)
         guard let diagnostics else { return [hello] }
         let dialBack = diagnostics.session.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
-        // The state as of now: the peer may have said Hello again meanwhile.
+        // The session is read again, because the peer may have sent another Hello meanwhile.
         let there = Self.trustThere(await api.node.diagnostics.session(with: id) ?? diagnostics.session, diagnostics.ping, dialBack)
         let trusting = Self.trust(id, trust, there)
         guard there != .blocked else { return [hello, trusting] }  // nothing can be sent either way
         return [hello, trusting, Self.frame(diagnostics.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
     }
 
-    /// How the peer trusts this machine. Its actions take precedence over its frame limit: it closes sessions of machines it blocks, and
-    /// dials back for machines it trusts.
+    /// Infers whether the peer trusts this machine. The behaviour of the peer counts more than the frame limit it announced: it closes
+    /// sessions of machines it blocks, and dials back only for machines it trusts.
     static func trustThere(_ facts: SessionFacts, _ ping: PingOutcome, _ dialBack: DialBackOutcome) -> Trust {
         if case .ended(_, isBlocked: true) = ping { return .blocked }
         if case .result(let result) = dialBack { return result == .notTrusted ? .stranger : .trusted }
@@ -60,7 +61,7 @@ extension Doctor {
         return facts.maxFrameBytes >= ProtocolLimits.trustedFrameBytes ? .trusted : .stranger
     }
 
-    /// The rows with one UUID: the peer, and ghosts that claim it.
+    /// Finds the rows with the UUID that `text` names: the peer, and ghosts that claim this UUID.
     private func find(_ text: String) async throws(HexlistError) -> (rows: [PeerView], id: PeerID) {
         let all: [PeerView]
         do {
@@ -68,7 +69,7 @@ extension Doctor {
             let id = try await api.node.peers.resolve(text).requiredID()
             return (all.filter { $0.uuid == id }, id)
         } catch let error as HexlistError {
-            // The text names no peer yet, but somebody may announce it all the same.
+            // No known peer matches the text, but a ghost may: an announcement that is not a verified peer.
             guard error.code == .notFound, let all = try? await api.node.peers.all() else { throw error }
             let claimed = Set(PeerReference(text).ghosts(among: all).compactMap(\.uuid))
             guard claimed.count == 1, let id = claimed.first else { throw error }
@@ -85,7 +86,7 @@ extension Doctor {
         let why = row.why ?? ""
         let name = row.label.text(.whole)
         switch row.state {
-        // Blocked, even if its session is still ending.
+        // A blocked peer is reported as blocked even while its session is still closing.
         case .verified where row.trust == .blocked, .away where row.trust == .blocked:
             return DoctorStep(
                 "peer", .failed, "\(name) is blocked here, so nothing goes to it or comes from it.\(more)",
@@ -115,7 +116,7 @@ extension Doctor {
         }
     }
 
-    /// Resolves the host names among the addresses.
+    /// Resolves the host names among the endpoints.
     func resolve(_ known: [EndpointView]) async -> (step: DoctorStep?, endpoints: [EndpointView]) {
         var endpoints: [EndpointView] = []
         var (found, failed): ([String], [String]) = ([], [])
@@ -208,7 +209,7 @@ extension Doctor {
         return steps
     }
 
-    /// The result of all attempts: failed if none succeeded, a warning if some failed.
+    /// Returns the combined result of all attempts: failed if none succeeded, a warning if some failed.
     private static func result(_ tries: [(AddressProbeResult, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String) {
         var works = 0
         let parts = tries.map { reach, result -> String in
@@ -227,7 +228,7 @@ extension Doctor {
     ) async -> (step: DoctorStep, diagnostics: SessionDiagnostics?) {
         var diagnostics = await api.node.diagnostics.testSession(with: id)
         var failure: ReachFailure?
-        // Bounds the time if every attempt times out.
+        // Limits the total time if every attempt times out.
         let givesUp = ContinuousClock.now + .seconds(30)
         for (endpoint, reach) in reaches where diagnostics == nil && .now < givesUp {
             guard case .success? = reach.tls else { continue }
@@ -255,6 +256,7 @@ extension Doctor {
         )
     }
 
+    /// Makes the step `peer.trust`.
     /// - Parameters:
     ///   - trust: this machine's trust in the peer.
     ///   - trustThere: the peer's trust in this machine.

@@ -13,7 +13,8 @@ struct Doctor: Sendable {
     actor DialBacks {
         private var outcomes: [PeerID: DialBackOutcome] = [:]
 
-        /// - Parameter waits: whether to wait if another report has just asked it.
+        /// Asks a peer to dial back, or returns the outcome of the first time it was asked.
+        /// - Parameter waits: whether to wait if another report has just asked the peer.
         func ask(_ peer: PeerID, _ node: Node, waits: Bool = true) async -> DialBackOutcome {
             if let outcome = outcomes[peer] { return outcome }
             let outcome = await node.diagnostics.requestDialBack(from: peer, waits: waits)
@@ -25,13 +26,14 @@ struct Doctor: Sendable {
     let api: APIContext
     let dialBacks = DialBacks()
 
+    /// Makes all checks.
     /// - Parameter peer: a PEER argument to check too; its checks come last.
     func report(on peer: String?) async -> DoctorReport {
         let facts = await api.node.diagnostics.facts()
         let inForce = api.configuration.shape(port: facts.status.port)
         var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
         if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }
-        // An unknown peer is reported without waiting.
+        // An unknown peer is reported at once: its report does not wait for dial-backs.
         let mayWait = if let peer { await isThere(peer) } else { true }
         steps += await network(facts, waits: mayWait)
         if let peer { steps += await self.peer(peer) }

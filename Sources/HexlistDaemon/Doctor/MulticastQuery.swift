@@ -24,7 +24,7 @@ enum MulticastQuery {
     /// Milliseconds to wait after each of three queries.
     private static let milliseconds: Int32 = 400
 
-    /// Sends the queries. Blocks for up to 1.2 s, shorter if both this machine and another one answer.
+    /// Sends the queries. Blocks for up to 1.2 s; returns earlier if both this machine and another one answer.
     /// - Parameters:
     ///   - index: the interface's index.
     ///   - own: the addresses of this machine.
@@ -42,7 +42,7 @@ enum MulticastQuery {
         target.sin_addr.s_addr = in_addr_t(0xE000_00FB).bigEndian  // 224.0.0.251
         interface.imr_multiaddr = target.sin_addr
         guard setsockopt(descriptor, Int32(IPPROTO_IP), IP_ADD_MEMBERSHIP, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
-            // Otherwise the socket also receives from other interfaces.
+            // Without this option, the socket also receives datagrams from other interfaces.
             setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_ALL, &off, 4) == 0,
             setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, 4) == 0,
             setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_IF, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
@@ -51,8 +51,8 @@ enum MulticastQuery {
         else { return .failed(String(cString: strerror(errno))) }
         withUnsafePointer(to: &target) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                // Bound to the group address, so that avahi-daemon still receives unicast datagrams. Fails with `disallow-other-stacks`; the
-                // queries are sent from another port then.
+                // Bound to the group address, so that avahi-daemon still receives unicast datagrams. Binding fails if avahi-daemon has
+                // `disallow-other-stacks` set; the queries are then sent from another port.
                 _ = bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
@@ -97,7 +97,7 @@ enum MulticastQuery {
         return bytes
     }()
 
-    /// The sender of a datagram, possibly any host, and the Hexlist instances in it; `nil` if it has no answers.
+    /// Receives a datagram. Returns its sender, which may be any host, and the Hexlist instances in it; `nil` if it has no answers.
     private static func answer(_ descriptor: Int32) -> (source: IPAddress, names: [String])? {
         var bytes = [UInt8](repeating: 0, count: 9_000)
         var sender = sockaddr_in()

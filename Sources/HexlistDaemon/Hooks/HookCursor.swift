@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The position of a hook in the event log, and its failures for the next event.
+/// The position of a hook in the event log, and the number of its failures for the next event.
 struct HookCursor: Equatable, Sendable {
     /// Number of the last handled event.
     private(set) var number: Int64
@@ -19,7 +19,7 @@ struct HookCursor: Equatable, Sendable {
 
     init(number: Int64) { self.number = number }
 
-    /// Parses the form in the store, `<number> <failures>`.
+    /// Parses the text form that is in the store, `<number> <failures>`.
     init?(text: String) {
         let parts = text.split(separator: " ").map { Int64($0) }
         guard parts.count == 2, let number = parts[0], let failures = parts[1], number >= 0,
@@ -37,7 +37,7 @@ struct HookCursor: Equatable, Sendable {
         failures = 0
     }
 
-    /// Counts a failure for an event. Retries follow after 1, 2, 4, 8 and 16 s; then the event is skipped.
+    /// Counts a failure for an event. The event is retried after 1, 2, 4, 8 and 16 s, and then skipped.
     mutating func fail(_ event: Int64) -> RetryDecision {
         guard failures < Self.retries else {
             pass(event)

@@ -4,13 +4,13 @@ import Synchronization
 /// Current problems of hooks, for `hexlist status` and `hexlist doctor`. A problem stays until the hook succeeds or is removed.
 final class HookFaults: Sendable {
     private struct State {
-        /// Why no hook can run.
+        /// The reason why no hook can run; `nil` if hooks can run.
         var folder: String?
-        /// Why single hooks cannot run, by name.
+        /// The reasons why single hooks cannot run, by the name of the hook.
         var notAllowed: [String: String] = [:]
-        /// Failures of the last run, by name.
+        /// Failures of the last run, by the name of the hook.
         var failed: [String: (message: String, at: Timestamp)] = [:]
-        /// Hooks in use.
+        /// Names of the hooks that run for events.
         var running: [String] = []
     }
 
@@ -27,11 +27,11 @@ final class HookFaults: Sendable {
         }
     }
 
-    /// Records the check of a hook before a run.
+    /// Records the result of the check of a hook before it runs.
     func examined(_ hook: String, _ fault: String?) { state.withLock { $0.notAllowed[hook] = fault } }
 
-    /// Records a run.
-    /// - Parameter failure: its failure; `nil` if it succeeded.
+    /// Records the result of a run.
+    /// - Parameter failure: the failure; `nil` if the run succeeded.
     func ran(_ hook: String, _ failure: String?) { state.withLock { $0.failed[hook] = failure.map { ($0, Timestamp.now) } } }
 
     var running: [String] { state.withLock { $0.running } }

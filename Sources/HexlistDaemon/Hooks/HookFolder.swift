@@ -42,16 +42,18 @@ struct HookFolder: Sendable {
         return names.sorted()
     }
 
-    /// Why no hook may run; `nil` if hooks may. Includes the folders above, because a user who can write there could replace this one.
+    /// Returns the reason why no hook may run; `nil` if hooks may run. The folders above are checked too, because a user who can write to
+    /// one of them could replace the folder of hooks.
     func fault() -> Fault? { Self.fault(path, kind: S_IFDIR, "it is no folder") ?? Self.fault(above: path) }
 
-    /// Why a hook may not run; `nil` if it may. Symbolic links are followed.
+    /// Returns the reason why a hook may not run; `nil` if it may run. Symbolic links are followed.
     func fault(of name: String) -> Fault? {
         if let fault = Self.fault(path(of: name), kind: S_IFREG, "it is no file") { return fault }
         return access(path(of: name), X_OK) == 0 ? nil : .refused("it is not executable")
     }
 
-    /// A problem of a folder above, along the path and along the targets of links. The sticky bit protects entries of this user and root.
+    /// Returns a problem of a folder above, along the path as given and with its symbolic links resolved. In a folder with the sticky bit,
+    /// other users cannot replace entries of this user and root.
     private static func fault(above path: String) -> Fault? {
         let resolved = realpath(path, nil).map { text in
             defer { free(text) }

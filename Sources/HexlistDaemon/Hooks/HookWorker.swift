@@ -34,10 +34,10 @@ struct HookWorker: Sendable {
     /// The key of the hook's cursor in the store.
     static func key(of event: EventType) -> String { "hook \(event.rawValue)" }
 
-    /// State between events.
+    /// State that is kept from one event to the next.
     private struct Progress {
         var cursor: HookCursor?
-        /// Why the hook could not run at the last check.
+        /// The reason why the hook could not run at the last check.
         var fault: HookFolder.Fault?
     }
 
@@ -62,7 +62,7 @@ struct HookWorker: Sendable {
                 }
             } catch is WorkerStopped {
                 return false
-            } catch is HookNotAllowed {  // checked again after the next change
+            } catch is HookNotAllowed {  // the hook is checked again after the next change
             } catch {
                 logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
             }
@@ -96,12 +96,12 @@ struct HookWorker: Sendable {
             }
             for event in events.items { try await deliver(event, &cursor, &fault) }
             hasMore = events.next != nil
-            // Skips events of other types. Not saved: skipping them again costs one query.
+            // Moves the cursor past events of other types. This is not saved: after a restart, skipping them again costs one query.
             if !hasMore { cursor.pass(last) }
         }
     }
 
-    /// Why the hook cannot run now; `nil` if it can. Logs a new reason once.
+    /// Returns the reason why the hook cannot run now; `nil` if it can. Logs each new reason once.
     private func examine(_ last: inout HookFolder.Fault?) async -> HookFolder.Fault? {
         let name = event.rawValue
         func look() -> HookFolder.Fault? { folder.fault() ?? folder.fault(of: name) }
@@ -117,8 +117,8 @@ struct HookWorker: Sendable {
         return fault
     }
 
-    /// Runs the hook for one event until it succeeds or the retries are used up. A removed hook skips the event; one that may not run keeps
-    /// its position.
+    /// Runs the hook for one event until it succeeds or the retries are used up. If the hook was removed, the event is skipped; if the hook
+    /// may not run, the cursor stays at the event.
     private func deliver(_ event: EventRow, _ cursor: inout HookCursor, _ fault: inout HookFolder.Fault?) async throws {
         let name = event.type.rawValue
         while true {
@@ -136,7 +136,7 @@ struct HookWorker: Sendable {
                 input: shape.lineBytes, environment: environment() + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
                 outputBytes: Self.outputBytes)
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
-                // The daemon is stopping: the hook runs again after the next start.
+                // The daemon is stopping: the hook runs again for this event after the next start.
                 if outcome.end == .stopped { throw WorkerStopped() }
                 cursor.pass(event.number)
                 faults.ran(name, nil)
@@ -175,7 +175,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// Saves the cursor. If that fails, the hook is not run again now.
+    /// Saves the cursor. A failure is only logged: the hook does not run again for the event until the daemon restarts.
     private func save(_ cursor: HookCursor) async {
         do {
             try await store.setMeta([key: cursor.text])
@@ -184,7 +184,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// Records `hook.failed` in the event log, unless the hook is for that event.
+    /// Records `hook.failed` in the event log, unless the failed hook is one for `hook.failed`.
     private func giveUp(_ event: EventRow, _ failure: String, _ cursor: HookCursor) async {
         guard self.event != .hookFailed else { return await save(cursor) }
         let data = HookFailure(hook: self.event.rawValue, number: event.number, error: failure).jsonText

@@ -31,8 +31,8 @@ actor Hooks {
         self.pause = pause
     }
 
-    /// Reads the folder, starts workers for new hooks and ends those of removed ones. A hook that may not run keeps its position in the event
-    /// log, and is checked again at its next event; a removed one loses it.
+    /// Reads the folder, starts workers for new hooks, and ends workers of removed ones. A hook that may not run keeps its position in the
+    /// event log, and is checked again at its next event. A removed hook loses its position.
     func read(_ settings: Settings.Hooks) async {
         timeLimit.withLock { $0 = Int64(settings.timeoutSeconds) * 1_000 }
         let names = folder.names() ?? []

@@ -6,7 +6,7 @@ struct MetricFamily: Sendable {
     let kind: Kind
     let help: String
 
-    /// All metrics in output order. Instruments with other names are dropped.
+    /// All metrics in output order. Instruments with a name that is not listed are dropped.
     static let all = [
         MetricFamily(name: "hexlist_build_info", kind: .gauge, help: "Always 1; the label is the version of hexlistd."),
         MetricFamily(name: "hexlist_peers", kind: .gauge, help: "Known peers and ghosts, by state."),

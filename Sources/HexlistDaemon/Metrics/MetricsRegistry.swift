@@ -3,8 +3,8 @@ import Synchronization
 
 /// The metrics of this process: recorded through swift-metrics, exported in the Prometheus text format.
 ///
-/// An instrument that is created again continues its series. The number of series is bounded: names are those of `MetricFamily`, labels
-/// values of enums.
+/// An instrument that is created again continues its series. The number of series is bounded, because names come from `MetricFamily` and
+/// label values from enums.
 final class MetricsRegistry: MetricsFactory {
     private struct Series {
         let labels: String
@@ -38,7 +38,7 @@ final class MetricsRegistry: MetricsFactory {
 
     func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler { NOOPMetricsHandler.instance }
 
-    // Series live as long as the process.
+    // Instruments are never destroyed: series live as long as the process.
     func destroyCounter(_ handler: any CounterHandler) {}
     func destroyMeter(_ handler: any MeterHandler) {}
     func destroyTimer(_ handler: any TimerHandler) {}
@@ -57,7 +57,7 @@ final class MetricsRegistry: MetricsFactory {
     }
 }
 
-/// One series, or the series of one histogram. Thread-safe.
+/// The values of one series, or of all series of one histogram. Thread-safe.
 private protocol MetricHandler: AnyObject, Sendable {
     static var kind: MetricFamily.Kind { get }
     func write(name: String, labels: String, to text: inout String)
@@ -102,7 +102,7 @@ private final class HistogramSeries: TimerHandler, MetricHandler {
     }
 
     static let kind = MetricFamily.Kind.histogram
-    /// Upper bounds in seconds: from a commit on a fast disk to the receipt timeout.
+    /// Upper bounds of the buckets in seconds. They range from a commit on a fast disk to the receipt timeout.
     static let bounds = [0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
     private let state = Mutex(State())
 

@@ -24,7 +24,7 @@ struct MetricsRoutes: Sendable {
 final class Metrics: Sendable {
     let registry = MetricsRegistry()
     private let startedAt: Timestamp
-    /// Number of the newest counted event.
+    /// The event number of the newest event that was added to the counters.
     private let countedEvents = Mutex<Int64>(0)
 
     init(startedAt: Timestamp = .now) { self.startedAt = startedAt }

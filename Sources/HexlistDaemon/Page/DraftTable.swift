@@ -17,9 +17,10 @@ struct DraftTable {
 
     private var entries: [Entry] = []
 
+    /// Adds a draft.
     /// - Parameters:
-    ///   - id: random, as it is all that the page needs to offer the files.
-    ///   - paths: absolute.
+    ///   - id: a random id. A page needs only this id to offer the files.
+    ///   - paths: absolute paths.
     mutating func add(_ paths: [String], id: String, now: ContinuousClock.Instant, time: Timestamp) -> Draft {
         removeEnded(now)
         if entries.count == Self.capacity { entries.removeFirst() }
@@ -30,7 +31,7 @@ struct DraftTable {
         return draft
     }
 
-    /// The draft and its paths; `nil` if there is none of this id, or it has ended.
+    /// Returns the draft with this id and its paths; `nil` if there is none, or its lifetime is over.
     mutating func find(_ id: String, now: ContinuousClock.Instant) -> (draft: Draft, paths: [String])? {
         removeEnded(now)
         return entries.first { PeerText.areEqual($0.draft.id, id) }.map { ($0.draft, $0.paths) }

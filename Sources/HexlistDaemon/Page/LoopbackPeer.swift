@@ -6,7 +6,7 @@ import NIOCore
     import Glibc
 #endif
 
-/// The user at the other end of a loopback TCP connection (sock_diag).
+/// Identifies the user at the other end of a loopback TCP connection, by a query to the kernel (sock_diag).
 enum LoopbackPeer {
     /// - Returns: `nil` if no process of this machine has the other end.
     /// - Throws: `SystemError` if the look-up fails.

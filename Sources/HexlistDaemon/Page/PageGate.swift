@@ -9,13 +9,13 @@ import Hummingbird
     import Glibc
 #endif
 
-/// Handles requests to the page's listener: its files, the exchange of a secret for a token, and with a token the operations the page
-/// needs. Refuses everything else.
+/// Handles requests to the page's listener. It serves the files of the page, exchanges a secret for a token, and with a token allows the
+/// operations that the page needs. All other requests are refused.
 struct PageGate: Sendable {
     let server: PageServer
     /// The local API without `ForeignRequest`; this type makes the checks instead.
     let api: RouterResponder<BasicRequestContext>
-    /// The destination of all files the page fetches.
+    /// The folder into which all files fetched from the page are saved.
     let downloadFolder: String
 
     /// The operations the page may use. None of them accepts paths of this machine, or concerns its identity, roster or configuration.
@@ -90,7 +90,7 @@ struct PageGate: Sendable {
     /// - Throws: `forbidden` for another host name, and for requests made by other sites.
     private func checkSource(_ request: Request) throws(HexlistError) {
         let host = server.host
-        // Protects against DNS rebinding.
+        // The check of the Host header protects against DNS rebinding.
         guard request.head.authority == host else {
             throw HexlistError(.forbidden, "The page is only at http://\(host)/.", hint: "Open it with `hexlist web`.")
         }
@@ -102,7 +102,7 @@ struct PageGate: Sendable {
             switch site {
             case "same-origin": break
             case "none" where !request.uri.path.hasPrefix("/v1/") && request.uri.path != "/session": break
-            // The file made by `hexlist web` redirects to the page.
+            // `hexlist web` opens a local file that redirects to the page.
             case "cross-site"
             where isDocument && request.method == .get && Self.values("sec-fetch-mode", request) == ["navigate"]
                 && Self.values("sec-fetch-dest", request) == ["document"]:
@@ -116,7 +116,7 @@ struct PageGate: Sendable {
         HTTPField.Name(name).map { request.headers[values: $0] } ?? []
     }
 
-    /// Checks the body of a change.
+    /// Checks the body of a request that changes a peer.
     /// - Throws: `forbidden` if it enables automatic downloads from a peer.
     private func checkChange(_ request: inout Request) async throws {
         let body = try await APIInput.body(request)
@@ -170,7 +170,8 @@ struct PageGate: Sendable {
         return Response(status: .ok, headers: [.contentType: file.mediaType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
-    /// The event stream of a page, counted while it is open. Above the limit the oldest one ends, at its next message or comment.
+    /// Returns the event stream of a page. It counts towards `PageKeys.maximumStreams` while it is open; above this limit the oldest stream
+    /// ends, when it next sends a message or comment.
     private func stream(_ request: Request, _ context: BasicRequestContext, _ token: String) async throws -> Response {
         let response = try await api.respond(to: request, context: context)
         guard response.status == .ok else { return response }
@@ -188,7 +189,7 @@ struct PageGate: Sendable {
     }
 }
 
-/// Writes while the stream is open.
+/// Throws on a write after the stream was closed to make room for a newer one.
 private struct CountedWriter: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
     let isOpen: @Sendable () -> Bool

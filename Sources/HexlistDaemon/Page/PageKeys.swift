@@ -1,23 +1,24 @@
 import Crypto
 
-/// Secrets, page tokens and event streams. A value without side effects: time and random values are passed in.
+/// Secrets, page tokens and event streams of the page's listener. A value type without side effects: time and random values are passed in.
 struct PageKeys {
     typealias Instant = ContinuousClock.Instant
 
-    /// Lifetime of a secret of `hexlist web`.
+    /// Lifetime of a secret made by `hexlist web`.
     static let secretTime: Duration = .seconds(30)
     /// Lifetime of a reload secret after the last request of its page.
     static let reloadTime: Duration = .seconds(60)
-    /// Time from the last request to the end of the listener.
+    /// Time after the last request at which the listener ends.
     static let idleTime: Duration = .seconds(15 * 60)
-    /// Maximum number of secrets, and of pages. A new secret replaces the oldest; a new page the one idle for longest without an event stream.
+    /// Maximum number of secrets, and of pages. Above it, a new secret replaces the oldest one, and a new page replaces the page that has
+    /// been idle longest without an event stream.
     static let maximumSecrets = 8
     static let maximumPages = 16
     /// Maximum number of event streams. Browsers open six connections per origin, and a page needs one for its requests.
     static let maximumStreams = 4
 
     private struct Page {
-        /// Hashes of the token and of the reload secret, which is `nil` after its use.
+        /// Hashes of the token and of the reload secret. The latter is `nil` after its use.
         var keys: SavedPages.Page
         var heardAt: Instant
     }
@@ -54,7 +55,8 @@ struct PageKeys {
         return now + Self.secretTime
     }
 
-    /// Exchanges a secret, of `hexlist web` or of a reload, for a page with this token. The secret is used up.
+    /// Exchanges a secret, made by `hexlist web` or for a reload, for a page with the given token and reload secret. Each secret is valid
+    /// once.
     /// - Returns: whether the secret was valid.
     mutating func exchange(_ secret: String, token: String, reload: String, now: Instant) -> Bool {
         guard take(secret, now) else { return false }
@@ -90,7 +92,7 @@ struct PageKeys {
         return true
     }
 
-    /// Records an event stream of a page. Above the limit the oldest one ends; its page reconnects when it becomes visible.
+    /// Records a new event stream of a page. Above the limit the oldest stream ends; its page reconnects when it becomes visible.
     /// - Returns: the number of the stream.
     mutating func streamBegan(_ token: String) -> Int {
         if streams.count >= Self.maximumStreams { streams.removeFirst() }
@@ -108,7 +110,7 @@ struct PageKeys {
         if let page = pages.firstIndex(where: { $0.keys.token == token }) { pages[page].heardAt = now }
     }
 
-    /// When the listener ends; `nil` while there is an event stream.
+    /// The time at which the listener ends; `nil` while there is an event stream.
     var end: Instant? { streams.isEmpty ? usedAt + Self.idleTime : nil }
 
     private static func hash(_ key: String) -> String {

@@ -7,7 +7,7 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// The listener of the page on 127.0.0.1. Started by `POST /v1/web`, and ended 15 minutes after the last request of a page.
+/// The listener of the page on 127.0.0.1. It is started by `POST /v1/web`, and ends 15 minutes after the last request of a page.
 actor PageListener {
     private enum State {
         case closed
@@ -31,7 +31,7 @@ actor PageListener {
         while true {
             let page = try await openPage()
             if let invitation = page.invite() { return invitation }
-            // The listener is just ending.
+            // This listener is ending and gives no invitations: the next round opens a new one.
             if case .open(let current) = state, current === page { state = .closed }
         }
     }
@@ -53,8 +53,8 @@ actor PageListener {
         }
     }
 
-    /// Starts listeners as requested, until the daemon stops. The first one restores the pages that were open when the daemon stopped, at the
-    /// same port; if the port is taken, they expire.
+    /// Starts a listener whenever one is requested, until the daemon stops. The first listener uses the same port as before the restart of
+    /// the daemon, and restores the pages that were open then. If the port is taken, those pages expire.
     func run(_ api: APIContext) async {
         let file = SavedPagesFile(stateFolder: api.stateFolder)
         var saved = file.read()
@@ -107,7 +107,7 @@ actor PageListener {
             group.addTask { try await server.run() }
             group.addTask {
                 for await _ in page.ended {}
-                // Not after a cancellation, which is a stop of the daemon.
+                // After a cancellation the file stays: the daemon is stopping, and its next start restores the pages.
                 if !Task.isCancelled { file.remove() }
                 try await server.shutdownGracefully()
             }

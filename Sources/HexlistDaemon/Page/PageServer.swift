@@ -16,7 +16,8 @@ final class PageServer: Sendable {
     private let now: @Sendable () -> PageKeys.Instant
     private let loop: any EventLoop
     private let save: @Sendable (SavedPages) -> Void
-    /// Proves to pages that this is still the same listener: other programs that take the port do not know it.
+    /// A random value that proves to pages that they are connected to the same listener. Another program that takes the port does not know
+    /// it.
     let proof: String
     /// Finishes when the listener has been idle for long enough.
     let ended: AsyncStream<Void>
@@ -25,7 +26,7 @@ final class PageServer: Sendable {
     /// - Parameters:
     ///   - saved: the pages from before a restart of the daemon.
     ///   - save: called when pages have changed.
-    ///   - now: the clock. The timer of the loop only decides when to check it.
+    /// - now: returns the current time. The timer of the event loop only decides when to compare it with the end.
     init(
         loop: any EventLoop, restoring saved: SavedPages? = nil, save: @escaping @Sendable (SavedPages) -> Void = { _ in },
         now: @escaping @Sendable () -> PageKeys.Instant = { .now }
@@ -47,7 +48,7 @@ final class PageServer: Sendable {
     /// The value of `Host`, and after `http://` of `Origin`.
     var host: String { "127.0.0.1:\(port)" }
 
-    /// A new secret of 256 bits; `nil` once the listener is ending.
+    /// Makes a secret of 256 bits; `nil` once the listener is ending.
     func invite() -> PageInvitation? {
         let secret = Self.random()
         return state.withLock { state in
@@ -58,6 +59,7 @@ final class PageServer: Sendable {
         }
     }
 
+    /// Exchanges a secret for the session of a new page.
     /// - Returns: `nil` for an invalid or expired secret.
     func exchange(_ secret: String) -> PageSession? {
         let session = PageSession(token: Self.random(), reload: Self.random(), proof: proof)
@@ -81,7 +83,7 @@ final class PageServer: Sendable {
         scheduleEnd()
     }
 
-    /// Schedules the timer for the end of the listener, unless it is scheduled.
+    /// Schedules the timer that ends the listener, unless it is scheduled already.
     private func scheduleEnd() {
         let delay: Duration? = state.withLock { state in
             guard !state.isTimed, !state.isOver, let end = state.keys.end else { return nil }
@@ -101,7 +103,8 @@ final class PageServer: Sendable {
         if isOver { end.finish() } else { scheduleEnd() }
     }
 
-    /// - Parameter digits: a multiple of 16, each of 4 random bits.
+    /// Returns random hexadecimal digits.
+    /// - Parameter digits: the number of digits, a multiple of 16.
     static func random(digits: Int = 64) -> String {
         var random = SystemRandomNumberGenerator()
         return (0..<digits / 16).map { _ in

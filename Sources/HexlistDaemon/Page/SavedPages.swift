@@ -21,7 +21,7 @@ struct SavedPages: JSONShape, Sendable, Equatable {
 
 /// The file of the open pages, in the state folder, with mode 0600.
 struct SavedPagesFile: Sendable {
-    /// Maximum bytes, far above those of `PageKeys.maximumPages`.
+    /// Maximum size of the file in bytes, far above the size for `PageKeys.maximumPages` pages.
     private static let limit = 64 << 10
 
     let path: String

@@ -8,7 +8,7 @@ import HexlistTransfers
 struct RcloneServices: ContentServices {
     let rclone: Rclone
 
-    /// All remotes. If rclone is missing or its configuration cannot be read, a single unusable service with the reason.
+    /// Returns all remotes. If rclone is missing or its configuration cannot be read, returns a single unusable service with the reason.
     func all() async throws -> [any ContentService] {
         do {
             return try await rclone.remotes().map { RemoteService(remote: $0) }
@@ -44,7 +44,7 @@ struct RemoteService: ContentService {
     }
 }
 
-/// Stands for rclone if it cannot be used, with the reason.
+/// A placeholder in the list of services if rclone cannot be used, with the reason.
 struct UnusableRclone: ContentService {
     let obstacle: HexlistError
 

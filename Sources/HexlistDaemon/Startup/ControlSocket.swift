@@ -16,7 +16,7 @@ final class ControlSocket: Sendable {
     }
 
     let path: String
-    /// Records the path, and has room for a spare socket.
+    /// The state folder. It records the path of the socket, and can contain a spare socket.
     private let state: StateFolder?
     /// The socket file that this process bound; `nil` before.
     private let bound = Mutex<Identity?>(nil)
@@ -49,7 +49,7 @@ final class ControlSocket: Sendable {
         try Self.probe(path)
     }
 
-    /// Sets mode 0600 after binding. Until then the umask protects it.
+    /// Sets mode 0600 after binding. Until then the umask protects the socket.
     func protect() {
         chmod(path, 0o600)
         bound.withLock { $0 = Self.identity(path) }
@@ -67,8 +67,8 @@ final class ControlSocket: Sendable {
     /// Removes the socket, unless another process has replaced it.
     func remove() { if isThere { unlink(path) } }
 
-    /// Waits until the socket is deleted, as happens to the runtime folder at logout.
-    /// - Returns: false if the task is cancelled or the daemon stops.
+    /// Waits until the socket file is deleted. At logout, for example, systemd deletes the runtime folder.
+    /// - Returns: false if the task is cancelled or the daemon stops first.
     /// - Throws: `SystemError` if the folder cannot be watched.
     func isDeleted() async throws -> Bool {
         let removals = try FolderWatch.removals(in: HexlistPaths.folder(of: path))
@@ -77,7 +77,7 @@ final class ControlSocket: Sendable {
         return false
     }
 
-    /// Makes a spare socket in the state folder, and records it there.
+    /// Makes a spare socket in the state folder, and records its path there; `nil` without a state folder.
     func spare() throws -> ControlSocket? {
         guard let state else { return nil }
         let spare = HexlistPaths.join(state.path, "control.sock")
@@ -96,7 +96,7 @@ final class ControlSocket: Sendable {
     private static func check(folder: String, isNamed: Bool) throws(HexlistError) {
         var status = stat()
         guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unfit(folder, "it is no folder") }
-        // The owner, and users who can write there without a sticky bit, could replace the socket.
+        // The owner of the folder could replace the socket. So could users who can write to the folder, unless it has the sticky bit.
         guard status.st_uid == geteuid() || status.st_uid == 0 else { throw unfit(folder, "it belongs to user \(status.st_uid)") }
         let isShared = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
         if status.st_uid == geteuid(), !isNamed, status.st_mode & 0o077 != 0 {

@@ -28,7 +28,8 @@ struct MachineID: Sendable {
         present = Hexadecimal.encode(code.prefix(16)).lowercased()
     }
 
-    /// Compares the hash with that in the store, and stores it on first use. If the store cannot be written now, the next start does that.
+    /// Compares the hash of this machine with that in the store, and saves it on first use. If the store cannot be written now, the next
+    /// start saves it.
     /// - Returns: whether the store belongs to another machine.
     func isForeign(_ store: HexStore) async throws -> Bool {
         guard let present else { return false }
@@ -39,7 +40,7 @@ struct MachineID: Sendable {
         return kept != present
     }
 
-    /// Assigns the store to this machine.
+    /// Records that the store belongs to this machine.
     func keep(_ store: HexStore) async throws {
         try await store.setMeta([Self.key: present])
     }

@@ -35,9 +35,10 @@ public struct MissingPartsRecreation: Sendable, Equatable {
         return MissingPartsRecreation(peer: identity.peerID, hasNewStore: hasNewStore, hasNewIdentity: kept == nil, aside: aside)
     }
 
-    /// Opens or creates the store. Files are moved aside before, so that no daemon finds them beside a new store, and back if creating fails.
-    /// - Parameter acceptsAny: whether the store accepts the identity created next. Written before, so that a crash in between leaves a
-    ///   consistent state. Not for a new store, which has to stay unused.
+    /// Opens or creates the store. For a new store, the folders of files are moved aside first, because a daemon would delete files unknown
+    /// to its store. If creating the store fails, they are moved back.
+    /// - Parameter acceptsAny: whether the store is set to accept any identity, because a new one is created next. A crash in between then
+    ///   leaves a usable state. False for a new store, which has to stay unused.
     private static func openStore(_ state: StateFolder, isNew: Bool, acceptsAny: Bool) throws -> String? {
         let present = SetAsideFolder.fileFolders.filter { isNew && StateFolderContents.exists("\(state.path)/\($0)") }
         let aside = present.isEmpty ? nil : try SetAsideFolder.make(StateFolder.beginAnewPrefix, in: state.path)
@@ -60,7 +61,7 @@ public struct MissingPartsRecreation: Sendable, Equatable {
         return aside
     }
 
-    /// The result for people.
+    /// The result, as lines of text for the user.
     public var lines: [String] {
         [
             hasNewStore ? "The store is new and empty." : "The store is the one that was there.",

@@ -4,13 +4,13 @@ import HexlistTransport
 
 /// The identity of this installation, created on the first start. The store records it, because inbox, outbox and trust belong to one identity.
 enum OwnIdentity {
-    /// The key in the store of the identity's UUID, or of a word if any identity is accepted.
+    /// The key of the store entry with the identity's UUID, or with the word `made` if any identity is accepted.
     private static let key = "identity"
 
-    /// The value of a used store that accepts any identity, as earlier versions wrote it.
+    /// The entry of a used store that accepts any identity. Earlier versions wrote the same entry.
     static let acceptingAny: [String: String?] = [key: "made"]
 
-    /// The value of a store that accepts this identity only.
+    /// The entry of a store that accepts this identity only.
     static func values(for identity: Identity) -> [String: String?] { [key: identity.peerID.description] }
 
     /// Opens or creates the identity.
@@ -33,7 +33,8 @@ enum OwnIdentity {
         return identity
     }
 
-    /// Compares an identity with the recorded one. A store that accepts any records this one; if that fails, the next start does it.
+    /// Compares an identity with the recorded one. If the store accepts any identity, it records this one now; if writing fails, the next
+    /// start does it.
     private static func check(_ found: Identity, folder: String, store: HexStore) async throws {
         let kept = try await store.read { try $0.meta(key) }.flatMap { PeerID($0) }
         guard let kept else {

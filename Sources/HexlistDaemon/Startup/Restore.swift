@@ -9,8 +9,8 @@ import HexlistTransport
 /// Restores a backup while no daemon runs: `hexlistd --restore FILE`.
 ///
 /// Store and identity are created and checked in a subfolder of the state folder. Then the existing ones are moved aside, and the new ones
-/// renamed into place. A crash before the renames changes nothing; after one in between, all files are in one of the folders, and
-/// restoring again completes the work.
+/// are renamed into place. A crash before the renames changes nothing. After a crash during the renames no file is lost, and restoring
+/// again completes the work.
 public struct Restore: Sendable, Equatable {
     /// Name of the identity file in a backup.
     static let identityName = Identity.fileName
@@ -44,7 +44,7 @@ public struct Restore: Sendable, Equatable {
         let identity = try Identity.restore(pem, in: making)
         let store = try HexStore(path: StateFolder.storePath(making))
         let inbox = try store.readSync { try $0.counts().inbox }
-        // A backup copies the store after the identity, which may have been rotated in between.
+        // A backup copies the identity first. If it was rotated before the store was copied, the store records another identity.
         try store.setMetaSync(OwnIdentity.values(for: identity))
         try store.close()
 
@@ -57,7 +57,7 @@ public struct Restore: Sendable, Equatable {
         return Restore(peer: identity.peerID, inbox: Int(clamping: inbox), aside: aside)
     }
 
-    /// The result for people.
+    /// The result, as lines of text for the user.
     public var lines: [String] {
         ["Restored: this machine is \(peer) now, with \(inbox) \(inbox == 1 ? "hex" : "hexes") in the inbox."]
             + (aside.map { ["What was here before is in \($0)."] } ?? [])
@@ -67,11 +67,12 @@ public struct Restore: Sendable, Equatable {
             ]
     }
 
-    /// Files of the state folder that are replaced.
+    /// Names of the files in the state folder that a restore replaces.
     private static let names = ["", "-wal", "-shm", "-journal"].map { StateFolder.storeName + $0 } + [Identity.fileName]
 
-    /// Names of the files moved aside, in this order. The identity first: without it a folder with an interrupted restore is refused
-    /// (`StateFolderContents`), so no start uses the store without its WAL. The WAL before its store, so that no other store picks it up.
+    /// Names of the files moved aside, in this order. The identity comes first: without it, a folder with an interrupted restore is refused
+    /// (`StateFolderContents`), so a daemon cannot use the store without its WAL. The WAL comes before its store, so that another store
+    /// does not pick it up.
     static let namesMovedAside = [Identity.fileName] + names.filter { $0 != Identity.fileName }.reversed() + SetAsideFolder.fileFolders
 
     private static func moveAside(_ folder: String) throws -> String? {

@@ -6,12 +6,14 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// The folder of store and identity, created with access for this user only, and locked while this value lives.
+/// The folder of the store and the identity. It is created with access for this user only, and locked while this value lives.
 struct StateFolder {
     let path: String
     private let lock: LockFile
 
-    /// - Parameter socket: the path of the local API's socket, recorded in the lock file so that `hexlist` finds it in any environment.
+    /// Creates, checks and locks the folder.
+    /// - Parameter socket: the path of the local API's socket. It is recorded in the lock file, so that `hexlist` finds it in any
+    ///   environment.
     /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that has the lock.
     init(path: String, socket: String? = nil) throws {
         try PrivateFolder.make(path)
@@ -73,7 +75,7 @@ struct StateFolder {
 }
 
 extension LockFile.Fault {
-    /// The error as a `HexlistError` for people.
+    /// Converts the fault to a `HexlistError` for the user.
     /// - Parameter held: returns the error if another process has the lock.
     func explained(at path: String, held: (LockFile.Holder) -> HexlistError) -> HexlistError {
         switch self {

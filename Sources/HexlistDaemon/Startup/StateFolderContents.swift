@@ -5,12 +5,13 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// Checks the state folder at a start. Distinguishes a first start, which creates store and identity, from a state with a missing part:
+/// Checks the state folder at a start. A first start, which creates store and identity, is distinguished from a state with a missing part:
 /// an empty store in place of a lost one would hide the loss.
 ///
-/// The first start creates the store, then the identity, then everything else. If it was interrupted, there is nothing, or an unused store
-/// without an identity. A folder with anything else but no store has lost its store.
+/// The first start creates the store, then the identity, then everything else. After an interrupted first start the folder is empty, or it
+/// has an unused store and no identity. A folder that has anything else but no store has lost its store.
 enum StateFolderContents {
+    /// Checks that no part is missing.
     /// - Throws: `HexlistError` `storeUnusable`, `identity` or `stateFolder` that names the missing part.
     static func check(_ folder: String) throws {
         let store = StateFolder.storePath(folder)
@@ -21,7 +22,8 @@ enum StateFolderContents {
             hint: "Mount the disk it is on, or put it back (`hexlist restore FILE`). `hexlistd --begin-anew` makes an empty one.")
     }
 
-    /// - Throws: `HexlistError` `stateFolder` if a restore was interrupted, so that parts are in other folders.
+    /// Checks that no restore was interrupted.
+    /// - Throws: `HexlistError` `stateFolder` if one was, so that parts are in other folders.
     static func checkRestore(_ folder: String) throws {
         let isStoreHere = exists(StateFolder.storePath(folder))
         guard exists("\(folder)/\(StateFolder.restoringName)"), !isStoreHere || !exists("\(folder)/\(Identity.fileName)") else { return }

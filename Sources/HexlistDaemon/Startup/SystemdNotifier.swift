@@ -17,7 +17,7 @@ struct SystemdNotifier: Sendable {
 
     init(environment: [String: String]) { socketPath = environment["NOTIFY_SOCKET"] }
 
-    /// Sends a state. Lost datagrams are ignored: systemd times out then. Does not block if the queue of the socket is full.
+    /// Sends a state. A lost datagram is not sent again, and systemd then times out. Does not block if the queue of the socket is full.
     func send(_ state: State) {
         guard let socketPath, socketPath.hasPrefix("/") || socketPath.hasPrefix("@") else { return }
         let descriptor = SystemSocket.open(AF_UNIX, .datagram)

@@ -18,7 +18,7 @@ struct Watchdog: Sendable {
         self.notifier = notifier
     }
 
-    /// Notifies at once, then twice per interval of systemd, until the loop ends.
+    /// Notifies systemd at once, then twice per watchdog interval, until the loop ends.
     func watch(_ loop: any EventLoop) {
         loop.scheduleRepeatedTask(initialDelay: .zero, delay: interval) { [notifier] _ in notifier.send(.alive) }
     }
