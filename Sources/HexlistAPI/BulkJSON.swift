@@ -50,13 +50,13 @@ public enum BulkLine: JSONCoded, Sendable, Equatable {
     }
 }
 
-/// A line of the input that was not accepted.
+/// A line of the input that was refused.
 public struct BulkRefusal: JSONShape, Sendable, Equatable {
     /// The number of the line, from 1; blank lines count.
     public var line: Int
-    /// `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …: a newer daemon may know more.
+    /// The error code: `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …. A newer daemon may have more.
     public var code: String
-    /// The error for people. It may quote the input: clean it before display.
+    /// The error message. It may quote the input: clean it before display.
     public var message: String
 
     public init(line: Int, code: String, message: String) {
@@ -70,7 +70,7 @@ public struct BulkRefusal: JSONShape, Sendable, Equatable {
 public struct BulkWarning: JSONShape, Sendable, Equatable {
     /// The number of the line, from 1; blank lines count.
     public var line: Int
-    /// The warning as a text for people. It quotes the input: clean it before display.
+    /// The text of the warning. It quotes the input: clean it before display.
     public var warning: String
 
     public init(line: Int, warning: String) {
@@ -79,7 +79,7 @@ public struct BulkWarning: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The outcome of one line for one peer. Coded by hand, because a bulk send has one for each hex and peer.
+/// The outcome of one line for one peer. JSON coding is written by hand for speed: a bulk send has an outcome for each hex and peer.
 public struct BulkOutcome: JSONCoded, Sendable, Equatable {
     /// The line of the input, from 1.
     public var line: Int?
@@ -103,29 +103,30 @@ public struct BulkOutcome: JSONCoded, Sendable, Equatable {
     }
 }
 
-/// The counts of a bulk send, while it runs or at its end. `lines` and `invalid` count lines; the others count rows: one for each hex and
-/// peer. `accepted` is the sum of `stored`, `held`, `rejected`, `failed` and `queued`.
+/// The counts of a bulk send, while it runs or at its end. `lines` and `invalid` are numbers of lines. The other counts are numbers of
+/// outbox rows: one row for each hex and peer. `accepted` is the sum of `stored`, `held`, `rejected`, `failed` and `queued`.
 public struct BulkSummary: JSONShape, Sendable, Equatable {
     /// Lines of the input; blank ones are not counted.
     public var lines: Int
-    /// Lines that were not accepted.
+    /// Number of lines that were refused.
     public var invalid: Int
-    /// Rows stored in the outbox.
+    /// Number of rows that were added to the outbox.
     public var accepted: Int
     public var stored: Int
     public var held: Int
     public var rejected: Int
     /// Rows that failed, expired or were cancelled.
     public var failed: Int
-    /// Rows not confirmed yet.
+    /// Number of rows that are not confirmed yet.
     public var queued: Int
-    /// Rows of `accepted` that an earlier send with the same key had created.
+    /// Number of rows, included in `accepted`, that an earlier send with the same key had created.
     @LeftOutEmpty public var earlier: Int
     /// Seconds since the request began.
     public var seconds: Double
-    /// Whether all of the input has been read and accepted; only in `progress`.
+    /// Whether all of the input was read, and each line accepted or refused; set only in `progress`.
     @LeftOutEmpty public var ended: Bool
-    /// Lines of `invalid` that are not reported one by one, because the client did not read the reply fast enough.
+    /// Number of refused lines, included in `invalid`, without a line of their own in the reply, because the client did not read it fast
+    /// enough.
     @LeftOutEmpty public var untold: Int
 
     public init(
@@ -146,7 +147,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.untold = untold
     }
 
-    /// The exit status of a bulk send: of all outcomes, the first in the order 1, 4, 2, 3, 0.
+    /// The exit status of a bulk send: the first that applies in the order 1, 4, 2, 3, 0.
     public func exitStatus(wait: SendWait) -> ExitStatus {
         var statuses: [ExitStatus] = []
         if failed > 0 { statuses.append(.failed) }

@@ -3,15 +3,15 @@ public import HexlistModel
 
 /// A fetched file in the cache, stored under its digest.
 public struct CachedFile: JSONShape, Sendable, Equatable {
-    /// Its file name, derived from text of a peer.
+    /// The file name, derived from text of a peer.
     public var file: String
     public var path: String
     public var size: Int64
-    /// 64 hexadecimal digits.
+    /// The SHA-256 digest of the file, as 64 hexadecimal digits.
     public var sha256: String
-    /// Whether it is kept until its hex is deleted.
+    /// Whether the file is kept until its hex is deleted.
     public var kept: Bool
-    /// The hex for which it was fetched last, which may be deleted.
+    /// The hex for which the file was last fetched. The hex may be deleted.
     public var hex: Int64?
     public var usedAt: Timestamp
 
@@ -30,9 +30,9 @@ public struct CachedFile: JSONShape, Sendable, Equatable {
 public struct CacheSummary: JSONShape, Sendable, Equatable {
     public var files: Int
     public var bytes: Int64
-    /// Maximum bytes of the cache.
+    /// Maximum size of the cache in bytes.
     public var most: Int64
-    /// Bytes of running and waiting transfers into the cache.
+    /// Bytes of the files that running and waiting transfers fetch into the cache.
     public var coming: Int64
     /// Number of kept files, and their bytes. They do not count towards the limit.
     public var kept: Int
@@ -59,7 +59,7 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
 public struct CacheCleared: JSONShape, Sendable, Equatable {
     public var removed: Int
     public var bytes: Int64
-    /// Files not deleted because a program has them open.
+    /// Number of files that were not deleted, because a program has them open.
     public var inUse: Int
 
     public init(removed: Int, bytes: Int64, inUse: Int) {

@@ -2,9 +2,9 @@ public import HexlistJSON
 
 /// A hex inside a stored hex, with its links and children.
 public struct ChildJSON: JSONShape, Sendable, Equatable {
-    /// The local id.
+    /// The local id; other machines have their own.
     public var id: Int64
-    /// The sender as claimed, which is not checked. Text of a peer: clean it before display.
+    /// The UUID and name of the sender, as the hex claims them without proof. Text of a peer: clean it before display.
     public var senderUUID: String
     public var senderName: String
     public var description: String
@@ -12,7 +12,7 @@ public struct ChildJSON: JSONShape, Sendable, Equatable {
     public var subject: String?
     public var color: String
     public var links: [LinkJSON]
-    /// The hexes inside it, in order; `nil` if there are none.
+    /// The hexes inside this one, in order; `nil` if there are none.
     public var children: [ChildJSON]?
 
     public init(

@@ -4,7 +4,7 @@ public import HexlistJSON
 public struct ConfigurationJSON: JSONShape, Sendable, Equatable {
     /// The path of the configuration file; the file need not exist.
     public var file: String
-    /// The error in the configuration file as it is now; the daemon keeps using the previous configuration.
+    /// The error in the current configuration file, because of which the daemon keeps using the previous configuration; `nil` without one.
     public var fault: String?
     /// How to correct `fault`.
     public var hint: String?
@@ -25,16 +25,16 @@ public struct SettingJSON: JSONShape, Sendable, Equatable {
         case `default`, file, environment, commandLine
     }
 
-    /// `limits.frameBytes`
+    /// The name of the key, such as `limits.frameBytes`.
     public var key: String
-    /// The value in the format of the environment variable: lists are separated by commas.
+    /// The value in effect, in the format of the environment variable: lists are separated by commas.
     public var value: String
     public var source: Source
-    /// The line of the file, from 1; `nil` if the value is from elsewhere.
+    /// The line of the file that sets the key, from 1; `nil` if the value is from elsewhere.
     public var line: Int?
     /// The environment variable for the key.
     public var variable: String
-    /// The value after a restart; `nil` if it is the same.
+    /// The value that takes effect after a restart; `nil` if it is the same.
     public var waiting: String?
 
     public init(key: String, value: String, source: Source, line: Int? = nil, variable: String, waiting: String? = nil) {

@@ -10,9 +10,9 @@ public struct DoctorStep: JSONShape, Sendable, Equatable {
     /// The subject: `store`, `multicast`, `peer.tls`, …
     public var step: String
     public var state: State
-    /// The result for people. May contain text of peers: clean it before display.
+    /// The result as a text. May contain text of peers: clean it before display.
     public var message: String
-    /// The advice, one item per line.
+    /// Advice, one item per line.
     @LeftOutEmpty public var advice: [String]
     /// The error code if the check could not be made: `notFound`, `ambiguous`, `daemonUnreachable`.
     public var code: String?
@@ -26,7 +26,7 @@ public struct DoctorStep: JSONShape, Sendable, Equatable {
     }
 }
 
-/// All checks in order. `ok` is whether none failed; warnings do not count as failures.
+/// All checks in order. The member `ok` is true if no check failed; warnings are not failures.
 public struct DoctorReport: JSONShape, Sendable, Equatable {
     public var steps: [DoctorStep]
 

@@ -9,11 +9,11 @@ public struct EventJSON: JSONShape, Sendable, Equatable {
     /// `peer.up`, `hex.received`, …
     public var type: String
     public var peer: PeerID?
-    /// Name, alias and trust of the peer; `nil` if it is this machine.
+    /// Name, alias and trust of the peer; `nil` if the peer is this machine.
     @Inlined public var tag: PeerSummary?
-    /// The local id of a hex.
+    /// The local id of the hex that the event is about.
     public var hex: Int64?
-    /// The subject of that hex; `nil` if it was deleted. Text of a peer.
+    /// The subject of that hex; `nil` if the hex was deleted. Text of a peer: clean it before display.
     public var subject: String?
     public var outboxID: Int64?
     public var data: JSONValue?

@@ -32,7 +32,7 @@ public struct StreamParser: Sendable {
     private var line: [UInt8] = []
     private var message = StreamMessage(data: "")
     private var hasData = false
-    /// Maximum bytes of a line. hexlistd sends no longer ones.
+    /// Maximum bytes of a line. The lines of hexlistd are never longer.
     private let limit: Int
 
     public init(limit: Int = 64 << 20) { self.limit = limit }
@@ -71,7 +71,7 @@ public struct StreamParser: Sendable {
         case "data":
             message.data = hasData ? "\(message.data)\n\(text)" : text
             hasData = true
-        default: break  // the standard: other fields are ignored
+        default: break  // the standard says that other fields are ignored
         }
     }
 }

@@ -6,7 +6,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
     case failed = 1
     /// Bad usage or input.
     case usage = 2
-    /// Accepted but not delivered to all: queued, or waiting for approval.
+    /// Accepted, but not delivered to all recipients: queued, or waiting for approval.
     case pending = 3
     /// Refused by a peer.
     case refused = 4
@@ -27,6 +27,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         }
     }
 
+    /// The exit status for the outcome of one send.
     /// - Parameter wait: the outcome that the caller waited for.
     public init(outcome: OutboxState, wait: SendWait) {
         switch outcome {

@@ -27,7 +27,7 @@ public struct GroupMember: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/groups/{group}/add` and `POST /v1/groups/{group}/remove`.
 public struct GroupPeers: JSONShape, Sendable, Equatable {
-    /// PEER arguments, at most `LocalAPI.pageLimit`.
+    /// PEER arguments, at most `LocalAPI.pageLimit` of them.
     public var peers: [String]
 
     private enum CodingKeys: String, RequestKey {

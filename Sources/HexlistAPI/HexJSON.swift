@@ -7,14 +7,14 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var id: Int64
     /// `inbox`, `held` or `mine`.
     public var location: String
-    /// The sender as claimed, which is not checked. Text of a peer: clean it before display.
+    /// The UUID and name of the sender, as the hex claims them without proof. Text of a peer: clean it before display.
     public var senderUUID: String
     public var senderName: String
-    /// The alias of the peer with `senderUUID`, if that is not the proven sender.
+    /// The alias of the peer with `senderUUID`, if that peer is not the proven sender.
     public var senderAlias: String?
-    /// The proven sender, on every received hex: the peer whose key was verified.
+    /// The proven sender: the peer whose key was verified when the hex was received; `nil` for a hex made on this machine.
     public var peerUUID: PeerID?
-    /// The name of the proven sender; with the next two, the members of a `PeerSummary`.
+    /// The name of the proven sender. Together with `peerAlias` and `trust`, it has the members of a `PeerSummary`.
     public var peerName: String?
     public var peerAlias: String?
     public var trust: ForwardCompatibleEnum<Trust>?
@@ -28,18 +28,18 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var messageID: MessageID?
     /// The links in order; `nil` in lists.
     public var links: [LinkJSON]?
-    /// Unknown members as received: `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`, empty levels left out; `nil` in lists.
+    /// Unknown members as received: `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`, without empty objects; `nil` in lists.
     public var extra: JSONValue?
-    /// The hex it is inside; `nil` at the top level.
+    /// The hex that this one is inside of; `nil` at the top level.
     public var parent: Int64?
-    /// Number of hexes inside it at all levels, and of their links; `nil` if there are none.
+    /// Number of hexes inside this one at all levels, and of their links; `nil` if there are none.
     public var hexesInside: Int?
     public var linksInside: Int?
-    /// The hexes inside it, in order; `nil` if there are none, and in lists.
+    /// The hexes inside this one, in order; `nil` if there are none, and in lists.
     public var children: [ChildJSON]?
     /// The text that a search matched; `nil` if this is not a search result.
     public var match: MatchJSON?
-    /// The outermost hex around it; `nil` if it is at the top level, or not a search result.
+    /// The outermost hex around this one; `nil` if it is at the top level, or not a search result.
     public var top: TopJSON?
 
     public init(
@@ -74,7 +74,7 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
         self.children = children
     }
 
-    /// The label of the proven sender; `nil` if this machine made the hex.
+    /// The display name of the proven sender; `nil` if this machine made the hex.
     public var label: PeerDisplayName? {
         peerUUID.map { PeerDisplayName(uuid: $0.description, name: peerName ?? "", alias: peerAlias, trust: trust?.text ?? "") }
     }
@@ -87,7 +87,7 @@ public struct LinkJSON: JSONShape, Sendable, Equatable {
     public var service: String
     /// The target of the link: the host in ASCII, as browsers show it, or the scheme; `nil` if the link must not be opened.
     public var opens: String?
-    /// Why the link must not be opened; `nil` if it may.
+    /// The reason why the link must not be opened; `nil` if it may be.
     public var notOpened: String?
     /// The newest earlier hex in the inbox with the same URL; `nil` if there is none, and in lists.
     public var before: EarlierLinkJSON?

@@ -11,7 +11,7 @@ public struct HexlistPaths: Sendable, Equatable {
     /// Whether the state folder was named by the user.
     public var stateFolderIsNamed: Bool
     public var configurationFile: String
-    /// Whether the configuration file was named by the user, and must be there.
+    /// Whether the user named the configuration file, so that it has to exist.
     public var configurationIsNamed: Bool
     /// The socket of a daemon started in this environment. A running daemon records its own in the lock file (`lockName`).
     public var socket: String
@@ -28,8 +28,8 @@ public struct HexlistPaths: Sendable, Equatable {
 
     /// - Parameters:
     ///   - environment: the variables of the process.
-    ///   - stateFolder, configurationFile, socket: from the command line; they take precedence over the environment.
-    ///   - isOwnFolder: returns whether a path is a folder of this user.
+    ///   - stateFolder, configurationFile, socket: paths from the command line; they take precedence over the environment.
+    ///   - isOwnFolder: returns whether a path is a folder that belongs to this user.
     public init(
         environment: [String: String], stateFolder: String? = nil, configurationFile: String? = nil, socket: String? = nil,
         isOwnFolder: (String) -> Bool = HexlistPaths.isOwnFolder
@@ -37,7 +37,7 @@ public struct HexlistPaths: Sendable, Equatable {
         func variable(_ name: String) -> String? {
             environment[name].flatMap { $0.isEmpty ? nil : $0 }
         }
-        /// The XDG specification ignores relative paths.
+        /// Returns the folder that a variable names, or the default. The XDG specification says that relative paths are ignored.
         func base(_ name: String, _ fallback: String) -> String {
             if let path = variable(name), path.hasPrefix("/") { return path }
             return HexlistPaths.join(variable("HOME") ?? HexlistPaths.homeFolder(), fallback)
@@ -63,7 +63,7 @@ public struct HexlistPaths: Sendable, Equatable {
         }
     }
 
-    /// The folder of hooks, beside the configuration file in use.
+    /// The folder of hooks, in the same folder as the configuration file.
     public var hookFolder: String { HexlistPaths.join(HexlistPaths.folder(of: configurationFile), "hooks") }
 
     /// The cache of fetched files. Each state folder has its own.

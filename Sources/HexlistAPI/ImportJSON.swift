@@ -2,17 +2,17 @@ public import HexlistJSON
 
 /// The result of `POST /v1/import`.
 public struct ImportResult: JSONShape, Sendable, Equatable {
-    /// Hexes added at the top level.
+    /// Number of hexes added at the top level.
     public var added: Int
-    /// Hexes inside the added ones.
+    /// Number of hexes inside the added ones.
     @LeftOutEmpty public var addedInside: Int
-    /// Hexes that existed before.
+    /// Number of hexes that existed before.
     public var unchanged: Int
-    /// Existing hexes that were extended, and the hexes and links added to them.
+    /// Number of existing hexes that were extended, and of the hexes and links added to them.
     @LeftOutEmpty public var extended: Int
     @LeftOutEmpty public var newHexes: Int
     @LeftOutEmpty public var newLinks: Int
-    /// Refused lines in order, with the codes of bulk sends.
+    /// Refused lines in order. They have the same error codes as in bulk sends.
     public var refused: [BulkRefusal]
     /// Number of refused lines beyond the `LocalAPI.importRefusals` in `refused`.
     @LeftOutEmpty public var untold: Int
@@ -34,7 +34,7 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
 
 /// Progress of an import.
 public struct ImportProgress: JSONShape, Sendable, Equatable {
-    /// Number of processed hexes, and of all.
+    /// Number of processed hexes, and number of all hexes.
     public var done: Int
     public var total: Int
 

@@ -1,6 +1,6 @@
-/// Regroups a stream into chunks that end at line ends, so that stopping after any chunk sends no partial line.
+/// Regroups a stream of bytes into chunks that end at line ends. If sending stops after any chunk, the receiver has no partial line.
 ///
-/// A line longer than `limit` is passed on in parts, because the receiver refuses it anyway.
+/// A line longer than `limit` is split into several chunks, because the receiver refuses it anyway.
 public struct LineAlignedStream: Sendable {
     private let limit: Int
     private var rest: [UInt8] = []

@@ -75,7 +75,7 @@ public struct LineSplitter: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The offset of the first `\n` from `start` on.
+    /// Returns the offset of the first `\n` from `start` on.
     func lineEnd(from start: Int) -> Int? {
         guard let base = baseAddress, start < count else { return nil }
         return memchr(base + start, Int32(UInt8(ascii: "\n")), count - start).map { base.distance(to: UnsafeRawPointer($0)) }

@@ -21,24 +21,25 @@ public enum LocalAPI {
     public static let uploadType = "application/octet-stream"
     /// Whether a content type is an uploaded file, whose body has no time limit while bytes arrive.
     public static func isUpload(_ contentType: String?) -> Bool { contentType == uploadType }
-    /// Maximum bytes of a hex, and of any other body; the limit of a frame.
+    /// Maximum bytes of a hex, and of any other body. It equals the maximum size of a frame.
     public static let bodyBytes = 1 << 20
     /// Maximum bytes of a line in the reply to a bulk stream.
     public static let replyLineBytes = 1 << 20
-    /// Maximum bytes of a roster, and peers in it. Each line has at most `bodyBytes`.
+    /// Maximum bytes of a roster, and maximum number of its peers. Each line has at most `bodyBytes`.
     public static let rosterBytes = 16 << 20
     public static let rosterEntries = 10_000
-    /// The most that the hexes of one import weigh (`HexContent.weight`). Bounds the temporary file and the time of its transaction.
+    /// Maximum sum of the weights (`HexContent.weight`) of the hexes of one import. It bounds the temporary file and the time of the
+    /// transaction.
     public static let importWeight = 96 << 20
-    /// Refused lines that an import reports one by one.
+    /// Maximum number of refused lines that an import reports one by one.
     public static let importRefusals = 1_000
-    /// Maximum items of a page, and bytes of its JSON. A single item may be larger.
+    /// Maximum number of items in a page, and maximum bytes of its JSON. A page with a single item may be larger.
     public static let pageLimit = 1_000
     public static let pageBytes = 4 << 20
     public static let defaultPageLimit = 20
-    /// Maximum paths of a request for links.
+    /// Maximum number of paths in a request for links.
     public static let linkPaths = 10_000
-    /// Maximum value of `last`, the number of newest events a list begins with.
+    /// Maximum value of `last`, the number of newest events with which a list begins.
     public static let lastEvents: Int64 = 1_000_000
     /// Seconds between keep-alive comments of an event stream.
     public static let commentSeconds = 15
@@ -51,7 +52,7 @@ extension ErrorJSON {
         self.init(code: error.code.rawValue, message: error.message, hint: error.hint)
     }
 
-    /// The error; an unknown code of a newer daemon becomes `internal`.
+    /// Converts the JSON to an error. An unknown code of a newer daemon becomes `internal`.
     public var hexlistError: HexlistError {
         HexlistError(HexlistError.Code(rawValue: code) ?? .internal, message, hint: hint)
     }

@@ -18,9 +18,10 @@ public struct MineEditRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One link of the new list.
+/// One link of the new list of links.
 public struct LinkEdit: JSONShape, Sendable, Equatable {
-    /// The current position of the link, from 1; members missing here, and unknown ones, are kept. `nil` for a new link.
+    /// The current position of the link, from 1; `nil` for a new link. Members that are missing here keep their values, and so do unknown
+    /// ones.
     public var from: Int?
     /// Required for a new link.
     public var url: String?
@@ -41,9 +42,9 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/mine/{id}/move`.
 public struct MineMove: JSONShape, Sendable, Equatable {
-    /// The hex to move it into; `nil` for the top level.
+    /// The hex of My Hexlist to move the hex into; `nil` for the top level.
     public var parent: Int64?
-    /// The hex to insert it before; `nil` for the end.
+    /// The hex to insert the moved hex before; `nil` for the end.
     public var before: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -74,7 +75,7 @@ public struct MineSave: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The reply to `POST /v1/mine/save`: the new ids, and the number of hexes and links copied, with those inside.
+/// The reply to `POST /v1/mine/save`: the ids of the new hexes, and the number of copied hexes and links at all levels.
 public struct SavedJSON: JSONShape, Sendable, Equatable {
     public var ids: [Int64]
     public var hexes: Int

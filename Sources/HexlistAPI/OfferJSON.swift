@@ -7,11 +7,11 @@ public struct OfferRequest: JSONShape, Sendable, Equatable {
     @EmptyIfMissing public var paths: [String]
     /// PEER and `@GROUP` arguments; empty if `toAll` is set.
     @EmptyIfMissing public var to: [String]
-    /// Whether to offer them to all trusted peers.
+    /// Whether to offer the files to all trusted peers.
     public var toAll: Bool?
     /// Whether to offer copies of the files, which are kept until the offers end.
     public var copy: Bool?
-    /// Instead of paths: a hex whose file links are changed to lead to this machine's copies of the files.
+    /// A hex to use instead of paths: its file links are changed to point to this machine's copies of the files.
     public var hex: Int64?
 
     private enum CodingKeys: String, RequestKey {
@@ -75,7 +75,7 @@ public struct OfferLeftOut: JSONShape, Sendable, Equatable {
         self.paths = paths
     }
 
-    /// The causes for people: `2 hidden, 1 without read permission (not read: a/secret.txt)`. Paths are cleaned.
+    /// The causes as one line: `2 hidden, 1 without read permission (not read: a/secret.txt)`. Paths are cleaned for display.
     public var text: String {
         let parts: [(Int, String)] = [
             (hidden, "hidden"), (links, links == 1 ? "symlink" : "symlinks"),
@@ -91,13 +91,13 @@ public struct OfferLeftOut: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The result of an offer: a hex with links to the files, to be sent.
+/// The result of an offer: a hex with links to the files, which the caller then sends.
 public struct OfferResult: JSONShape, Sendable, Equatable {
-    /// The HexJM. Its links are files, the hexes inside it folders. For `OfferRequest.hex`, that hex with changed links.
+    /// The hex as HexJM. Its links are files, and the hexes inside it are folders. For `OfferRequest.hex`, that hex with changed links.
     public var hex: JSONValue
     public var files: Int
     public var size: Int64
-    /// Number of folder entries left out; for `OfferRequest.hex`, of links left unchanged because there is no copy of their file.
+    /// Number of folder entries left out. For `OfferRequest.hex`, number of links left unchanged, because there is no copy of their file.
     @EmptyIfMissing public var leftOut: Int
     /// `leftOut` by cause; `nil` if no folder entry was left out.
     public var leftOutBy: OfferLeftOut?

@@ -12,7 +12,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var subject: String?
     public var state: OutboxState
     public var attempts: Int
-    /// `nil` if the row does not wait.
+    /// The condition that the row waits for; `nil` if it does not wait.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
     public var lastError: String?
@@ -21,9 +21,9 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var message: String?
     public var createdAt: Timestamp
     public var bytes: Int
-    /// Whether the row was in flight, so that the peer may have the hex; only in the reply to a cancellation.
+    /// Whether the row was in flight when it was cancelled, so that the peer may have the hex; set only in the reply to a cancellation.
     public var mayHaveArrived: Bool?
-    /// The files offered to the peer by the row; only if one row is requested.
+    /// The files that the row offers to its peer; set only if a single row is requested.
     public var offers: [OutboxOffer]?
 
     public init(
@@ -51,7 +51,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Why an offered file can no longer be fetched.
+/// The reason why an offered file can no longer be fetched.
 public enum OfferProblem: String, CaseIterable, Sendable {
     /// It was replaced or changed since it was offered.
     case changed
@@ -66,7 +66,7 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
     public var name: String
     public var size: Int64
     public var ends: Timestamp
-    /// Why it can no longer be fetched; `nil` if it is unchanged.
+    /// The reason why the file can no longer be fetched; `nil` if it can.
     public var problem: ForwardCompatibleEnum<OfferProblem>?
 
     public init(name: String, size: Int64, ends: Timestamp, problem: OfferProblem? = nil) {
@@ -81,7 +81,7 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
 public enum OutboxRows: JSONShape, Sendable, Equatable {
     /// Row ids, at most `LocalAPI.pageLimit`.
     case ids([Int64])
-    /// All rows for this PEER that can be changed, after a cursor.
+    /// All rows for this PEER that can still be changed, beginning after the cursor `after`.
     case peer(String, after: String?)
 
     private enum CodingKeys: String, RequestKey {

@@ -5,9 +5,9 @@ public import HexlistModel
 public struct PageInvitation: JSONShape, Sendable, Equatable {
     /// The address, with a secret after `#` that is valid once.
     public var url: String
-    /// The port on 127.0.0.1.
+    /// The port of the page's listener on 127.0.0.1.
     public var port: Int
-    /// When the secret expires.
+    /// The time at which the secret expires.
     public var until: Timestamp
 
     public init(url: String, port: Int, until: Timestamp) {
@@ -31,9 +31,9 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     @OutboxCounts public var outbox: [OutboxState: Int]
     /// Number of the newest event; 0 before the first.
     public var lastEvent: Int64
-    /// Why peers cannot be found at the moment; `nil` if they can.
+    /// The reason why peers cannot be found at the moment; `nil` if they can.
     public var discoveryFault: String?
-    /// Why the store cannot be written at the moment; `nil` if it can.
+    /// The reason why the store cannot be written at the moment; `nil` if it can.
     public var storeFault: String?
 
     public init(
@@ -72,7 +72,8 @@ public struct PageSession: JSONShape, Sendable, Equatable {
     public var token: String
     /// The secret with which the page starts a new session after a reload.
     public var reload: String
-    /// The value of the header `Hexlist-Proof` of each event stream. Another program that takes the port later does not know it.
+    /// The value of the header `Hexlist-Proof` in each event stream. It proves that the same listener replies: another program that takes
+    /// the port later does not know it.
     public var proof: String
 
     public init(token: String, reload: String, proof: String) {

@@ -2,7 +2,7 @@ public import HexlistJSON
 
 /// Incremental parser of a page, `{"items":[…],"next":…}`. Buffers the incomplete item only.
 public struct PageParser: Sendable {
-    /// Maximum bytes of an item, and of everything around the items.
+    /// Maximum bytes of an item, and of the page without its items.
     private let limit: Int
     private var depth = 0
     private var isInString = false
@@ -17,7 +17,7 @@ public struct PageParser: Sendable {
 
     /// Parses the next bytes. Returns the items completed by them.
     public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [[UInt8]] {
-        // One copy into contiguous memory: access to single bytes of a `ByteBufferView` is many times slower.
+        // The bytes are copied into contiguous memory once: access to single bytes of a `ByteBufferView` is many times slower.
         try Array(bytes).withUnsafeBufferPointer { bytes throws(JSONFault) in try feed(run: bytes) }
     }
 
@@ -25,7 +25,7 @@ public struct PageParser: Sendable {
     private mutating func feed(run bytes: UnsafeBufferPointer<UInt8>) throws(JSONFault) -> [[UInt8]] {
         guard let base = bytes.baseAddress else { return [] }
         var items: [[UInt8]] = []
-        // The first byte not copied yet, and the current one.
+        // `kept` is the first byte not copied yet, `position` the current one.
         var (kept, position) = (0, 0)
         while position < bytes.count {
             if isInString {
@@ -68,7 +68,7 @@ public struct PageParser: Sendable {
         return items
     }
 
-    /// The position after the current string, or the end of the bytes if the string continues.
+    /// Returns the position after the current string, or the end of the bytes if the string continues there.
     private mutating func endOfText(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
         var position = start
         while position < end {
@@ -99,11 +99,11 @@ public struct PageParser: Sendable {
         return item
     }
 
-    /// The value of `after=` for the next page; `nil` at the end of the list.
+    /// Returns the value of `after=` for the next page; `nil` at the end of the list.
     /// - Throws: `JSONFault` for an invalid or incomplete page.
     public func finish() throws(JSONFault) -> String? { try end().optional("next") }
 
-    /// The other members of the page; `items` is empty.
+    /// Returns the other members of the page; `items` is empty.
     /// - Throws: `JSONFault` for an invalid or incomplete page.
     public func end() throws(JSONFault) -> JSONObject {
         let page = try JSONObject(JSONValue(parsing: frame))

@@ -3,9 +3,9 @@ public import HexlistModel
 
 /// The reply to `GET /v1/pairings`: `{"openUntil"?,"triesLeft"?,"items":[…]}`.
 public struct PairingOverview: JSONShape, Sendable, Equatable {
-    /// Until when requests are accepted; absent while none are.
+    /// The time until which pairing requests are accepted; absent if none are accepted.
     public var openUntil: Timestamp?
-    /// How many exchanges may still fail before requests are no longer accepted; absent while none are.
+    /// How many more exchanges may fail before requests are no longer accepted; absent if none are accepted.
     public var triesLeft: Int?
     /// The pairings that ended recently, oldest first, then the running one, if any.
     public var items: [PairingView]
@@ -20,12 +20,12 @@ public struct PairingOverview: JSONShape, Sendable, Equatable {
 /// One pairing.
 public struct PairingView: JSONShape, Sendable, Equatable {
     public enum Role: String, Sendable {
-        /// Whether this machine asked, or was asked.
+        /// Whether this machine sent the pairing request (`asking`) or received it (`asked`).
         case asking, asked
     }
 
     public enum State: String, JSONWord, Sendable {
-        /// Waiting for the other side until there are digits.
+        /// Waiting for the other side; there are no digits yet.
         case waiting
         /// Digits are shown on both sides.
         case comparing
@@ -39,27 +39,27 @@ public struct PairingView: JSONShape, Sendable, Equatable {
 
     /// The reason why a pairing ended.
     public enum Reason: String, Sendable, CaseIterable {
-        /// The user of this machine said no, or entered other digits.
+        /// The user of this machine said no, or entered wrong digits.
         case rejected, wrongCode
-        /// The user of this machine cancelled the request before there were digits.
+        /// The user of this machine cancelled the pairing before digits were shown.
         case withdrawn
-        /// The other side aborted when it could know the digits but they were not shown here yet.
+        /// The other side aborted after it could compute the digits, but before this machine showed them.
         case givenUp
         /// The other side said no or aborted after the digits were shown.
         case refused
         /// The other side tried to choose the digits, or violated the protocol.
         case unfair, outOfOrder
-        /// Timed out: the question was not answered, or the request was not accepted.
+        /// Timed out: the user did not answer the question in time, or the other side did not accept the request in time.
         case timeout, expired
-        /// The session was lost.
+        /// The session with the peer was lost.
         case lost
-        /// The pairing failed as one too many, so pairing was switched off.
+        /// Too many pairings had failed before, and this failure switched pairing off.
         case tooManyTries
         /// Both sides said yes, but the store could not be written.
         case notStored
     }
 
-    /// Increasing; a pairing that restarts with new digits gets a new id.
+    /// The id of the pairing. Ids increase; a pairing that restarts with new digits gets a new one.
     public var id: Int
     public var peer: PeerID
     /// The alias, or the name the peer gives itself. Text of a peer: clean it before display.
@@ -73,13 +73,13 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     public var state: State
     /// The six digits, while `comparing` and `confirmed`.
     public var digits: String?
-    /// The reason, while `ended`.
+    /// The reason for the wait or for the end, as one sentence of text.
     public var reason: ForwardCompatibleEnum<Reason>?
     /// One sentence for people: why it waits, or why it ended.
     public var message: String?
-    /// When it times out.
+    /// The time at which the pairing times out.
     public var until: Timestamp?
-    /// How many more exchanges with that key may fail within ten minutes, on a pairing that ended; absent if this one does not count.
+    /// How many more exchanges with the same key may fail within ten minutes; set only after a failure that counts towards this limit.
     public var triesLeft: Int?
 
     public init(
@@ -107,7 +107,7 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `POST /v1/pairings`: the peer to ask; without one, requests are accepted.
+/// The body of `POST /v1/pairings`: the peer to pair with. Without a peer, this machine accepts requests.
 public struct PairingRequest: JSONShape, Sendable, Equatable {
     public var peer: String?
 
@@ -122,7 +122,7 @@ public struct PairingRequest: JSONShape, Sendable, Equatable {
 public struct PairingConfirmation: JSONShape, Sendable, Equatable {
     /// Six decimal digits. Different digits mean no.
     public var digits: String
-    /// The id of the pairing shown, so that digits of an outdated one do not count as a failure.
+    /// The id of the pairing shown to the user. If it is outdated, the digits are not counted as a failure.
     public var id: Int?
 
     public init(digits: String, id: Int? = nil) {

@@ -16,7 +16,7 @@ public struct PeerSummary: MemberGroup, Sendable, Equatable {
         self.trust = ForwardCompatibleEnum(trust)
     }
 
-    /// `nil` if the members are missing: for this machine, or from an older daemon.
+    /// Reads the members; `nil` if they are missing, as for this machine or from an older daemon.
     init?(_ object: JSONObject) throws(JSONFault) {
         guard let trust: ForwardCompatibleEnum<Trust> = try object.optional(Self.marker) else { return nil }
         self.trust = trust
@@ -32,6 +32,7 @@ public struct PeerSummary: MemberGroup, Sendable, Equatable {
 }
 
 extension PeerDisplayName {
+    /// Makes the display name of a peer.
     /// - Parameter tag: `nil` if only the UUID is known.
     public init(_ peer: PeerID, _ tag: PeerSummary?) {
         self.init(uuid: peer.description, name: tag?.name ?? "", alias: tag?.alias, trust: tag?.trust.text ?? "")

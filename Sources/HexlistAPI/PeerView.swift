@@ -1,13 +1,13 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A peer, or a ghost: an announcement that is no usable peer.
+/// A peer, or a ghost: an announcement that does not belong to a usable peer.
 public struct PeerView: JSONShape, Sendable, Equatable {
     public enum State: String, JSONWord, Sendable {
         case verified, away, ghost
     }
 
-    /// `nil` for a ghost whose announcement carries none.
+    /// The UUID; `nil` for a ghost whose announcement has none.
     public var uuid: PeerID?
     /// The name given by the peer or its announcement. Text of a peer: clean it before display.
     public var name: String
@@ -16,23 +16,24 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     /// Why a ghost is not a peer: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`; a newer daemon may
     /// have more.
     public var reason: String?
-    /// The reason for the state, in one line for people.
+    /// The reason for the state, in one line of text.
     public var why: String?
     public var trust: ForwardCompatibleEnum<Trust>
-    /// The fingerprint proven by a session; `nil` if never verified.
+    /// The fingerprint of the key, proven in a session; `nil` if the peer was never verified.
     public var fingerprint: Fingerprint?
     public var version: String?
     public var boot: BootNonce?
     public var endpoints: [EndpointView]
     public var lastSeen: Timestamp?
     public var unread: Int
-    /// The names of its groups.
+    /// The names of the groups that the peer is in.
     @LeftOutEmpty public var groups: [String]
-    /// Where its hexes go; `nil` for the default by trust and `receiveFrom`.
+    /// The place for hexes from the peer; `nil` for the default by trust and `receiveFrom`.
     public var receive: ForwardCompatibleEnum<PeerReceive>?
-    /// `false` if there are no desktop notifications for it, otherwise `nil`.
+    /// `false` if desktop notifications for the peer are off, otherwise `nil`.
     public var notify: Bool?
-    /// Bytes per hex and per day up to which offered files are fetched automatically; `nil` for never. And the bytes fetched today.
+    /// Maximum bytes, per hex and per day, of offered files that are fetched automatically; `nil` for never. `fetchedToday` has the bytes
+    /// fetched today.
     public var fetchLimit: Int64?
     public var fetchedToday: Int64?
 
@@ -64,6 +65,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
 
     public var label: PeerDisplayName { PeerDisplayName(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }
 
+    /// Returns the UUID.
     /// - Throws: `notFound` for a ghost without a UUID.
     public func requiredID() throws(HexlistError) -> PeerID {
         guard let uuid else { throw HexlistError(.notFound, "This peer announces no UUID.") }
@@ -78,7 +80,7 @@ public struct EndpointView: JSONShape, Sendable, Equatable {
     public var interface: String?
     /// `mdns`, `dns`, `static`, `lastKnown` or `inbound`; a newer daemon may know more.
     public var via: String
-    /// When a session was last established over it.
+    /// The time at which a session was last established with this address.
     public var lastOK: Timestamp?
 
     public init(host: String, port: Int, interface: String? = nil, via: String, lastOK: Timestamp? = nil) {

@@ -3,7 +3,7 @@ public import HexlistJSON
 /// A result that is reported at the end of a stream of progress lines.
 public protocol ProgressResult: JSONShape, Sendable, Equatable {
     associatedtype Progress: JSONShape & Sendable & Equatable
-    /// The member of the last line that contains the result.
+    /// The name of the member that contains the result, in the last line.
     static var member: String { get }
 }
 

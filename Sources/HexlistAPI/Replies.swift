@@ -11,7 +11,7 @@ public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
         self.next = next
     }
 
-    /// The same as the default implementation, but without its type lookups, for the reply to each sent hex.
+    /// Writes the same JSON as the default implementation, but without its type lookups: the reply to each sent hex is such a page.
     public func write(to json: inout JSONWriter) {
         json.object { json in
             json.member("items", items)
@@ -22,9 +22,9 @@ public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
 
 extension Page: Equatable where Item: Equatable {}
 
-/// `{"error":{"code","message","hint"?}}`
+/// An error in JSON: `{"error":{"code","message","hint"?}}`.
 public struct ErrorJSON: JSONShape, Sendable, Equatable {
-    /// Stable; a newer daemon may have more.
+    /// The error code. Codes are stable; a newer daemon may have more.
     public var code: String
     public var message: String
     public var hint: String?
@@ -62,7 +62,7 @@ public struct ErrorJSON: JSONShape, Sendable, Equatable {
 /// The number of changed items: `{"changed":3}`.
 public struct ChangedJSON: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// With `dryRun`: the links of the hexes, and the hexes inside them with their links.
+    /// With `dryRun`: the number of links of the hexes, of hexes inside them, and of links of those.
     @LeftOutEmpty public var links: Int
     @LeftOutEmpty public var hexesInside: Int
     @LeftOutEmpty public var linksInside: Int

@@ -1,9 +1,10 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The body of `POST /v1/peers/{peer}/trust`: the fingerprint or name the user compared. Without either, the path must have the whole UUID.
+/// The body of `POST /v1/peers/{peer}/trust`: the fingerprint or name that the user compared. Without a fingerprint, the path must have the
+/// whole UUID.
 public struct TrustRequest: JSONShape, Sendable, Equatable {
-    /// The whole fingerprint shown to the user. Refused if the peer has another one now.
+    /// The whole fingerprint shown to the user. The request is refused if the peer has another fingerprint now.
     public var fingerprint: String?
     /// The name shown to the user, which becomes the alias even if the peer has changed its name meanwhile.
     public var name: String?
@@ -50,7 +51,7 @@ extension PeerChange: JSONCoded {
 
 /// The body of `PATCH /v1/hexes` and `PATCH /v1/hexes/{id}`: marks hexes read or unread.
 public struct HexPatch: JSONCoded, Sendable, Equatable {
-    /// The hexes, if the path names none.
+    /// The hexes, if the path does not have an id.
     public var hexes: HexSelection?
     public var unread: Bool
 
@@ -73,19 +74,19 @@ public struct HexPatch: JSONCoded, Sendable, Equatable {
     }
 }
 
-/// The hexes to change; the body of `POST /v1/hexes/delete` and `POST /v1/hexes/accept`.
+/// A selection of hexes to change; the body of `POST /v1/hexes/delete` and `POST /v1/hexes/accept`.
 ///
-///     {"ids":[1,2],"ranges":[[3,40]]}         either or both
-///     {"from":PEER,"location"?:"held"}        the list of that peer
-///     {"all":true,"location"?:"held"}         all of a list
-///     … "newest"?:ID                          the list as it was when this hex was the first
+///     {"ids":[1,2],"ranges":[[3,40]]}         hexes by id, hexes in ranges of ids, or both
+///     {"from":PEER,"location"?:"held"}        the list of hexes from that peer
+///     {"all":true,"location"?:"held"}         all hexes of a list
+///     … "newest"?:ID                          hexes that were in the list when this one was its newest
 public enum HexSelection: JSONCoded, Sendable, Equatable {
-    /// Hexes by id, which must exist, and all existing ones in ranges of ids.
+    /// Hexes by id, all of which must exist, and all existing hexes in ranges of ids.
     case ids([Int64], ranges: [ClosedRange<Int64>] = [])
     /// - Parameters:
     ///   - from: a PEER; `nil` for all peers.
     ///   - location: defaults to `inbox`, for accepting to `held`.
-    ///   - newest: the id of the first hex of the list as shown; later hexes are excluded.
+    ///   - newest: the id of the first hex of the list as shown to the user; hexes that arrived later are excluded.
     case list(from: String? = nil, location: String? = nil, newest: Int64? = nil)
 
     /// The whole inbox.
@@ -116,7 +117,7 @@ public enum HexSelection: JSONCoded, Sendable, Equatable {
         self = selection
     }
 
-    /// `nil` if the object names no hexes.
+    /// Reads a selection; `nil` if the object has no member of a selection.
     init?(_ object: JSONObject) throws(JSONFault) {
         let ids: [Int64]? = try object.given("ids")
         let ranges: [[Int64]]? = try object.given("ranges")
@@ -137,7 +138,7 @@ public enum HexSelection: JSONCoded, Sendable, Equatable {
         }
     }
 
-    /// The ranges without empty ones, whose last id is below the first.
+    /// Converts the ranges, without empty ones, whose last id is below the first.
     /// - Throws: `JSONFault` if a range is not two positive ids.
     private static func ranges(_ pairs: [[Int64]]) throws(JSONFault) -> [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []

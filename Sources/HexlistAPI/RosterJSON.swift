@@ -3,16 +3,16 @@ public import HexlistJSON
 /// One peer of a roster: a line of `GET /v1/roster` and `POST /v1/roster`.
 public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var uuid: String
-    /// 64 hexadecimal digits, from which the UUID follows.
+    /// The fingerprint, as 64 hexadecimal digits. The UUID is derived from it.
     public var fingerprint: String
     /// The name the peer gives itself. Text of a peer: clean it before display.
     public var name: String
     public var alias: String?
     /// `trusted`, `blocked` or `stranger`.
     public var trust: String
-    /// The addresses at which it was reached, as `host:port`.
+    /// The addresses at which the peer was reached, as `host:port`.
     @LeftOutEmpty public var addresses: [String]
-    /// The names of its groups.
+    /// The names of the groups that the peer is in.
     @LeftOutEmpty public var groups: [String]
 
     private enum CodingKeys: String, RequestKey {
@@ -36,7 +36,7 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
 /// The result of a roster import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.
 public struct RosterImport: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// Number of peers that were the same before.
+    /// Number of peers that did not change.
     public var unchanged: Int
     /// Number of entries for this machine, which are ignored.
     public var own: Int

@@ -5,9 +5,9 @@ public import HexlistModel
 public struct MatchJSON: JSONShape, Sendable, Equatable {
     /// `description`, `linkDescription`, `url` or `sender`.
     public var field: String
-    /// The number of the link, from 1.
+    /// The number of the link in which the match is, from 1; `nil` for other fields.
     public var link: Int?
-    /// The text before and after the match, shortened.
+    /// The text before the match, the match, and the text after it, shortened.
     public var before: String
     public var found: String
     public var after: String
@@ -40,10 +40,10 @@ public struct TopJSON: JSONShape, Sendable, Equatable {
 
 /// An earlier hex in the inbox with the same link.
 public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
-    /// Its local id.
+    /// The local id of the earlier hex.
     public var hex: Int64
     public var receivedAt: Timestamp
-    /// Its proven sender.
+    /// The proven sender of the earlier hex.
     public var peer: PeerID?
     @Inlined public var tag: PeerSummary?
 
@@ -57,15 +57,15 @@ public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
     public var label: PeerDisplayName? { peer.map { PeerDisplayName($0, tag) } }
 }
 
-/// One link of a list of links.
+/// One link in the reply to `GET /v1/links`.
 public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     public var url: String
     public var linkDescription: String
     public var service: String
-    /// The same as `LinkJSON.opens` and `notOpened`.
+    /// The same as `opens` and `notOpened` of `LinkJSON`.
     public var opens: String?
     public var notOpened: String?
-    /// The local id of its hex, and its number there, from 1, as `hexlist open` takes them.
+    /// The local id of the link's hex, and the number of the link in it, from 1. `hexlist open` takes these numbers.
     public var hex: Int64
     public var number: Int
     public var unread: Bool
@@ -95,7 +95,7 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
 
 /// The state of the search index.
 public struct SearchState: JSONShape, Sendable, Equatable {
-    /// Maximum number of hexes that are not indexed yet, and so not found.
+    /// Number of hexes that may not be indexed yet, so that a search does not find them.
     public var behind: Int
 
     public init(behind: Int) { self.behind = behind }

@@ -1,19 +1,19 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// The current outcome of one hex for one peer. Coded by hand, because there are many.
+/// The current outcome of one hex for one peer. JSON coding is written by hand for speed, because a bulk send has many outcomes.
 public struct SendOutcome: JSONCoded, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
     public var peer: PeerID
     public var tag: PeerSummary?
     public var state: OutboxState
-    /// Whether an earlier send with the same key had created the row, so that this one did nothing.
+    /// Whether an earlier send with the same key had created the row, so that this send added nothing.
     public var earlier: Bool
-    /// Why the row waits, as in `OutboxView`; only if the send timed out waiting for the outcome.
+    /// The condition that the row waits for, as in `OutboxView`; set only if the send timed out before the outcome.
     public var waitingFor: ForwardCompatibleEnum<OutboxWait>?
     public var nextAttemptAt: Timestamp?
-    /// Why the peer refused: an error code of the protocol.
+    /// The reason why the peer refused the hex: an error code of the protocol.
     public var code: String?
     public var message: String?
 

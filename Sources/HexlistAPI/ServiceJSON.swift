@@ -15,15 +15,15 @@ extension FileOrder: JSONWord {}
 
 /// A service with files that can be listed and linked to.
 public struct ServiceView: JSONShape, Sendable, Equatable {
-    /// The name before the `:` of `SERVICE:PATH`; for a peer, its alias. May be text of a peer.
+    /// The name before the `:` of `SERVICE:PATH`; for a peer, its alias or name. May be text of a peer.
     public var name: String
     public var kind: ForwardCompatibleEnum<ServiceKind>
     /// The provider of an rclone remote, as links name it: `Dropbox`, `s3`.
     public var service: String?
-    /// The UUID of a peer.
+    /// The UUID of the peer, for a service of a peer.
     public var uuid: PeerID?
     public var usable: Bool
-    /// Why it cannot be used now, with advice.
+    /// The reason why the service cannot be used now, and advice (`hint`).
     public var why: String?
     public var hint: String?
 
@@ -47,7 +47,7 @@ public struct FileEntry: JSONShape, Sendable, Equatable {
     /// Text of a peer: clean it before display.
     public var name: String
     public var kind: ForwardCompatibleEnum<FileKind>
-    /// Bytes; `nil` for a folder, and if unknown.
+    /// Size in bytes; `nil` for a folder, and if unknown.
     public var size: Int64?
     public var modified: Timestamp?
     public var mediaType: String?
@@ -61,7 +61,7 @@ public struct FileEntry: JSONShape, Sendable, Equatable {
     }
 }
 
-/// A page of a folder. Entries added while pages are read may be missing.
+/// A page of the entries of a folder. Entries that are added between the requests for two pages may be missing.
 public struct FilePage: JSONShape, Sendable, Equatable {
     public var items: [FileEntry]
     /// The value of `after=` for the next page; `null` at the end.
@@ -99,12 +99,12 @@ public struct LinkRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One line of the reply: the result for one path. Lines come in any order.
+/// One line of the reply: the result for one path. Lines are not in the order of the paths.
 public struct LinkReply: JSONShape, Sendable, Equatable {
     public var path: String
-    /// The link; `nil` if there is none, or it was revoked.
+    /// The link; `nil` if it could not be made, or was revoked.
     public var url: String?
-    /// The `service` for a LinkJM with this link.
+    /// The value of `service` in a LinkJM with this link.
     public var service: String?
     /// The error: its code, a message and a hint.
     public var code: String?
@@ -140,9 +140,9 @@ public struct LinkSummary: JSONShape, Sendable, Equatable {
 public enum LinkLine: JSONCoded, Sendable, Equatable {
     /// `{"path":…}`
     case reply(LinkReply)
-    /// `{"summary":{…}}`, the last.
+    /// `{"summary":{…}}`: the last line.
     case summary(LinkSummary)
-    /// `{"error":{…}}`, the last instead: paths without a line were not processed.
+    /// `{"error":{…}}`: the last line after a failure. Paths without a line were not processed.
     case error(ErrorJSON)
     /// A line added by a newer daemon; clients ignore it.
     case other(JSONValue)

@@ -3,16 +3,16 @@ public import HexlistModel
 
 /// A folder of this machine shared with peers.
 public struct ShareView: JSONShape, Sendable, Equatable {
-    /// The name peers know it by.
+    /// The name of the share, as peers see it.
     public var name: String
     public var path: String
     public var hidden: Bool
-    /// Whether every trusted peer may read it.
+    /// Whether every trusted peer may read the folder.
     public var toAll: Bool
-    /// The groups (without `@`) and peers that may read it, if not all.
+    /// The groups (without `@`) and the peers that may read the folder, unless all may.
     @LeftOutEmpty public var groups: [String]
     @LeftOutEmpty public var peers: [GroupMember]
-    /// Why it cannot be read now; `nil` if it can.
+    /// The reason why the folder cannot be read now; `nil` if it can.
     public var why: String?
 
     public init(name: String, path: String, hidden: Bool, toAll: Bool, groups: [String], peers: [GroupMember], why: String?) {
@@ -30,7 +30,7 @@ public struct ShareView: JSONShape, Sendable, Equatable {
 public struct ShareRequest: JSONShape, Sendable, Equatable {
     /// The absolute path of the folder.
     public var path: String
-    /// The name peers know it by; defaults to the name of the folder.
+    /// The name of the share, as peers see it; defaults to the name of the folder.
     public var name: String?
     /// PEER and `@GROUP` arguments; defaults to every trusted peer.
     public var to: [String]?

@@ -6,7 +6,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var version: String
     public var uuid: PeerID
     public var name: String
-    /// Whether this machine announces itself (`announce`); `nil` from an older daemon, which always does.
+    /// Whether this machine announces itself (`announce`); `nil` from an older daemon, which always announces itself.
     public var announce: Bool?
     public var fingerprint: Fingerprint
     public var pid: Int
@@ -14,7 +14,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var uptimeSeconds: Int
     /// The state of multicast DNS-SD.
     public var avahi: DiscoveryStatus
-    /// `nil` from an older daemon.
+    /// Whether the identity is used by this machine only; `nil` from an older daemon.
     public var identity: IdentityJSON?
     /// Domains browsed by unicast DNS.
     @LeftOutEmpty public var domains: [DomainStatus]
@@ -25,17 +25,18 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var inbox: Int?
     public var unread: Int
     public var held: Int
-    /// Number of outbox rows by state, with all states.
+    /// Number of outbox rows in each state, including states without rows.
     @OutboxCounts public var outbox: [OutboxState: Int]
     public var storeBytes: Int64
-    /// Why the store cannot be written at the moment. Hexes are refused until it can; their senders retry.
+    /// The reason why the store cannot be written at the moment. Until it can be written, incoming hexes are refused, and their senders
+    /// retry.
     public var storeFault: String?
-    /// The error in the configuration file as it is now; the daemon keeps using the previous configuration.
+    /// The error in the current configuration file, because of which the daemon keeps using the previous configuration.
     public var configurationFault: String?
     /// Hooks that cannot run, and hooks whose last run failed.
     @LeftOutEmpty public var hookFaults: [HookFault]
     public var stateFolder: String
-    /// `nil` from an older daemon.
+    /// The state of the search index; `nil` from an older daemon.
     public var search: SearchState?
 
     public init(
@@ -95,7 +96,7 @@ public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
     }
 }
 
-/// Browsing one domain by unicast DNS.
+/// The state of browsing one domain by unicast DNS.
 public struct DomainStatus: JSONShape, Sendable, Equatable {
     public var domain: String
     public var state: ForwardCompatibleEnum<DiscoveryState>
@@ -116,7 +117,7 @@ public struct IdentityJSON: JSONShape, Sendable, Equatable {
         case own
         /// The state folder was last used on another machine.
         case foreign
-        /// Another machine uses it too.
+        /// Another machine uses this identity too.
         case conflict
     }
 
@@ -141,9 +142,9 @@ public struct IdentityJSON: JSONShape, Sendable, Equatable {
 public struct HookFault: JSONShape, Sendable, Equatable {
     /// The name of the hook; absent if the problem is the folder.
     public var hook: String?
-    /// The problem.
+    /// Text of the problem.
     public var message: String
-    /// When it failed.
+    /// The time of the failed run; `nil` if the hook cannot run at all.
     public var at: Timestamp?
 
     public init(hook: String?, message: String, at: Timestamp? = nil) {
@@ -152,11 +153,11 @@ public struct HookFault: JSONShape, Sendable, Equatable {
         self.at = at
     }
 
-    /// The text for people: `peer.up: it failed: …`; only the message if the problem is the folder.
+    /// One line of text: `peer.up: it failed: …`, or only the message if the problem is the folder.
     public var text: String { hook.map { "\($0): \(message)" } ?? message }
 }
 
-/// The number of rows in each state of the outbox: `{"queued":2,…}`, every state, in the order of the enumeration.
+/// The number of outbox rows in each state: `{"queued":2,…}`. Every state is a member, in the order of the enum.
 @propertyWrapper
 public struct OutboxCounts: JSONCoded, Sendable, Equatable {
     public var wrappedValue: [OutboxState: Int]

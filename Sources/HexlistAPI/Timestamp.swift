@@ -15,7 +15,8 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
 
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// The current time of the wall clock. For display and retention only, never to decide between peers.
+    /// The current time of the wall clock. It is used for display and retention only: clocks of peers may differ, so decisions about peers
+    /// do not use it.
     public static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
@@ -66,7 +67,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
     }
 }
 
-/// A day of the proleptic Gregorian calendar. Years begin in March, so that a leap day is the last day of its year.
+/// A day of the proleptic Gregorian calendar. Years begin in March here, so that a leap day is the last day of its year.
 private struct CivilDate {
     var year: Int64
     var month: Int64
@@ -78,7 +79,7 @@ private struct CivilDate {
         self.day = day
     }
 
-    /// 400 years have 146 097 days; 719 468 days lie between 0000-03-01 and 1970-01-01.
+    /// Converts a number of days. 400 years have 146 097 days, and 719 468 days lie between 0000-03-01 and 1970-01-01.
     init(daysSince1970: Int64) {
         let days = daysSince1970 + 719_468
         let era = Timestamp.floor(days, by: 146_097)

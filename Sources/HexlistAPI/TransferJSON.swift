@@ -4,7 +4,7 @@ public import HexlistModel
 /// The state of a transfer.
 public enum TransferStage: String, JSONWord, Sendable {
     case waiting, running
-    /// Waiting after repeated failures of its source.
+    /// Paused after repeated failures of the source, and retried later.
     case paused
     case done, failed, cancelled
 }
@@ -12,26 +12,26 @@ public enum TransferStage: String, JSONWord, Sendable {
 /// A transfer of a file to this machine.
 public struct TransferView: JSONShape, Sendable, Equatable {
     public var id: Int64
-    /// The hex with the link, which may be deleted.
+    /// The hex that has the link. The hex may be deleted.
     public var hex: Int64?
     public var url: String
     public var peer: PeerID
     @Inlined public var tag: PeerSummary?
-    /// The rclone remote it is fetched from; `peer` is this machine then.
+    /// The rclone remote from which the file is fetched; `peer` is then this machine.
     public var service: String?
     /// The name of the file. Derived from text of a peer.
     public var file: String
     public var folder: String
     public var state: ForwardCompatibleEnum<TransferStage>
-    /// `turn`, `peer`, `link`, `disk` or `source`; `nil` if it does not wait.
+    /// The condition that the transfer waits for: `turn`, `peer`, `link`, `disk` or `source`; `nil` if it does not wait.
     public var waitingFor: String?
-    /// When it is retried.
+    /// The time of the next attempt.
     public var until: Timestamp?
-    /// Why it failed last: a code, and a message for people.
+    /// The reason for the last failure: a code, and a message as text.
     public var reason: String?
     public var message: String?
     public var bytes: Int64
-    /// Bytes; `nil` if not known yet.
+    /// Size of the file in bytes; `nil` if not known yet.
     public var size: Int64?
     public var createdAt: Timestamp
     public var endedAt: Timestamp?
@@ -63,14 +63,14 @@ public struct TransferView: JSONShape, Sendable, Equatable {
 /// The body of `POST /v1/transfers`: fetches the files of a hex, or a file or folder of a service.
 public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64?
-    /// Numbers of its links, from 1; `nil` for all, and those of the hexes inside, each into a folder of its name.
+    /// Numbers of the hex's links, from 1. `nil` for all links, including those of the hexes inside, whose files go into subfolders.
     public var links: [Int]?
-    /// Instead of a hex: the name of a service, and the path of a file or folder in it.
+    /// The name of a service, and the path of a file or folder in it; used instead of a hex.
     public var service: String?
     public var path: String?
     /// The absolute path of the destination folder; required unless `cache` or `keep` is set.
     public var to: String?
-    /// Whether to fetch into the cache, or to keep the files until the hex is deleted.
+    /// Whether to fetch into the cache, and whether to keep the files there until the hex is deleted.
     public var cache: Bool?
     public var keep: Bool?
     /// The umask of the caller; defaults to 18 (022).
@@ -108,14 +108,16 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
 
 /// The reply to `POST /v1/transfers`.
 public struct TransferStart: JSONShape, Sendable, Equatable {
-    /// The first and last id of the new transfers, which are consecutive; if none is new, of the existing ones.
+    /// The first and last id of the new transfers, which are consecutive. If no transfer is new, the ids are those of the existing
+    /// transfers.
     public var first: Int64?
     public var last: Int64?
-    /// Number of files already being transferred into that folder.
+    /// Number of files that another transfer is fetching into that folder already.
     @EmptyIfMissing public var known: Int
     /// Number of links that do not point to a file of a peer.
     @EmptyIfMissing public var passedOver: Int
-    /// Number of files already in the destination, with the same name, size and time; and of entries that cannot be fetched.
+    /// Number of files that are in the destination already, with the same name, size and time; and number of entries that cannot be
+    /// fetched.
     @LeftOutEmpty public var present: Int
     @LeftOutEmpty public var leftOut: Int
 

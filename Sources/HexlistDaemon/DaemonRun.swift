@@ -33,7 +33,7 @@ struct DaemonRun: Sendable {
 
     /// Runs until SIGTERM or SIGINT. Stops the node in any case.
     /// - Parameters:
-    /// - group: the event loop of the API socket and of the node.
+    ///   - group: the event loop of the API socket and of the node.
     ///   - stopLoop: the event loop of the stop timer.
     /// - Throws: `HexlistError` if the API cannot listen or ends unexpectedly.
     func untilStopped(signals: UnixSignalsSequence, group: any EventLoopGroup, stopLoop: any EventLoop) async throws {

@@ -5,22 +5,23 @@ internal import HexlistSystem
 ///
 /// Rules are not evaluated, because they depend on sender, rate and state. Other checks find out whether a port is reachable.
 enum Firewall: Equatable, Sendable {
-    /// The zones of the network interfaces; empty if they may not be queried.
+    /// firewalld, with the zones of the network interfaces; empty if this user may not query them.
     case firewalld(zones: [String])
     case ufw
-    /// Rules made by hand or by another program: the chains that filter incoming packets; empty if nothing is filtered.
+    /// Rules made by hand or by another program, with the chains that filter incoming packets; empty if nothing is filtered.
     case rules([InputChain])
-    /// Only root may read the kernel's rules.
+    /// The rules of the kernel can only be read by root.
     case unreadable(hasNft: Bool)
 
     // MARK: Detection
 
+    /// Finds out which firewall is active.
     /// - Parameter variables: the environment variables of the process.
     static func inForce(_ variables: [String: String]) async -> Firewall {
         func ask(_ name: String, _ arguments: String...) async -> String? {
             guard let path = Program.path(ofSystem: name) else { return nil }
             var program = Program(path, arguments)
-            program.dropsErrors = true  // warnings are not rules
+            program.dropsErrors = true  // the output is parsed as rules, so warnings are dropped
             guard let answer = await program.answer(variables), answer.status == 0 else { return nil }
             return answer.text
         }
@@ -49,14 +50,15 @@ enum Firewall: Equatable, Sendable {
         return chains.map(Firewall.rules) ?? .unreadable(hasNft: Program.path(ofSystem: "nft") != nil)
     }
 
-    /// The last word of an output, because Python programs may print a warning first.
+    /// Returns the last word of an output. Programs in Python may print a warning before it.
     private static func word(_ text: String) -> String? { text.split(whereSeparator: \.isWhitespace).last.map(String.init) }
 
     // MARK: Reporting
 
+    /// Makes the step `firewall`.
     /// - Parameters:
     ///   - needed: all ports that have to be reachable.
-    ///   - unseen: those that no check showed to be reachable.
+    ///   - unseen: the ports among them that no other check has shown to be reachable.
     func step(needed: [IncomingPort], unseen: [IncomingPort]) -> DoctorStep {
         let what: String
         switch self {
@@ -81,7 +83,7 @@ enum Firewall: Equatable, Sendable {
         case .firewalld(let zones):
             let lines = (zones.isEmpty ? ["ZONE"] : zones).flatMap { zone in
                 ports.map { port in
-                    // Takes effect at once and permanently.
+                    // This change takes effect at once, and permanently.
                     let change =
                         "--zone=\(zone) "
                         + (port == .multicast ? "--add-service=mdns" : "--add-port=\(port.number)/\(port.carrier.rawValue)")
@@ -89,7 +91,7 @@ enum Firewall: Equatable, Sendable {
                 }
             }
             return lines + (zones.isEmpty ? ["sudo firewall-cmd --get-active-zones"] : [])
-        // Before the user's other rules, which may deny more.
+        // The rules are inserted before the user's other rules, which may deny more.
         case .ufw: return ports.map { "sudo ufw prepend allow \($0.number)/\($0.carrier.rawValue)" }
         case .rules(let chains):
             return ports.flatMap { port in chains.map { $0.line(for: port) } } + [

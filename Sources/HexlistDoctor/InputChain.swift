@@ -1,4 +1,4 @@
-/// A chain of the kernel's packet filter that sees incoming packets, and has a rule or drops by default.
+/// A chain of the kernel's packet filter that processes incoming packets, and has a rule or drops packets by default.
 enum InputChain: Equatable, Sendable {
     case nft(family: String, table: String, chain: String)
     /// The `INPUT` chain of `iptables` or `ip6tables`.
@@ -12,7 +12,7 @@ enum InputChain: Equatable, Sendable {
         }
     }
 
-    /// The command line that puts a rule for a port before all others of the chain.
+    /// Returns the command that inserts a rule for a port before all other rules of the chain.
     func line(for port: IncomingPort) -> String {
         switch self {
         case .nft: "sudo nft insert rule \(name) \(port.carrier.rawValue) dport \(port.number) accept"
@@ -20,8 +20,8 @@ enum InputChain: Equatable, Sendable {
         }
     }
 
+    /// Finds the chains that filter incoming packets, in order. Chains made by iptables are returned as `iptables`.
     /// - Parameter text: the output of `nft list ruleset`.
-    /// - Returns: the chains that filter, in its order; those made by iptables as iptables'.
     static func nft(_ text: String) -> [InputChain] {
         var found: [InputChain] = []
         var table = (family: "", name: "")
@@ -51,6 +51,7 @@ enum InputChain: Equatable, Sendable {
         return found
     }
 
+    /// Whether the chain `INPUT` has a rule, or drops packets by default.
     /// - Parameter text: the output of `iptables -S INPUT`.
     static func filters(iptables text: String) -> Bool { text.split(separator: "\n").contains { $0 != "-P INPUT ACCEPT" } }
 }

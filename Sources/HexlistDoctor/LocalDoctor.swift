@@ -12,12 +12,13 @@ public struct LocalDoctor: Sendable {
     /// - Parameter variables: the environment variables of the process.
     public init(variables: [String: String]) { self.variables = variables }
 
+    /// Makes the local checks, and combines them with those of the daemon.
     /// - Parameters:
-    ///   - daemon: the step that tells whether the daemon answers.
-    ///   - steps: the daemon's steps; none if it does not answer.
-    ///   - port: the daemon's port; `nil` for the usual one if it does not answer.
+    ///   - daemon: the step that shows whether the daemon answers.
+    ///   - steps: the daemon's steps; empty if it does not answer.
+    ///   - port: the daemon's port; `nil` for the default port if it does not answer.
     ///   - usesMulticast: whether multicast DNS is needed.
-    /// - Returns: all steps, each after those it depends on; those of a peer come last.
+    /// - Returns: all steps. Each step comes after those it depends on; the steps of a peer come last.
     public func report(daemon: DoctorStep, steps: [DoctorStep], port: Int?, usesMulticast: Bool) async -> DoctorReport {
         var local = [daemon, LocalSteps.clock()]
         if usesMulticast { local += [LocalSteps.bus(variables["DBUS_SYSTEM_BUS_ADDRESS"]), LocalSteps.avahi()] }

@@ -1,12 +1,13 @@
 internal import Glibc
 internal import HexlistSystem
 
-/// A question to a Unix socket.
+/// Sends a request to a Unix socket, and reads the answer.
 enum LocalSocket {
     struct Failure: Error { var text: String }
 
     private static let milliseconds: Int32 = 2_000
 
+    /// Connects, sends the request, and waits for an answer.
     /// - Returns: the first bytes of the answer.
     static func ask(_ path: String, _ question: [UInt8]) -> Result<[UInt8], Failure> {
         let descriptor = SystemSocket.open(AF_UNIX, .stream)

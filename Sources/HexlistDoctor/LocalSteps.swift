@@ -2,7 +2,7 @@ internal import Glibc
 internal import HexlistAPI
 internal import HexlistSystem
 
-/// The steps that need no daemon, except the firewall's.
+/// The checks that need no daemon, except that of the firewall.
 enum LocalSteps {
     // MARK: Clock
 
@@ -10,9 +10,10 @@ enum LocalSteps {
         clock(seconds: Timestamp.now.milliseconds / 1_000, isSynchronised: SystemClock.isSynchronised)
     }
 
+    /// Makes the step `clock`.
     /// - Parameters:
-    ///   - seconds: the seconds since 1970.
-    ///   - isSynchronised: whether the kernel says that the clock is synchronised; `nil` if it does not tell.
+    ///   - seconds: the current time in seconds since 1970.
+    ///   - isSynchronised: whether the kernel reports that the clock is synchronised; `nil` if it reports nothing.
     static func clock(seconds: Int64, isSynchronised: Bool?) -> DoctorStep {
         let moment = Timestamp(milliseconds: seconds * 1_000).description
         let advice = ["sudo timedatectl set-ntp true", "Or set it by hand: sudo date --set '…'"]
@@ -34,6 +35,7 @@ enum LocalSteps {
 
     // MARK: D-Bus and avahi-daemon
 
+    /// Makes the step for the D-Bus system bus.
     /// - Parameter address: the value of `DBUS_SYSTEM_BUS_ADDRESS`, if it is set.
     static func bus(_ address: String?) -> DoctorStep {
         let path = address.flatMap(busPath) ?? "/run/dbus/system_bus_socket"
@@ -49,7 +51,7 @@ enum LocalSteps {
         }
     }
 
-    /// The path in `unix:path=/run/dbus/system_bus_socket,guid=…`; the first of several.
+    /// Returns the path in `unix:path=/run/dbus/system_bus_socket,guid=…`; of several addresses, the first one counts.
     static func busPath(_ address: String) -> String? {
         guard let first = address.split(separator: ";").first, first.hasPrefix("unix:") else { return nil }
         return first.dropFirst(5).split(separator: ",").first { $0.hasPrefix("path=") }.map { String($0.dropFirst(5)) }

@@ -7,7 +7,7 @@ import NIOCore
 enum ProgressStream {
     /// - Parameters:
     ///   - pause: minimum time between two lines. Only the newest progress in between is sent.
-    /// - work: the operation. It gets a function for reporting its progress.
+    ///   - work: the operation. It gets a function for reporting its progress.
     static func response<Result: ProgressResult>(
         _ request: Request, api: APIContext, pause: Duration = .zero,
         _ work: @escaping @Sendable (_ tell: @escaping @Sendable (Result.Progress) -> Void) async throws -> Result

@@ -11,7 +11,8 @@ import HexlistSystem
 /// drop. This machine's avahi-daemon answers too, so only an answer from another machine shows that the network carries multicast.
 enum MulticastQuery {
     enum Outcome: Equatable {
-        /// - names: the instances of Hexlist in the answers.
+        /// - Parameters:
+        ///   - names: the instances of Hexlist in the answers.
         ///   - byOthers: whether another machine answered, with or without Hexlist.
         case answered(_ names: [String], byOthers: Bool)
         case silent
