@@ -34,7 +34,7 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
     public var most: Int64
     /// Bytes of the files that running and waiting transfers fetch into the cache.
     public var coming: Int64
-    /// Number of kept files, and their bytes. They do not count towards the limit.
+    /// Number of kept files, and their bytes. Kept files do not count towards `most`.
     public var kept: Int
     public var keptBytes: Int64
     /// Number of copies of offered files (`send --copy`), and their bytes; `nil` if there are none.

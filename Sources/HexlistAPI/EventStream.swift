@@ -23,7 +23,7 @@ public struct StreamMessage: Sendable, Equatable {
         return Array(text.utf8)
     }
 
-    /// A comment, sent periodically as a keep-alive.
+    /// A comment line, which is sent periodically as a keep-alive.
     public static let comment = Array(": still here\n\n".utf8)
 }
 

@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// A stored hex: a summary in lists, with links and children if one is requested.
+/// A stored hex. Lists have summaries; a request for a single hex also returns its links and the hexes inside.
 public struct HexJSON: JSONShape, Sendable, Equatable {
     /// The local id; other machines have their own.
     public var id: Int64

@@ -95,7 +95,7 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
 
 /// The state of the search index.
 public struct SearchState: JSONShape, Sendable, Equatable {
-    /// Number of hexes that may not be indexed yet, so that a search does not find them.
+    /// Upper bound of the number of hexes that are not indexed yet, and that a search therefore does not find.
     public var behind: Int
 
     public init(behind: Int) { self.behind = behind }

@@ -142,7 +142,6 @@ public struct IdentityJSON: JSONShape, Sendable, Equatable {
 public struct HookFault: JSONShape, Sendable, Equatable {
     /// The name of the hook; absent if the problem is the folder.
     public var hook: String?
-    /// Text of the problem.
     public var message: String
     /// The time of the failed run; `nil` if the hook cannot run at all.
     public var at: Timestamp?

@@ -137,7 +137,7 @@ public struct TransferSummary: JSONShape, Sendable, Equatable {
     public var failed = 0
     public var cancelled = 0
     public var running = 0
-    /// Number of transfers that wait for a slot, or will continue in a moment.
+    /// Number of transfers that are about to run: they wait only for a slot, or for a short pause.
     public var soon = 0
     /// Number of transfers that wait for a peer, the connection to it, disk space, or a retry.
     public var waiting = 0

@@ -116,7 +116,8 @@ struct DaemonRun: Sendable {
         if let failure { throw failure }
     }
 
-    /// Applies a changed configuration (SIGHUP), and logs keys that need a restart. A file with an error changes nothing.
+    /// Reads the configuration again after SIGHUP, applies it, and logs the changed keys that need a restart. A file with an error changes
+    /// nothing.
     private func reload() async -> Settings? {
         do {
             let new = try loader.load()

@@ -13,7 +13,6 @@ import NIOCore
 /// Dependencies of the routes of the local API.
 struct APIContext: Sendable {
     let supervisor: NodeSupervisor
-    /// The state folder.
     let stateFolder: String
     /// The folder for files saved from the page.
     let downloadFolder: String

@@ -87,7 +87,7 @@ struct ReplyMiddleware: RouterMiddleware {
         return response
     }
 
-    /// The error for the caller. Unexpected errors are logged.
+    /// Converts an error for the caller. An unexpected error is logged, and becomes `internal`.
     static func fault(_ error: any Error, at path: String, _ logger: Logger) -> HexlistError {
         if let error = error as? HexlistError { return error }
         logger.error("request failed", metadata: ["request.path": "\(path)", "error": "\(error)"])

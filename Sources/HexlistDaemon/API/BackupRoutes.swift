@@ -63,7 +63,7 @@ private final class OpenFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The next bytes; `nil` at the end and on errors, which make the reply shorter than its Content-Length.
+    /// Reads the next bytes. Returns `nil` at the end, and on an error: the reply is then shorter than its Content-Length.
     func next(_ bytes: Int) -> ByteBuffer? {
         var buffer = ByteBuffer()
         let count = buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: bytes) { space in

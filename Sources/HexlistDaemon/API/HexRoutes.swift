@@ -71,7 +71,7 @@ struct HexRoutes: Sendable {
         return try await mark(hexes, unread: wanted.unread)
     }
 
-    /// Marks hexes read or unread. Hexes that arrive meanwhile are unaffected.
+    /// Marks hexes read or unread. Hexes that arrive during the request are not marked.
     private func mark(_ hexes: HexSelection, unread: Bool) async throws -> Response {
         try await change(hexes, .read(!unread))
     }
@@ -117,7 +117,7 @@ struct HexRoutes: Sendable {
                 changed: found.hexes, links: found.links, hexesInside: found.hexesInside, linksInside: found.linksInside))
     }
 
-    /// A part of a selection, changed by one call of the store.
+    /// The part of a selection of hexes that one call of the store changes.
     private enum SelectionPart: Sendable {
         case ids([Int64])
         case group(HexGroup, from: Int64? = nil)
@@ -127,7 +127,7 @@ struct HexRoutes: Sendable {
         switch hexes {
         case .ids(let ids, let ranges):
             try Self.check(ids, ranges)
-            // A range may be open-ended; hexes that arrive meanwhile are excluded.
+            // A range may end above the newest id. It is cut there, so that hexes that arrive during the request are excluded.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             // Ranges include received hexes only. Hexes of My Hexlist are changed only if their ids are named.
             let places: [HexLocation] = change.requiredLocation.map { [$0] } ?? [.inbox, .held]

@@ -24,7 +24,6 @@ final class RequestSlots: Sendable {
 
     init(_ count: Int) { state = Mutex(State(free: count)) }
 
-    /// Whether a slot is free.
     var isFree: Bool { state.withLock { $0.free > 0 } }
 
     /// Number of waiting requests.

@@ -3,7 +3,8 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 
-/// Reads a roster incrementally, one peer per line. Strict, because trust depends on it; an invalid line does not affect the others.
+/// Reads a roster incrementally, one peer per line. Any error in a line makes it invalid, because trust depends on it; the other lines are
+/// still read.
 struct RosterReader {
     private(set) var entries: [(line: Int, entry: RosterEntry)] = []
     private(set) var refusals: [BulkRefusal] = []

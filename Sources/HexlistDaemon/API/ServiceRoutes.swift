@@ -27,7 +27,7 @@ struct ServiceRoutes: Sendable {
         return APIReply.json(try await service.page(of: path, by: order, after: try query.text("after"), limit: try query.limit()))
     }
 
-    /// The service named in the path.
+    /// Returns the service named in the path.
     private func service(_ context: BasicRequestContext, force: Bool) async throws -> any ContentService {
         let service = try await api.node.transfers.services.named(try APIInput.text(context, "service"))
         return force ? service.forced : service

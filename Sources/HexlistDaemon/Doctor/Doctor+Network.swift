@@ -51,7 +51,7 @@ extension Doctor {
         "Not announced, as configured (`announce: false`): trusted peers that announce themselves are found, strangers are not talked to."
             + " Another machine that hides is reached where one of the two names the other under `peers:`.")
 
-    /// Waits until this machine sees its own announcement, some seconds after it is published.
+    /// Waits up to 3 s until this machine sees its own announcement, and returns the facts as of then.
     private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
         var facts = facts
         let deadline = ContinuousClock.now + .seconds(3)

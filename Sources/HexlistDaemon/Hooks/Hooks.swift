@@ -13,7 +13,6 @@ actor Hooks {
     private let pause: @Sendable (Duration) -> Duration
     private let logger: Logger
     private let timeLimit = Mutex<Int64>(0)
-    /// The running workers.
     private var workers: [EventType: Task<Void, Never>] = [:]
 
     /// - Parameters:

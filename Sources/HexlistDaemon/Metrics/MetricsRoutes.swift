@@ -20,7 +20,7 @@ struct MetricsRoutes: Sendable {
     }
 }
 
-/// The metrics of a daemon: those recorded continuously, and those computed for each request.
+/// The metrics of the daemon. Some are recorded continuously, the others are computed for each request.
 final class Metrics: Sendable {
     let registry = MetricsRegistry()
     private let startedAt: Timestamp

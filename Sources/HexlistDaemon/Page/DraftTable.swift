@@ -6,7 +6,6 @@ import Synchronization
 struct DraftTable {
     /// Maximum number of drafts; one more displaces the oldest.
     static let capacity = 16
-    /// Lifetime of a draft.
     static let lifetime = Duration.seconds(600)
 
     private struct Entry {
@@ -40,7 +39,7 @@ struct DraftTable {
     private mutating func removeEnded(_ now: ContinuousClock.Instant) { entries.removeAll { $0.end <= now } }
 }
 
-/// The drafts of a daemon.
+/// The drafts of the daemon, protected by a mutex.
 final class DraftBox: Sendable {
     private let table = Mutex(DraftTable())
 

@@ -149,8 +149,8 @@ struct PageGate: Sendable {
         return APIReply.json(session)
     }
 
-    /// The token of the request.
-    /// - Throws: `forbidden` if there is none, or no page has it.
+    /// Returns the token of the request.
+    /// - Throws: `forbidden` if the request has no token, or the token is not that of a page.
     private func validToken(_ request: Request) throws(HexlistError) -> String {
         let marked = request.headers[values: .authorization]
         guard marked.count == 1, marked[0].hasPrefix("Bearer "), case let token = String(marked[0].dropFirst(7)), server.admits(token)

@@ -19,7 +19,7 @@ final class PageServer: Sendable {
     /// A random value that proves to pages that they are connected to the same listener. Another program that takes the port does not know
     /// it.
     let proof: String
-    /// Finishes when the listener has been idle for long enough.
+    /// A stream without elements. It finishes when the listener has been idle for `PageKeys.idleTime`.
     let ended: AsyncStream<Void>
     private let end: AsyncStream<Void>.Continuation
 

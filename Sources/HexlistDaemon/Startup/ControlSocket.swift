@@ -18,10 +18,10 @@ final class ControlSocket: Sendable {
     let path: String
     /// The state folder. It records the path of the socket, and can contain a spare socket.
     private let state: StateFolder?
-    /// The socket file that this process bound; `nil` before.
+    /// The device and inode of the socket file that this process bound; `nil` before it was bound.
     private let bound = Mutex<Identity?>(nil)
     private let currentPath: Mutex<String>
-    /// Held while the daemon runs, so that two daemons do not bind at the same time.
+    /// The lock that is held while the daemon runs, so that two daemons do not bind the socket at the same time.
     private let lock: LockFile
 
     /// Creates the folder, and checks whether the path is free.

@@ -2,7 +2,8 @@ import HexlistModel
 import HexlistStore
 import HexlistTransport
 
-/// The identity of this installation, created on the first start. The store records it, because inbox, outbox and trust belong to one identity.
+/// The identity of this installation, created on the first start. The store records it, because inbox, outbox and trust belong to one
+/// identity.
 enum OwnIdentity {
     /// The key of the store entry with the identity's UUID, or with the word `made` if any identity is accepted.
     private static let key = "identity"

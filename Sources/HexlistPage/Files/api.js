@@ -1,8 +1,8 @@
-// Requests to the local API. The token of this page is kept in memory only.
+// Sends requests to the local API. The token of this page is kept in memory only.
 let token = '', proof = '';
-// Whether the event stream is connected. Requests wait while it is not: another program may have taken the port of a daemon that ended.
+// Whether the event stream is connected. Requests wait until it is: if the daemon ended, another program may have taken its port.
 let isConnected = true;
-/** Resolvers of the requests that wait for the event stream. */
+/** `resolve` functions of the requests that wait for the event stream. */
 const waiting = [];
 const reconnected = () => isConnected || new Promise((resolve) => { waiting.push(resolve); setTimeout(resolve, 3000, false); });
 
@@ -14,14 +14,20 @@ class Fault extends Error {
   }
 }
 
-/** Returns a Fault as it is, and null for a request this page cancelled. Throws any other error again: it is a bug, which `main.js` shows. */
+/**
+ * Returns a Fault unchanged, and null for a request that this page cancelled. Any other error is a bug, and is thrown again; `main.js`
+ * shows it.
+ */
 export function faultOf(error) {
   if (error instanceof Fault) return error;
   if (error.name === 'AbortError') return null;
   throw error;
 }
 
-/** Exchanges the secret in the address, or after a reload the stored one, for a token. Returns the rest of the address: a section and an item. */
+/**
+ * Exchanges a secret for a token: the secret in the address or, after a reload, the stored one. Returns the rest of the address, which
+ * names a section and an item.
+ */
 async function begin() {
   const [first, ...rest] = location.hash.slice(1).split('/'), given = /^[0-9a-f]{64}$/.test(first);
   const secret = given ? first : sessionStorage.getItem('reload');
@@ -34,11 +40,11 @@ async function begin() {
   return (given ? rest : [first, ...rest]).join('/');
 }
 
-/** Sends one request, with JSON or a file as its body. Throws a Fault. */
+/** Sends one request, with JSON or a file as its body, and returns the reply. Throws a Fault. */
 export async function call(method, path, body, { signal, keepalive, isRetry, read = JSON.parse } = {}) {
   const isFile = body instanceof Blob;
   const noReply = isFile ? { message: `${body.name} could not be copied: it cannot be read, or Hexlist stopped answering.` } : { message: 'Hexlist is not answering.', hint: 'Is hexlistd running?' };
-  if (!keepalive && !await reconnected()) throw new Fault(noReply, 0); // keepalive: the page is closing, and its stream is closed already
+  if (!keepalive && !await reconnected()) throw new Fault(noReply, 0); // keepalive: the page is closing; its event stream is closed already
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers['Content-Type'] = isFile ? 'application/octet-stream' : 'application/json';
@@ -61,7 +67,7 @@ export async function call(method, path, body, { signal, keepalive, isRetry, rea
   return value;
 }
 
-/** A request whose reply is a stream of lines. Returns the last line; throws a Fault if that is an error. */
+/** Sends a request whose reply is a stream of lines. Returns the last line, or throws a Fault if it is an error. */
 export async function callLines(path, body, options) {
   const result = await call('POST', path, body, { ...options, read: (text) => JSON.parse(text.trim().split('\n').at(-1)) });
   if (result.error) throw new Fault(result.error, 200);
@@ -79,7 +85,7 @@ const visible = () => document.hidden
   ? new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true })) : null;
 
 /**
- * Opens the event stream and yields `[name, JSON]` until it ends. The connection is closed however the caller leaves the loop.
+ * Opens the event stream and yields `[name, JSON]` until it ends. Leaving the loop closes the connection.
  * Throws a Fault with status 403 if the page has expired.
  */
 async function* events() {
@@ -100,7 +106,7 @@ async function* events() {
       const messages = text.split('\n\n');
       text = messages.pop();
       for (const message of messages) {
-        // Split by lines, because `$` of a regular expression also matches before U+2028, which JSON contains unescaped.
+        // The message is split into lines without a regular expression: `$` also matches before U+2028, which JSON may contain unescaped.
         const lines = message.split('\n');
         const [event, data] = ['event: ', 'data: '].map((start) => lines.find((line) => line.startsWith(start))?.slice(start.length));
         if (event && data) yield [event, data];
@@ -112,7 +118,7 @@ async function* events() {
   }
 }
 
-/** Runs an event handler. An error in it is logged and shown (`main.js`); the stream goes on. */
+/** Runs an event handler. An error in it is logged and shown (`main.js`), and the event stream goes on. */
 function handle(handler) {
   try {
     handler();
@@ -121,10 +127,10 @@ function handle(handler) {
   }
 }
 
-/** Back-off between connections of the event stream, in milliseconds: doubled each time, and reset once a stream lasted `longest`. */
+/** Pauses between connections of the event stream, in milliseconds: doubled each time, and reset after a stream that lasted `longest`. */
 const backoff = { first: 500, longest: 10000 };
 
-/** Follows the event stream, reconnecting as needed, until the page expires. Calls `onstate` with 'connected', 'lost' or 'expired'. */
+/** Follows the event stream until the page expires, and reconnects as needed. Calls `onstate` with 'connected', 'lost' or 'expired'. */
 export async function follow(onevent, onstate) {
   for (let pause = backoff.first; ; pause = Math.min(pause * 2, backoff.longest)) {
     const opened = performance.now();
@@ -146,6 +152,6 @@ export async function follow(onevent, onstate) {
   }
 }
 
-/** The section to show, once there is a token. Starts while the other scripts are loading; `main.js` handles the error. */
+/** Resolves to the section to show, once there is a token. Begins while the other scripts are loading; `main.js` handles its error. */
 export const session = begin();
 session.catch(() => {});

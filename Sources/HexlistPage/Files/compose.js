@@ -1,4 +1,4 @@
-// The compose dialog: a new hex to send or save, one to forward, and one of My Hexlist to edit.
+// The compose dialog. It makes a new hex to send or save, forwards a hex, or edits a hex of My Hexlist.
 import { call, callLines, faultOf, part, query } from './api.js';
 import { h, icon, mark, clean, peerText, label, count, bytesText, toast, button, buttons, dialog, confirmed } from './dom.js';
 import { app } from './main.js';
@@ -9,7 +9,7 @@ const colors = [['', 'None'], ['#3366cc', 'Blue'], ['#1f9d8b', 'Teal'], ['#6b9a2
 /** Maximum bytes of an uploaded file; the limit of `POST /v1/uploads`. */
 const largestFile = 4 * 2 ** 30;
 
-/** The links {url, linkDescription} in dropped or pasted data. */
+/** Returns the links {url, linkDescription} in dropped or pasted data. */
 export function linksIn(data) {
   const links = [];
   const add = (url, text) => {
@@ -17,7 +17,7 @@ export function linksIn(data) {
     const name = clean(text);
     links.push(name && name !== url ? { url, linkDescription: name.slice(0, 500) } : { url });
   };
-  // A parsed document that is never shown loads and runs nothing.
+  // The HTML is parsed into a document that is never shown, so that it loads and runs nothing.
   const page = data.getData('text/html');
   if (page) for (const anchor of new DOMParser().parseFromString(page, 'text/html').querySelectorAll('a[href]')) add(anchor.getAttribute('href'), anchor.textContent);
   const pairs = data.getData('text/x-moz-url').split('\n');
@@ -28,13 +28,13 @@ export function linksIn(data) {
 }
 
 const lines = (text) => text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
-/** The link of a line `URL text`. A host without a scheme gets https. */
+/** Returns the link of a line `URL text`. A host without a scheme gets `https://`. */
 function linkOf(line) {
   const [, first, rest] = /^(\S+)\s*(.*)$/.exec(line);
   const url = /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : /^[^\s/]+\.[^\s/]{2,}(\/|$)/.test(first) ? `https://${first}` : null;
   return url && { url, ...(rest && { linkDescription: rest }) };
 }
-/** The links of a line. Each further `scheme://` starts another link, as in `hexlist send`. */
+/** Returns the links of a line. Each further `scheme://` starts another link, as in `hexlist send`. */
 function linksOfLine(line) {
   const links = [];
   for (const word of line.split(/\s+/)) {
@@ -47,8 +47,8 @@ function linksOfLine(line) {
 const lineOf = (link) => [link.url, clean(link.linkDescription)].filter(Boolean).join(' ').trim();
 
 /**
- * The links of edited lines, as `PATCH /v1/mine/{id}` takes them: unchanged links refer to the old ones by `from`, counted from 1, so that
- * they keep unknown members. `null` for a line without a link.
+ * Returns the links of edited lines, in the form of `PATCH /v1/mine/{id}`. Unchanged links refer to the old ones by `from`, counted from 1,
+ * so that they keep their unknown members. Returns `null` if a line has no link.
  */
 function linksOf(text, old = []) {
   const known = new Map(), take = (key) => known.get(key)?.shift();
@@ -65,7 +65,7 @@ function linksOf(text, old = []) {
   });
 }
 
-/** The files in dropped or pasted data, and the number of folders, which a page cannot read. */
+/** Returns the files in dropped or pasted data, and the number of folders, which a page cannot read. */
 export function filesIn(data) {
   const items = [...data.items].filter((item) => item.kind === 'file');
   const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory);
@@ -81,15 +81,16 @@ const draft = {
   write: (value) => sessionStorage.setItem('draft', JSON.stringify(value)),
   remove: () => sessionStorage.removeItem('draft'),
 };
-/** Opens the draft again that was open before a reload. */
+/** Opens the draft again if it was open before a reload. */
 export const restoreDraft = () => { if (draft.read()?.isOpen) compose(); };
 
 /**
+ * Opens the compose dialog, or adds to the one that is open.
  * @param to a preselected peer
  * @param hex a hex to forward
- * @param into the folder in My Hexlist for a new hex; null for the top level
+ * @param into the folder of My Hexlist for a new hex; null for the top level
  * @param edit a hex of My Hexlist to edit
- * @param local files of this machine that `hexlist web --send` named: a draft of the daemon
+ * @param local a draft of the daemon: files of this machine, named by `hexlist web --send`
  */
 export function compose({ to, hex, into, edit, local, links = [], dropped } = {}) {
   if (current) { current.add(links, dropped); return; }
@@ -151,7 +152,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
     if (!targets.length) people.replaceChildren(h('p', 'No one to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
   };
 
-  /** Uploads the files that are not uploaded yet for these recipients. Returns the links to all files. */
+  /** Uploads the chosen files, except those uploaded before for the same recipients. Returns the links to all files. */
   async function uploaded() {
     const to = [...chosen.keys()], key = to.join();
     for (const [file, given] of files) {
@@ -162,7 +163,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
     }
     return [...files.values()].map(({ link }) => link);
   }
-  /** Offers the local files to the recipients. Returns a hex with the links to them. */
+  /** Offers the files of the daemon's draft to the recipients. Returns a hex with links to them. */
   async function offered() {
     if (!local) return { links: [] };
     found.textContent = 'Reading the files…';
@@ -221,7 +222,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
   });
   element.addEventListener('cancel', (event) => {
     if (!files.size) return;
-    event.preventDefault(); // Escape
+    event.preventDefault(); // the Escape key closes the dialog only after confirmation
     confirmed('Close without sending?', 'The chosen files have to be added again later.', 'Close').then((yes) => { if (yes) element.close(); });
   });
   element.addEventListener('keydown', (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) go(); });
@@ -237,10 +238,10 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
   (to || !isSent ? (hex ? send : edit ? text : title) : people.querySelector('button') ?? title).focus();
 }
 
-/** Called when peers or groups change. */
+/** Redraws the recipients when peers or groups change. */
 export const peersChanged = () => { if (current && !current.element.contains(document.activeElement?.closest('.chip'))) current.drawPeople(); };
 
-/** Shows the result of a send. Peers that received a hex with files still have to download the files from here. */
+/** Shows the result of a send. A peer that received a hex with files still has to download the files from this machine. */
 function showResult(items, hasFiles) {
   const received = items.filter((row) => row.state === 'stored'), waiting = items.length - received.length;
   if (!waiting) {

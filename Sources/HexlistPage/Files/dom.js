@@ -1,7 +1,11 @@
-// Elements and texts. Text of peers only ever becomes a text node, after `clean` has removed characters that reorder or hide text.
+// Creates elements and formats texts. Text of peers only becomes text nodes, after `clean` has removed characters that reorder or hide
+// text.
 import { call, faultOf } from './api.js';
 
-/** h('a.name', {href, onclick}, child…): creates an element. Members are attributes (`true`: an empty one; null: none) or, as `on…`, listeners. */
+/**
+ * Creates an element: h('a.name', {href, onclick}, child…). Members of the object are attributes (`true`: an empty one, null: none) or, if
+ * their name begins with `on`, listeners.
+ */
 export function h(tag, ...children) {
   const attributes = children[0]?.constructor === Object ? children.shift() : {};
   const [name, ...classes] = tag.split('.');
@@ -17,7 +21,9 @@ export function h(tag, ...children) {
   return element;
 }
 
-/** Replaces the children unless they are equal: a click needs the same element at mouse-down and mouse-up. */
+/**
+ * Replaces the children of an element, unless they are equal to the new ones: a click needs the same element at mouse-down and mouse-up.
+ */
 export function setChildren(element, ...children) {
   const made = element.cloneNode(false);
   made.append(...children);
@@ -50,7 +56,7 @@ export function icon(name, kind = '') {
   return svg;
 }
 
-/** The hexagon of a hex, in its colour. */
+/** Returns the hexagon icon of a hex, in its colour. */
 export function mark(color, kind = '') {
   const svg = icon('hex', `mark ${kind}`);
   setMark(svg, color);
@@ -62,16 +68,19 @@ export function setMark(svg, color) {
 }
 const isColor = (text) => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text ?? '') || (/^[a-z]{3,20}$/i.test(text ?? '') && CSS.supports('color', text));
 
-// Invisible characters, except joiners and variation selectors, which scripts and emoji need.
+// Matches control and invisible characters, except joiners and variation selectors, which scripts and emoji need.
 const hidden = /(?![\u200c\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{DI}]/gu;
-/** Text of a peer on one line, with control and invisible characters shown as U+FFFD. */
+/** Returns text of a peer on one line, with control and invisible characters shown as U+FFFD. */
 export const clean = (text) => String(text ?? '').replace(/[\s\u2028\u2029]+/g, ' ').trim().replace(hidden, '\ufffd');
 /** Like `clean`, but keeps line breaks. */
 export const cleanLines = (text) => String(text ?? '').split(/\r\n|[\n\r\u2028\u2029]/).map(clean).join('\n').trim();
-/** Text of a peer within a sentence, isolated so that its direction does not affect the text around it. */
+/**
+ * Returns an element with text of a peer for use within a sentence. It is isolated, so that its direction does not affect the text around
+ * it.
+ */
 export const peerText = (text) => h('bdi', clean(text));
 
-/** The label of a peer or of a row's peer: its alias, or its name with 8 digits of its UUID, because names are not unique. */
+/** Returns the label of a peer, or of the peer of a row: its alias, or its name with 8 digits of its UUID, because names are not unique. */
 export function label({ uuid, peer, name, alias, trust }) {
   uuid ??= peer;
   if (alias) return clean(alias) + (trust === 'blocked' ? ' (blocked)' : '');
@@ -80,15 +89,15 @@ export function label({ uuid, peer, name, alias, trust }) {
 
 export const peerName = (peer) => peerText(label(peer));
 
-/** A list row: an icon and two lines. The first part of each line is cut off if it is too long. */
+/** Makes a list row of an icon and two lines. If a line is too long, its first part is cut off. */
 export const twoLines = (sign, ...lines) => h('div.row', sign, h('div.lines', lines.map((line) => h('div.line', line))));
-/** The header of a detail pane. */
+/** Makes the header of a detail pane. */
 export const head = (sign, title, under, ...more) => h('div.head', sign, h('div', h('h2', { dir: 'auto' }, title), h('p.faint', under), more));
 
 export const count = (number, one, many = one + 's') => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 
 const units = [['GB', 1e9], ['MB', 1e6], ['kB', 1e3], ['B', 1]];
-/** A number of bytes for people: `3 MB`, `1.5 GB`. */
+/** Formats a number of bytes: `3 MB`, `1.5 GB`. */
 export function bytesText(bytes) {
   const [unit, size] = units.find(([, size]) => bytes >= size) ?? units.at(-1), number = bytes / size;
   return `${number.toLocaleString(undefined, { maximumFractionDigits: number < 10 && size > 1e3 ? 1 : 0 })} ${unit}`;
@@ -100,7 +109,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const week = new Intl.DateTimeFormat(undefined, { weekday: 'short' });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 let [today, todayIs] = [0, 0];
-/** A time of day for today, a weekday within a week, else a date. */
+/** Formats a point in time: the time of day for today, the weekday within a week, otherwise the date. */
 export function when(text) {
   const time = new Date(text), now = Date.now();
   if (now - todayIs > 30000) [today, todayIs] = [new Date(now).setHours(0, 0, 0, 0), now];
@@ -148,7 +157,7 @@ export function confirmed(title, text, yes) {
 export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { onclick, ...attributes }, text);
 export const buttons = (...children) => h('div.buttons', children);
 export const field = (name, ...content) => h('div.field', h('span', name), content);
-/** A segmented control. `choices` are pairs of a value and its label. */
+/** Makes a segmented control. `choices` are pairs of a value and its label. */
 export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Filter' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
 
@@ -158,13 +167,16 @@ export function showFault(fault) {
 }
 
 let bugShown;
-/** Shows an unexpected error of these scripts, replacing the one before. The console logs each. */
+/** Shows an unexpected error of these scripts, in place of the previous one. The console logs all of them. */
 export function showBug(error) {
   bugShown?.();
   bugShown = toast(`This page ran into an error: ${clean(error?.message ?? error)}`, { action: 'Reload', onaction: () => location.reload(), time: 20000 });
 }
 
-/** Sends a request for an action of the user, and shows its error or `done`. Returns the reply (true if it is empty), or null after an error. */
+/**
+ * Sends a request that the user has caused, and shows its error, or the text `done`. Returns the reply (true if it is empty), or null after
+ * an error.
+ */
 export async function ask(method, path, body, done) {
   try {
     const reply = await call(method, path, body);

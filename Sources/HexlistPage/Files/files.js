@@ -1,14 +1,15 @@
-// Files of peers: saving them into the download folder, with progress. The daemon transfers them; `transfers` events report how far it is.
+// Saves files of peers into the download folder, and shows the progress. The daemon transfers the files, and reports it in `transfers`
+// events.
 import { call, faultOf, query } from './api.js';
 import { h, clean, peerText, bytesText, count, button, ask, toast } from './dom.js';
 
-/** Maximum number of open transfers in an event, as in `PageRoutes`. */
+/** Maximum number of open transfers in an event; the same as in `PageRoutes`. */
 const eventLimit = 100;
 /** The last known state of the transfers this page has seen, by the URL of the file. */
 const transfers = new Map();
-/** Transfers that were started for a single file, by id. */
+/** Ids of transfers that were started for a single file. */
 const singles = new Set();
-/** Transfers that were started for all files of a hex, by the id of the hex: {first, last, summary, isDone}. */
+/** Batches: transfers that were started for all files of a hex, as {first, last, summary, isDone}, by the id of the hex. */
 const batches = new Map();
 /** Functions that redraw the files on screen, by their element. */
 const views = new Map();
@@ -17,7 +18,7 @@ export const isFile = (link) => link.url.startsWith('hexlist:');
 const isOpen = (transfer) => ['waiting', 'running', 'paused'].includes(transfer.state);
 const folderName = (transfer) => clean(transfer.folder?.split('/').findLast(Boolean)) || 'the download folder';
 
-/** The sizes in bytes of all files in a hex and its folders; undefined for an unknown one. */
+/** Returns the sizes in bytes of all files in a hex and its folders; an unknown size is undefined. */
 export function fileSizes(hex, extra = hex.extra) {
   const own = (hex.links ?? []).flatMap((link, index) => isFile(link) ? [extra?.links?.[index]?.size] : []);
   return [...own, ...(hex.children ?? []).flatMap((child, index) => fileSizes(child, extra?.children?.[index] ?? {}))];
@@ -34,17 +35,20 @@ function live(element, update) {
   return element;
 }
 
-/** The newest open transfers, as the last event listed them. */
+/** The newest open transfers, from the last `transfers` event. */
 let listed = [];
 
-/** Called with the open transfers, newest first, whenever they change. */
+/** Handles a `transfers` event, which has the open transfers, newest first. */
 export function transfersChanged(items) {
   listed = items;
   for (const item of items) transfers.set(item.url, item);
   refreshTransfers();
 }
 
-/** Reads what may have ended. Also called for other events: a short transfer begins and ends between two lists. */
+/**
+ * Reads the state of transfers that may have ended. Also called for other events, because a short transfer can begin and end between two
+ * `transfers` events.
+ */
 export function refreshTransfers() {
   const ids = new Set(listed.map((item) => item.id));
   const ended = [...transfers.values()].filter((one) => isOpen(one) && !ids.has(one.id) && (listed.length < eventLimit || one.id > listed.at(-1).id));
@@ -65,7 +69,7 @@ async function readEnded({ id, url }) {
   draw();
 }
 
-/** Reads the totals of a batch: one request at a time, and again if there was a change meanwhile. */
+/** Reads the totals of a batch. There is one request at a time; it is repeated if the batch changed meanwhile. */
 async function readBatch(id, batch) {
   batch.isStale = batch.isReading;
   if (batch.isReading) return;
@@ -81,7 +85,7 @@ async function readBatch(id, batch) {
   if (done || failed) toast(`${count(done, 'file')} saved${failed ? `, ${failed} failed` : ''}${cancelled ? `, ${cancelled} cancelled` : ''}.`, { time: 9000 });
 }
 
-/** Starts saving files of a hex. @param links numbers of its links, from 1; all files if undefined */
+/** Starts saving files of a hex. @param links numbers of the links, from 1; undefined for all files */
 async function save(hex, links) {
   const start = await ask('POST', '/v1/transfers', { hex: hex.id, links });
   if (!start) return null;
@@ -111,7 +115,7 @@ async function saveAll(hex) {
   readBatch(hex.id, batch);
 }
 
-/** Cancels the open transfers of a batch, page by page: cancelled ones leave the list. */
+/** Cancels the open transfers of a batch, page by page, because cancelled transfers leave the list. */
 async function cancelBatch({ first, last }) {
   for (let after; ;) {
     const page = await ask('GET', `/v1/transfers${query({ state: ['waiting', 'running', 'paused'], limit: 200, after })}`);
@@ -122,7 +126,7 @@ async function cancelBatch({ first, last }) {
   }
 }
 
-/** *Save all* with the progress of the batch; nothing for a hex without files. */
+/** Makes the *Save all* button, or the progress of the batch; nothing for a hex without files. */
 export function saveAllBar(hex) {
   const sizes = fileSizes(hex), total = sizes.reduce((sum, size) => sum + (size ?? 0), 0);
   if (!sizes.length) return null;
@@ -152,7 +156,7 @@ function stateText(transfer) {
   }
 }
 
-/** The row of a file. @param size in bytes, if known @param canSave whether its sender is trusted */
+/** Makes the row of a file. @param size in bytes, if known @param canSave whether the sender is trusted */
 export function fileItem(hex, index, link, size, canSave) {
   const under = h('div.under'), tools = h('div.tools'), name = clean(link.linkDescription) || 'Unnamed file';
   const element = h('li.file', h('div.file-text', h('span.file-name', { dir: 'auto' }, peerText(name)), under), tools);

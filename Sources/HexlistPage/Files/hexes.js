@@ -1,4 +1,4 @@
-// Inbox and Requests: lists of hexes, and the detail pane of one.
+// The sections Inbox and Requests: a list of hexes, and a detail pane for one hex.
 import { call, faultOf, query, part } from './api.js';
 import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault } from './dom.js';
 import { View, searchField } from './list.js';
@@ -7,12 +7,12 @@ import { app } from './main.js';
 import { compose } from './compose.js';
 import { trustDialog, fingerprint } from './peers.js';
 
-/** Deletions that can still be undone, by hex id: `commit` deletes now, `undo` keeps the hex. */
+/** Deletions that can still be undone, by the id of the hex. `commit` deletes the hex now, `undo` keeps it. */
 const deletions = new Map();
 export const isBeingDeleted = (hex) => deletions.has(hex.id);
 addEventListener('pagehide', () => { for (const { commit } of [...deletions.values()]) commit(true); });
 
-/** Deletes hexes after ten seconds, in which it can be undone. `restore` puts their rows back. */
+/** Deletes hexes after ten seconds, unless the user presses Undo before. `restore` puts their rows back into the list. */
 export function deleteLater(hexes, restore) {
   const timer = setTimeout(() => commit(), 10000);
   const close = () => { clearTimeout(timer); closeToast(); return hexes.filter(({ id }) => deletions.delete(id)).length > 0; };
@@ -37,7 +37,7 @@ const sender = (hex) => hex.peerUUID
   ? { uuid: hex.peerUUID, name: hex.peerName, alias: hex.peerAlias, trust: hex.trust }
   : { uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias };
 export const subject = (hex) => clean(hex.subject ?? hex.description) || 'Untitled';
-/** The description if it is short enough for a title, else the subject. */
+/** Returns the description if it is short enough for a title, otherwise the subject. */
 export const title = (hex) => { const text = clean(hex.description); return text && text.length <= 200 ? text : subject(hex); };
 export function sizes(hex) {
   const files = hex.links?.filter(isFile).length ?? 0, links = (hex.linkCount ?? hex.links?.length ?? 0) - files;
@@ -45,13 +45,13 @@ export function sizes(hex) {
   return [links > 0 || !(files + folders) ? count(links, 'link') : null, files ? count(files, 'file') : null, folders ? count(folders, 'folder') : null].filter(Boolean).join(' · ');
 }
 
-/** The subject of a hex or, in search results, the text around the match, marked. */
+/** Returns the subject of a hex or, for a search result, the text around the match, with the match marked. */
 export function matchText({ match, ...hex }) {
   if (!match || match.in === 'sender') return [subject(hex)];
   return [clean(match.before) + (/\s$/.test(match.before) ? ' ' : ''), h('mark', clean(match.found)), (/^\s/.test(match.after) ? ' ' : '') + clean(match.after)];
 }
 
-/** Loads a page of a location, or of search results in it, without hexes that are being deleted. */
+/** Loads a page of the hexes in a location, or of search results in it. Hexes that are being deleted are left out. */
 export async function hexPage(typed, members, signal) {
   const text = searchText(typed);
   const page = await call('GET', text ? `/v1/search${query({ text, ...members })}` : `/v1/hexes${query(members)}`, undefined, { signal });
@@ -135,7 +135,7 @@ export class HexView extends View {
   async show(hex, isOpened) {
     clearTimeout(this.soon);
     this.current = hex.id;
-    // While the arrow keys move quickly through the list, nothing is fetched.
+    // The hex is fetched after a pause, so that nothing is fetched while the arrow keys move quickly through the list.
     if (!isOpened) await new Promise((resolve) => { this.soon = setTimeout(resolve, 90); });
     let whole;
     try {
@@ -201,7 +201,7 @@ export class HexView extends View {
     else if (id) this.select(this.list.item(), true);
   }
 
-  /** Saves the selected hex, which may not be loaded yet. */
+  /** Saves the selected hex to My Hexlist. The hex may not be loaded yet. */
   async save() {
     const hex = this.list.item();
     if (!hex || this.location === 'held') return;
@@ -218,7 +218,7 @@ export class HexView extends View {
     deleteLater([hex], () => { putBack(); this.drawEmpty(); this.list.select(hex, false); });
   }
 
-  /** The buttons for several marked hexes. */
+  /** Makes the buttons for the marked hexes. */
   markedActions() {
     const change = (path, body, done) => async () => {
       const ids = this.list.markedItems.map(({ id }) => id);
@@ -256,16 +256,16 @@ export class HexView extends View {
   }
 }
 
-/** The search text as the API takes it: the last word, which may be incomplete, becomes a prefix. */
+/** Converts typed text to a query of the API. The last word may be incomplete, so it becomes a prefix. */
 const searchText = (typed) => {
   const text = typed.trim();
   return /[\p{L}\p{N}]$/u.test(text) && !/["“]|\S:\S*$/.test(text) ? `${text}*` : text;
 };
 
-/** The hex of an untrusted sender with links that can be read but not clicked. */
+/** Returns a copy of a hex whose links can be read but not clicked, for a hex of an untrusted sender. */
 const withoutOpening = (hex) => ({ ...hex, links: hex.links?.map((link) => ({ ...link, opens: undefined, service: link.opens ?? link.service })), children: hex.children?.map(withoutOpening) });
 
-/** The links of a hex and of its folders that may be opened. */
+/** Returns the links of a hex and of its folders that may be opened. */
 export function openable(hex) {
   return [...(hex.links ?? []), ...(hex.children ?? []).flatMap(openable)].filter((link) => link.opens);
 }
@@ -276,13 +276,13 @@ export async function openAll(links) {
   if (links.length > 1) toast('Only one tab opened? Allow pop-ups for this page (icon in the address bar).', { time: 8000 });
 }
 
-/** Links shown before *Show all* is pressed. */
+/** Number of links shown before *Show all* is pressed. */
 const shownAtOnce = 200;
 
 /**
- * The description, links and folders of a hex.
- * @param options `canSaveFiles`: whether files have *Save*; `tools(hex, index, link)`: returns controls of a link
- * @param extra unknown members of the hex, which have the sizes of files
+ * Makes the elements for the description, links and folders of a hex.
+ * @param options `canSaveFiles`: whether files have a *Save* button; `tools(hex, index, link)`: returns the controls of a link
+ * @param extra unknown members of the hex, which contain the sizes of files
  */
 export function hexBody(hex, options = {}, extra = hex.extra) {
   const lines = cleanLines(hex.description);

@@ -1,4 +1,4 @@
-// `List`: a virtual list of any length, which has elements for visible rows only and fetches pages in order as needed.
+// `List`: a virtual list of any length. It has elements for visible rows only, and fetches pages in order as needed.
 // `View`: a section of the page, with a list and a detail pane.
 import { faultOf } from './api.js';
 import { h, icon, button, setChildren, showFault } from './dom.js';
@@ -6,10 +6,10 @@ import { app } from './main.js';
 
 class List {
   /**
-   * @param name label for screen readers
+   * @param name label of the list for screen readers
    * @param row creates {element, update(item)}; elements are reused for other items
    * @param key returns the id of an item
-   * @param onmark called when marks change; without it only one item can be chosen
+   * @param onmark called when the marked items change; without it only one item can be selected
    * @param isTree whether rows are tree items, with an aria-level
    */
   constructor({ name, height, row, key, onselect, onmark, isTree }) {
@@ -58,18 +58,18 @@ class List {
     this.redraw();
   }
 
-  /** Shows no items, after a load that failed. `load` is tried again at the next change. */
+  /** Shows an empty list, after `load` failed. `load` is tried again at the next change. */
   clear(load) { this.take(load, { items: [], next: null }, 0); }
 
   /**
-   * Reloads the first page and merges it, keeping the scroll position.
+   * Reloads the first page and merges it into the list, keeping the scroll position.
    * Returns false if nothing was loaded before, or `show` was called meanwhile.
    */
   async refresh(total = 0) {
     const { load, round } = this;
     if (!load) return false;
     const { items, next } = await load(undefined, 100, this.abort.signal);
-    // `load` differs if a `show` that had begun before has finished meanwhile.
+    // `load` also differs if an earlier call of `show` has finished meanwhile.
     if (round !== this.round || load !== this.load) return false;
     const before = this.items.length;
     const last = items.length && this.items.findLastIndex((item) => this.key(item) === this.key(items.at(-1)));
@@ -91,7 +91,7 @@ class List {
     if (index >= 0) { this.items[index] = { ...this.items[index], ...item }; this.redraw(); }
   }
 
-  /** Removes an item and selects the next one. Returns a function that puts it back. */
+  /** Removes an item and selects the next one. Returns a function that puts the item back. */
   remove(id) {
     const index = this.index(id);
     if (index < 0) return () => {};
@@ -105,7 +105,7 @@ class List {
   redraw() {
     this.space.style.height = `${this.length * this.height}px`;
     this.element.hidden = !this.items.length;
-    // Rows keep their elements: a click needs the same element at mouse-down and mouse-up.
+    // Rows keep their elements, because a click needs the same element at mouse-down and mouse-up.
     for (const index of [...this.rows.keys()]) if (index < this.items.length) this.place(index); else this.drop(index);
     this.draw();
   }
@@ -146,7 +146,10 @@ class List {
     return row;
   }
 
-  /** Opens an item; marks it with Ctrl or while several are chosen, and with Shift all from the selected one to it. */
+  /**
+   * Handles a click on an item. It opens the item; with Ctrl, or while several items are marked, it marks the item; with Shift it marks all
+   * items from the selected one to this one.
+   */
   clicked(index, event) {
     const item = this.items[index], from = this.index(this.selected);
     if (this.onmark && event.shiftKey && from >= 0) this.mark(this.items.slice(Math.min(from, index), Math.max(from, index) + 1), true);
@@ -232,7 +235,7 @@ export class View {
    * @param list further parameters of `List`
    * @param reads label of the detail pane for screen readers
    * @param sign icon of the empty pane
-   * @param actions returns the buttons for several marked items; without it only one item can be chosen
+   * @param actions returns the buttons for the marked items; without it only one item can be selected
    */
   constructor({ title, list, reads, sign, tools = [], actions }) {
     Object.assign(this, { title, sign });
@@ -246,7 +249,7 @@ export class View {
     this.showNothing();
   }
 
-  /** Shows the actions for the marked items, instead of the filters. */
+  /** Shows the actions for the marked items in place of the filters. */
   drawMarked(actions) {
     const { size } = this.list.marked, isShown = size > 0 || this.list.isMarking;
     this.filters.hidden = isShown;
@@ -254,7 +257,7 @@ export class View {
     this.markedBar.replaceChildren(h('span.faint', { role: 'status' }, `${size} selected`), ...(size ? actions() : []), button('Cancel', () => this.list.unmark(), '.link'));
   }
 
-  /** Shows the empty pane. */
+  /** Shows the detail pane without an item. */
   showNothing() { this.pane.replaceChildren(h('div.rest', icon(this.sign, 'huge'))); }
 
   select(item, isOpened) {
@@ -265,7 +268,7 @@ export class View {
     if (isOpened && !this.list.isWide()) this.pane.focus();
   }
 
-  /** Opens the item with a key from the address, if it is in the list. */
+  /** Opens the item whose key is in the address, if the list has it. */
   openKey(key) {
     const item = this.list.items.find((one) => String(this.list.key(one)) === key);
     if (item) this.list.select(item, true);
@@ -276,7 +279,7 @@ export class View {
     this.pane.replaceChildren(h('button.quiet.back', { onclick: () => app.close() }, icon('back'), 'Back'), ...children.flat().filter(Boolean));
   }
 
-  /** Loads the list; on failure shows the error instead of it or, with `isSame`, as a toast above the current rows. */
+  /** Loads the list. After a failure it shows the error in place of the list or, with `isSame`, as a toast above the current rows. */
   async fetchList(load, total, isSame = false) {
     try {
       if (!await this.list.show(load, total)) return;
@@ -291,20 +294,20 @@ export class View {
     this.drawEmpty();
   }
 
-  /** Refreshes the newest rows. On failure keeps the current ones. */
+  /** Reloads the newest rows. After a failure the current rows stay. */
   async refreshList() {
     try {
       if (!await this.list.refresh(this.total())) return;
       this.fault = null;
     } catch (error) {
       const fault = faultOf(error);
-      if (fault?.status) showFault(fault); // without a reply, the notice of `main.js` says so
+      if (fault?.status) showFault(fault); // without a reply, the notice of `main.js` shows the error
       return;
     }
     this.drawEmpty();
   }
 
-  /** If there are no rows, shows the error of the list or the children that `empty()` returns. */
+  /** Shows the error of the list, or the children that `empty()` returns, if there are no rows. */
   drawEmpty() {
     this.emptyState.hidden = !this.list.load || this.list.items.length > 0;
     if (!this.emptyState.hidden) setChildren(this.emptyState, ...(this.fault ? [h('p', this.fault.message)] : this.empty()));

@@ -15,7 +15,7 @@ export const app = {
 
   /** Shows a section. */
   go(name, isRestored = false) {
-    const view = views[name] ?? views.inbox; // the hash may also be a used secret
+    const view = views[name] ?? views.inbox; // the hash of the address may also be a secret that was used before
     if (this.view === view) return view.reload();
     const isFirst = !this.view;
     this.view = view;
@@ -26,12 +26,12 @@ export const app = {
     drawSections();
     return view.reload();
   },
-  /** Puts the section and the open item into the address, so that Back, Forward and a reload find them. */
+  /** Puts the section and the open item into the address, so that the Back and Forward buttons and a reload return to them. */
   setAddress(id, replaces) {
     const address = `#${this.name}${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;
     if (location.hash !== address) history[replaces ? 'replaceState' : 'pushState'](null, '', address);
   },
-  /** Shows the section and the item of an address. */
+  /** Shows the section and the item that an address names. */
   async restore(address) {
     const [name, id] = address.split('/');
     if (name !== this.name || !this.view) await this.go(name, Boolean(this.view));
@@ -85,7 +85,7 @@ function drawSections() {
   document.title = `${unread ? `(${unread}) ` : ''}${app.view?.title ?? 'Hexlist'} – Hexlist`;
 }
 
-/** Replaces the page by a message: it has expired, or could not be opened because of `error`. */
+/** Replaces the page by a message: the page has expired, or `error` prevented opening it. */
 function end(error) {
   document.title = 'Hexlist';
   app.view = null;
@@ -95,11 +95,12 @@ function end(error) {
     h('p', 'To open a new one, run:'), h('pre', 'hexlist web')));
 }
 
-// Uncaught errors are shown as well as logged. An event without an error object is a warning of the browser, not of these scripts.
+// Uncaught errors are logged by the browser, and also shown. An event without an error object is a warning of the browser, not an error of
+// these scripts.
 addEventListener('error', (event) => { if (event.error) showBug(event.error); });
 addEventListener('unhandledrejection', (event) => showBug(event.reason));
 
-/** Handlers of the event stream. */
+/** Handlers of the event stream, by the name of the event. */
 const handlers = {
   overview(value) {
     const before = app.overview;
@@ -121,7 +122,7 @@ const handlers = {
     if (app.name === 'peers') app.view?.reload();
     peersChanged();
     pairingsChanged();
-    if (app.view === views.inbox) app.view.drawEmpty(); // its text depends on whether any peer is trusted
+    if (app.view === views.inbox) app.view.drawEmpty(); // the text of the empty inbox depends on whether any peer is trusted
   },
   pairings(value) { app.pairings = value; pairingsChanged(); },
   transfers(value) { transfersChanged(value.items); },
@@ -160,7 +161,7 @@ addEventListener('drop', (event) => {
   compose({ links, dropped: links.length ? undefined : filesIn(event.dataTransfer) });
 });
 
-/** What an address of `hexlist web --at`, `--send` or `--start` does once the page is shown; other addresses are sections. */
+/** Actions for addresses of `hexlist web --at`, `--send` and `--start`, which run once the page is shown. Other addresses name sections. */
 const actions = {
   new: () => compose(),
   pair: () => pairDialog(),

@@ -1,4 +1,4 @@
-// My Hexlist: saved hexes as a tree. Hexes are moved by dragging, or with a dialog.
+// My Hexlist: saved hexes as a tree. Hexes are moved by dragging them, or with a dialog.
 import { call, faultOf } from './api.js';
 import { h, icon, mark, setMark, head, clean, toast, button, buttons, ask, dialog, showFault } from './dom.js';
 import { View, searchField } from './list.js';
@@ -8,7 +8,7 @@ import { compose, linksIn } from './compose.js';
 const HEX = 'application/x-hexlist';
 const carries = (event) => [HEX, 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
 
-/** The row of a tree item {node, level, parent}. */
+/** Makes the row of a tree item {node, level, parent}. */
 function nodeRow(view) {
   let item;
   const twist = h('span.twist', { onclick: (event) => { event.stopPropagation(); view.toggle(item.node); } }, icon('chevron'));
@@ -41,9 +41,9 @@ function nodeRow(view) {
 }
 
 /**
- * Asks for a folder of My Hexlist, in a tree or by a search.
- * @param moved the id of a hex that is left out
- * @param choose gets the folder, or undefined for the top level
+ * Asks the user for a folder of My Hexlist, in a tree or by a search.
+ * @param moved the id of the hex to move, which is not shown
+ * @param choose called with the folder, or with undefined for the top level
  */
 function folderDialog(title, moved, choose, hasTop = true) {
   const list = h('div.choices'), input = h('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search for a folder' });
@@ -117,7 +117,7 @@ export class MineView extends View {
     await call('GET', `/v1/hexes/${node.id}`).then(keep, (error) => { const fault = faultOf(error); if (fault?.status !== 404) showFault(fault); });
   }
   has(node) { return (this.inside.get(node.id)?.length ?? node.hexesInside ?? node.children?.length) > 0; }
-  /** The rows of these hexes and of the expanded ones inside. */
+  /** Returns the rows of these hexes, and of the hexes inside those that are expanded. */
   rows(nodes = this.nodes, level = 1, parent = null) {
     return nodes.filter((node) => !isBeingDeleted(node)).flatMap((node) => [{ node, level, parent },
       ...(this.open.has(node.id) ? this.rows(this.inside.get(node.id) ?? [], level + 1, node) : [])]);
@@ -147,7 +147,7 @@ export class MineView extends View {
     event.stopPropagation();
     const moved = Number(event.dataTransfer.getData(HEX)), node = item?.node;
     if (moved) {
-      // The top level is ordered by arrival: only inside a folder can a hex be dropped between others.
+      // A hex can be dropped between others only inside a folder, because the top level is ordered by arrival.
       if (moved !== node?.id) this.move(moved, zone === 'before' ? item.parent : node, zone === 'before' && item.parent ? node.id : undefined);
       return;
     }
@@ -189,7 +189,7 @@ export class MineView extends View {
     const url = h('input', { value: link.url, maxlength: 8000, required: true, 'aria-label': 'Address', spellcheck: 'false' });
     const name = h('input', { value: clean(link.linkDescription), maxlength: 2000, 'aria-label': 'Name', dir: 'auto' });
     dialog('Link', (close) => {
-      /** Replaces the link by others; none deletes it. */
+      /** Replaces the link by the given links; an empty list deletes it. */
       const replace = async (links, done) => {
         const all = hex.links.flatMap((_, at) => at === index ? links : [{ from: at + 1 }]);
         if (!await ask('PATCH', `/v1/mine/${hex.id}`, { links: all }, done)) return;

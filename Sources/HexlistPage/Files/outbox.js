@@ -6,7 +6,7 @@ import { app } from './main.js';
 import { pairDialog } from './peers.js';
 
 const words = { queued: 'waiting', sending: 'sending', stored: 'delivered', held: 'waiting for approval', rejected: 'refused', expired: 'expired', cancelled: 'cancelled', failed: 'failed' };
-/** Explanations of `waitingFor`. Those in `ofPeer` follow the name of the peer. */
+/** Explanations of the values of `waitingFor`. The explanations in `ofPeer` follow the name of the peer. */
 const waits = {
   peer: 'is away; this will be sent when it is back', session: 'is being contacted', window: 'is busy', retry: 'did not answer; trying again',
   conflict: 'stopped: two machines use the same identity', turn: 'other transfers go first', trust: 'too long to send before that machine trusts this one: pair with it',
@@ -24,7 +24,7 @@ export function rowText(row) {
   }
 }
 
-/** The same as a sentence that begins with the peer. */
+/** Explains the state as a sentence that begins with the name of the peer. */
 export const rowSentence = (row) => `${label(row)}${ofPeer.includes(row.waitingFor) ? '' : ':'} ${rowText(row)}`;
 
 function outboxRow() {
@@ -73,7 +73,7 @@ export class OutboxView extends View {
   async refresh() {
     await this.refreshList();
     if (this.row) {
-      const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch((error) => { faultOf(error); }); // the row may be deleted
+      const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch((error) => { faultOf(error); }); // the row may be gone
       if (row && this.row?.outboxID === row.outboxID) this.show(row);
     }
   }
@@ -96,7 +96,7 @@ export class OutboxView extends View {
         isOpen && button('Cancel sending', act('cancel', 'Cancelled.')),
         row.trust === 'stranger' && button('Pair', () => pairDialog({ ...row, uuid: row.peer }))),
       row.offers?.length && offersList(row.offers));
-    if (row.offers || !['stored', 'held'].includes(row.state)) return; // lists leave the offers out
+    if (row.offers || !['stored', 'held'].includes(row.state)) return; // else fetches the row, because rows of lists have no `offers`
     const whole = await call('GET', `/v1/outbox/${row.outboxID}`).catch((error) => { faultOf(error); });
     if (whole?.offers?.length && this.row?.outboxID === row.outboxID) this.show(whole);
   }

@@ -6,7 +6,7 @@ import { app } from './main.js';
 import { compose } from './compose.js';
 
 const states = { verified: 'online', away: 'away', ghost: 'not usable' };
-/** Announcements that say nothing about the network: this machine's own, and further ones of a peer that is listed. */
+/** Reasons of ghosts that are never listed: announcements of this machine itself, and further announcements of a listed peer. */
 const hiddenReasons = ['self', 'duplicate'];
 const isListed = (peer, showsDetails) => peer.state !== 'ghost' || (showsDetails && !hiddenReasons.includes(peer.reason));
 const idOf = (peer) => peer.state === 'ghost' ? `${peer.uuid}|${peer.name}|${peer.reason}|${peer.endpoints.map((one) => one.host + one.port)}` : peer.uuid;
@@ -57,7 +57,7 @@ export class PeersView extends View {
     }
     const selected = this.list.item();
     if (selected) this.draw(selected);
-    else if (this.list.selected !== null) this.list.select(null); // its announcement is gone
+    else if (this.list.selected !== null) this.list.select(null); // the announcement of the selected ghost is gone
   }
   refresh() { return this.reload(); }
 
@@ -116,7 +116,7 @@ export class PeersView extends View {
   }
 }
 
-/** Asks to compare the whole fingerprint, then trusts the peer. */
+/** Asks the user to compare the whole fingerprint, then trusts the peer. */
 export function trustDialog(given) {
   const peer = (app.peers ?? []).find((one) => one.uuid === given.uuid && one.state !== 'ghost') ?? given;
   dialog('Trust this machine?', (close) => [
@@ -131,7 +131,7 @@ export function trustDialog(given) {
   ]);
 }
 
-/** The open pairing dialog. There is one at most; it follows the pairings of the daemon. */
+/** The open pairing dialog, or null. It shows the state of the daemon's pairings. */
 let pairing = null;
 const ends = {
   rejected: 'The other side said no.', wrongCode: 'The digits did not match.', timeout: 'No answer in time.', expired: 'No answer in time.',
@@ -147,7 +147,7 @@ export function pairDialog(peer) {
     if (pairing === shown) pairing = null;
     if (shown.isDone) return;
     const item = running();
-    // Fails harmlessly if the pairing has ended meanwhile.
+    // This request fails harmlessly if the pairing has ended meanwhile.
     if (item) call('POST', `/v1/pairings/${part(item.peer)}/reject`).catch(faultOf);
     call('DELETE', '/v1/pairings').catch(faultOf);
   });
@@ -164,7 +164,7 @@ const isOver = (item) => item.state === 'ended' || item.state === 'paired';
 const lastEnded = () => Math.max(0, ...(app.pairings?.items ?? []).filter(isOver).map((item) => item.id));
 const running = () => app.pairings?.items.findLast((item) => !isOver(item));
 
-/** Called when pairings change. Opens the dialog if there are digits to compare. */
+/** Handles changes of pairings. Opens the dialog if there are digits to compare. */
 export function pairingsChanged() {
   if (!pairing && running()?.state === 'comparing') pairDialog();
   else drawPairing();
@@ -173,7 +173,7 @@ export function pairingsChanged() {
 function drawPairing() {
   if (!pairing) return;
   const { body } = pairing;
-  if (app.pairings) pairing.since ??= lastEnded(); // ignores pairings that ended before the dialog was opened
+  if (app.pairings) pairing.since ??= lastEnded(); // pairings that ended before the dialog was opened are ignored
   const item = app.pairings?.items.findLast((one) => one.id > pairing.since) ?? running();
   const strangers = (app.peers ?? []).filter((peer) => peer.state === 'verified' && peer.trust === 'stranger');
   const key = JSON.stringify([item, !item && strangers.map(label), pairing.asked]);
