@@ -26,8 +26,8 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
     let backups = BackupLock()
-    /// Allows one import of hexes or of a roster at a time. Each blocks other writes to the store for up to a second; the body of a roster
-    /// is in memory, that of an import of hexes in a temporary file.
+    /// Allows one import of hexes or of a roster at a time. Each makes other writes to the store wait, a second on a fast disk, and needs
+    /// space: the body of a roster in memory, that of an import of hexes in a temporary file.
     let imports = RequestSlots(1)
     let page = PageListener()
     let drafts = DraftBox()
