@@ -2,20 +2,20 @@ internal import Foundation
 internal import GRDB
 internal import HexlistModel
 
-/// A backup: one SQLite file with a copy of the store, and with files that belong to it, such as the identity.
+/// A backup: one SQLite file that contains a copy of the store and additional files, such as the identity.
 ///
 /// Its application id differs from a store's, so that no daemon opens it by mistake.
 public enum StoreBackup {
-    /// Bytes 68 … 71 of the file, "HexB".
+    /// The application id of a backup, "HexB": bytes 68 to 71 of the SQLite file.
     static let applicationID: Int32 = 0x4865_7842
-    /// SQL: the table of additional files.
+    /// The SQL statement that creates the table of additional files.
     static let files = "CREATE TABLE backupFile (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT"
-    /// Maximum number of files, and bytes of one file.
+    /// Maximum number of additional files, and maximum bytes of one of them.
     private static let (maxFiles, maxFileBytes) = (16, 64 << 10)
-    /// Pages copied in one step, 16 MiB. Cancellation is checked between two steps.
+    /// Number of pages copied in one step: 16 MiB with 4 KiB pages. Cancellation is checked between two steps.
     fileprivate static let pagesPerStep: CInt = 4_096
 
-    /// Creates a store from a backup and checks its integrity. The backup is only read.
+    /// Creates a store from a backup and checks the integrity of the copy. The backup is not changed.
     ///
     /// - Parameter path: the path of the new store. No file may exist there.
     /// - Returns: the additional files in the backup, by name.
@@ -78,14 +78,14 @@ public enum StoreBackup {
 }
 
 extension HexStore {
-    /// Writes a backup of one snapshot. Readers and the writer do not wait for it, but no checkpoint can complete meanwhile, so the WAL
-    /// grows.
+    /// Writes a backup of one snapshot of the store. Other reads and writes continue, but no checkpoint can complete before the backup
+    /// ends, so the WAL grows.
     ///
     /// - Parameters:
     ///   - path: the path of the backup, with mode 0600. No file may exist there. After a failure the file is deleted.
     ///   - files: additional files, by name.
     ///   - diskReserve: bytes of the file system to leave free.
-    /// - Throws: `.storageFull` before anything is written if the backup would not fit; `CancellationError`.
+    /// - Throws: `.storageFull` before anything is written if the disk has no space for the backup; `CancellationError`.
     public func backUp(to path: String, files: [String: [UInt8]], diskReserve: Int64) async throws {
         try StoreFile.makeEmpty(path)
         let isCancelled = CancellationFlag()
@@ -101,7 +101,7 @@ extension HexStore {
                     let made = try DatabaseQueue(path: path, configuration: StoreFile.makingConfiguration)
                     try made.writeWithoutTransaction { db in
                         try source.backup(to: db, pagesPerStep: StoreBackup.pagesPerStep) { _ in try isCancelled.check() }
-                        // The copy is marked as a database in WAL mode, like the store.
+                        // The copy is marked as a database in WAL mode, like the store. A backup is a single file without a WAL.
                         _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
                         try StoreSchema.dropOthers(db)
                         try db.execute(sql: StoreBackup.files)

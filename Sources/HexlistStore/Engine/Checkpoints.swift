@@ -3,31 +3,32 @@ internal import GRDBSQLite
 
 /// The checkpoints of the writing connection, which copy pages of the WAL into the database.
 ///
-/// SQLite's automatic checkpoint runs inside COMMIT and would delay the caller. This one runs on the writer's thread after the callers of
-/// the transaction got their results. It is `PASSIVE`: it waits for no reader and no other program, and copies only pages that no reader
-/// needs.
+/// Replaces SQLite's automatic checkpoint, which runs inside COMMIT and would delay the caller. This checkpoint runs on the writer's thread
+/// after the callers of the transaction got their results. It is `PASSIVE`: it never waits for readers or other programs, and copies only
+/// as many pages as their snapshots permit.
 ///
-/// Stays because of two bounds (Docs/Decisions/0027-optimisations-pay-rent.md): with SQLite's automatic checkpoint a bulk send falls to
-/// 0.78 of the floor (at least 0.8), and without the idle checkpoint one hex in flight takes 3.8 floors or more at p50 (at most 3).
+/// Required by two benchmark bounds (Docs/Decisions/0027-optimisations-pay-rent.md), both relative to two plain C++ processes. With
+/// SQLite's automatic checkpoint the rate of a bulk send is 0.78 times theirs (minimum 0.8). Without the checkpoint of an idle writer the
+/// median latency of one hex in flight is 3.8 times theirs or more (maximum 3).
 ///
-/// Used on the writer's thread only. Must outlive the connection.
+/// Not thread-safe: use it on the writer's thread only. Must outlive the connection.
 final class Checkpoints {
-    /// Length of the WAL from which a checkpoint runs while writes wait: 16 MiB, in pages of 4 KiB. SQLite's default is 4 MiB; a longer WAL
-    /// copies a page that changes often less often, worth 10 % of the insert rate.
+    /// Minimum length of the WAL, in pages of 4 KiB, for a checkpoint while writes wait: 16 MiB. SQLite's default is 4 MiB. With a longer
+    /// WAL, pages that change often are copied less often, which raises the insert rate by 10 %.
     static let busyPages: CInt = 4_000
-    /// Length of the WAL from which a checkpoint runs while no write waits: 4 MiB, in pages. After a checkpoint SQLite overwrites the WAL
-    /// from its start, and syncing overwritten pages is faster than syncing a file that grows.
+    /// Minimum length of the WAL, in pages, for a checkpoint while no write waits: 4 MiB. After a checkpoint SQLite overwrites the WAL from
+    /// its beginning, and syncing overwritten pages is faster than syncing a growing file.
     private static let idlePages: CInt = 1_000
-    /// Maximum average number of pages of the commits in the WAL for an idle checkpoint: a single hex has about 10. During a bulk send the
-    /// queue is often empty for a moment, and more checkpoints would slow it down.
+    /// Maximum average number of pages of a commit in the WAL for a checkpoint at `idlePages`. A commit of a single hex has about 10 pages.
+    /// Excludes bulk sends: their queue is often empty for a moment, and more checkpoints would slow them down.
     private static let smallCommitPages: CInt = 16
 
-    /// Length of the WAL in pages after the last commit of this connection, with the commits of other programs before it.
+    /// Length of the WAL in pages after the last commit of this connection. Includes earlier commits of other programs.
     private var length: CInt = 0
-    /// Commits of this connection since the WAL was restarted.
+    /// Number of commits of this connection since SQLite last restarted the WAL from its beginning.
     private var commits: CInt = 0
 
-    /// - Parameter db: the writing connection. Its commit hook for the WAL replaces the automatic checkpoint.
+    /// - Parameter db: the writing connection. Setting its WAL hook disables SQLite's automatic checkpoint.
     init(on db: Database) {
         let context = Unmanaged.passUnretained(self).toOpaque()
         sqlite3_wal_hook(
@@ -39,7 +40,7 @@ final class Checkpoints {
     }
 
     private func committed(length pages: CInt) {
-        commits = pages > length ? commits + 1 : 1  // a shorter WAL was restarted
+        commits = pages > length ? commits + 1 : 1  // a WAL that did not grow was restarted
         length = pages
     }
 

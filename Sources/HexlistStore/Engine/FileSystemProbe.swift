@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// Tests free space and POSIX locks on a file beside the store. SQLite needs both, and reports the lack of either with the code of another
-/// cause: a full disk as an I/O error, a file system without locks as a lock of another program.
+/// Tests free space and POSIX locks on a file beside the store. SQLite needs both, but its result codes are misleading: it reports a full
+/// disk as an I/O error, and a file system without locks as a lock held by another program.
 enum FileSystemProbe {
     /// Bytes that must be free before SQLite opens the store. SQLite maps the index of the WAL (32 KiB for each 16 MiB) into memory, and a
-    /// process that touches a mapped page without a disk block is killed (SIGBUS). The rest is for the first transactions.
+    /// process that touches a mapped page without a disk block is killed (SIGBUS). The remaining bytes are for the first transactions.
     static let neededBytes = 256 << 10
 
-    /// Whether `neededBytes` can be allocated; `false` also if a quota is used up. Other errors are left to SQLite, which encounters them
-    /// too.
+    /// Whether the file system has `neededBytes` free. `false` also if a disk quota is used up. `true` for other errors, because SQLite
+    /// will report them itself.
     static func hasRoom(beside path: String) -> Bool {
         let error = onFile(beside: path) { posix_fallocate($0, 0, off_t(neededBytes)) }
         return error != ENOSPC && error != EDQUOT
@@ -26,8 +26,8 @@ enum FileSystemProbe {
         return [ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL].contains(error) ? error : nil
     }
 
-    /// Runs `body` on an empty, already unlinked file in the store's folder. The store itself cannot be used: closing any descriptor of a
-    /// file drops all locks of the process on it (fcntl_locking(2)).
+    /// Runs `body` on an empty, already unlinked file in the store's folder. The store's own file cannot be used for the probe: closing any
+    /// descriptor of a file drops all locks of the process on that file (fcntl_locking(2)).
     /// - Returns: the `errno` from `body` or from creating the file.
     private static func onFile(beside path: String, _ body: (CInt) -> CInt) -> CInt {
         let name = StoreFile.resolved(path) + ".probe"

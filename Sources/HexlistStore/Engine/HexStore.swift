@@ -5,21 +5,22 @@ internal import Synchronization
 
 /// The store of one installation: inbox, held hexes, My Hexlist, peers, outbox and events, in one SQLite file.
 ///
-/// One connection writes, with `synchronous=FULL`; readers have read-only connections of their own. Errors are `HexlistError`s:
+/// A single connection performs all writes, with `synchronous=FULL`. Reads use separate read-only connections. Errors are `HexlistError`s:
 /// `.storageFull` if the disk is full, `.internal` for other failures of SQLite, and the errors that the operations document.
 public final class HexStore: Sendable {
-    /// The path of the file, without symbolic links. SQLite keeps the WAL in the same folder.
+    /// The path of the SQLite file, with symbolic links resolved. SQLite keeps the WAL in the same folder.
     public let path: String
-    /// The clock for ages and deadlines of records.
+    /// The clock that measures ages and deadlines of records.
     public let clock: LivedClock
     private let database: StoreDatabase
     let writes: WriteQueue
     private let reclaimer: MemoryReclaimer
 
-    /// Opens the store, or creates it if there is no file. The caller must hold the lock of the folder.
+    /// Opens the store, or creates it if there is no file. The caller must hold the lock of the state folder.
     ///
-    /// On a full disk, or while another program holds the write lock, the store is read-only: `fault` is the reason, and writes fail. It
-    /// becomes writable again with the next write or within two seconds, and the observer gets `.room`.
+    /// If the disk is full or another program holds the write lock, the store opens read-only: `fault` is the reason, and writes fail. Once
+    /// the cause is gone, the store becomes writable with the next write or within two seconds, and the observer is notified with `.room`
+    /// and `.peers`.
     ///
     /// - Parameters:
     ///   - metrics: measures commits.
@@ -35,7 +36,7 @@ public final class HexStore: Sendable {
             try StoreFile.restrict(path)
             if let error = FileSystemProbe.missingLocks(beside: path) { throw HexlistError.withoutLocks(path, error) }
             database = try StoreDatabase(path: path)
-            // A store without its counters is invalid.
+            // Fails if the counters row is missing: such a store is damaged.
             let counters = try database.withReader { try $0.read { db in try StoreCounters(on: db) } }
             clock = LivedClock(from: counters.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
@@ -51,21 +52,22 @@ public final class HexStore: Sendable {
 
     // MARK: - Writing
 
-    // Every transaction is a method of the store, in the file of the records it changes: an async method, or one with a completion if the
-    // caller has no task or needs the results in the order of the commits.
+    // The methods that write are extensions of `HexStore` in the files of the records that they change. Most are async. A method takes a
+    // completion instead if its callers have no task or need the results in the order of the commits.
 
-    /// Sets the observer, which is called on the writer's thread after each commit with a `StoreChange`, after the completions of the
-    /// commit. A new observer replaces the old one; `nil` removes it. The observer must not wait for the store.
+    /// Sets the observer. It is called on the writer's thread after each commit that has a `StoreChange`, after the completions of that
+    /// commit. A new observer replaces the old one; `nil` removes it. The observer must not block on the store.
     public func observe(_ observer: (@Sendable (StoreChange) -> Void)?) { writes.observe(observer) }
 
-    /// Submits a write request. Requests that wait together share one transaction; a request that throws is rolled back alone.
+    /// Submits a write request. Requests that are pending at the same time share one transaction. If one of them throws, only its changes
+    /// are rolled back.
     ///
     /// - Parameters:
-    ///   - rows: maximum number of rows that `work` writes. Requests of few rows go first (`PendingWrites`).
-    ///   - isDeferrable: whether no caller waits for the result, so that the request may be deferred for up to 20 ms to share a
-    ///     transaction.
-    ///   - completion: called on the writer's thread after COMMIT (with fsync) returned. After a failure the store has none of the
-    ///     request's changes. Must not call `writeSync` or `close`.
+    ///   - rows: maximum number of rows that `work` writes. Requests with few rows are performed first (`PendingWrites`).
+    ///   - isDeferrable: whether the request may be deferred for up to 20 ms to share a transaction, because no caller waits for its
+    ///     result.
+    ///   - completion: called on the writer's thread after COMMIT, with its fsync, returned. On failure, none of the request's changes are
+    ///     stored. Must not call `writeSync` or `close`.
     func submit<Value: Sendable>(
         rows: Int = 1, isDeferrable: Bool = false, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
@@ -95,11 +97,12 @@ public final class HexStore: Sendable {
         }
     }
 
-    /// Performs all submitted writes without deferral, and calls `done` after their completions: immediately if none is pending, else on
-    /// the writer's thread.
+    /// Performs all pending writes, including deferred ones, and calls `done` after their completions. `done` is called on the writer's
+    /// thread, or immediately if no write is pending.
     public func finishWriting(_ done: @escaping @Sendable () -> Void) { writes.finish(done) }
 
-    /// Submits a write request and blocks until its result. Must not be called from a completion.
+    /// Submits a write request and blocks the calling thread until the request is done. Must not be called from a completion, because it
+    /// would deadlock.
     func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
         let box = LockedBox<Result<Value, any Error>>()
         let done = DispatchSemaphore(value: 0)
@@ -112,14 +115,14 @@ public final class HexStore: Sendable {
         return try result.get()
     }
 
-    /// The error of the last transaction; `nil` if it succeeded.
+    /// The error of the last transaction that failed because of SQLite or the disk; `nil` after a successful transaction.
     public var fault: HexlistError? {
         writes.fault.withLock { $0 }.flatMap { HexlistError.of($0, path: path) as? HexlistError }
     }
 
     // MARK: - Reading
 
-    /// Reads a snapshot of the newest commit, in parallel to the writer.
+    /// Runs `work` on a snapshot of the newest commit, concurrently with writes.
     public func read<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
         do {
             return try await database.withReader { reader in try await reader.read { [self] db in try read(work, on: db) } }
@@ -128,7 +131,8 @@ public final class HexStore: Sendable {
         }
     }
 
-    /// Reads without waiting; `completion` is called on a thread of the reading connection.
+    /// Starts a read and returns immediately. `completion` is called on a thread of the reading connection, or on any thread if the read
+    /// cannot start.
     public func submitRead<Value: Sendable>(
         _ work: @escaping @Sendable (StoreReader) throws -> Value, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
@@ -137,7 +141,7 @@ public final class HexStore: Sendable {
         }
     }
 
-    /// Reads and blocks until the result. For start-up and tools.
+    /// Reads and blocks the calling thread until the result. For start-up and command-line tools.
     public func readSync<Value>(_ work: (StoreReader) throws -> Value) throws -> Value {
         do {
             return try database.withReader { try $0.read { db in try read(work, on: db) } }
@@ -175,7 +179,7 @@ public final class HexStore: Sendable {
     }
 }
 
-/// The cancellation of a task, checked by a thread that works for it.
+/// A flag that carries the cancellation of a task to a thread that works for the task.
 final class CancellationFlag: Sendable {
     private let flag = Mutex(false)
 
@@ -185,7 +189,7 @@ final class CancellationFlag: Sendable {
     func check() throws { if flag.withLock({ $0 }) { throw CancellationError() } }
 }
 
-/// A value passed between two threads.
+/// A mutable value that is passed between two threads.
 private final class LockedBox<Value: Sendable>: Sendable {
     let value = Mutex<Value?>(nil)
 }

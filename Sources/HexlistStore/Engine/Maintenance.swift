@@ -1,7 +1,7 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The configurable retention times, in days.
+/// The configurable retention times of held hexes and events, in days.
 public struct RetentionLimits: Sendable, Equatable {
     public var heldDays: Int
     public var eventDays: Int
@@ -12,11 +12,11 @@ public struct RetentionLimits: Sendable, Equatable {
     }
 }
 
-/// The result of a round of maintenance.
+/// The result of one round of maintenance.
 public struct MaintenanceReport: Sendable, Equatable {
     /// The number of outbox rows that expired.
     public var expired = 0
-    /// The number of settled outbox rows that were deleted.
+    /// The number of outbox rows in a final state that were deleted because of their age.
     public var forgotten = 0
     /// The number of held hexes deleted because of their age.
     public var heldDropped = 0
@@ -28,14 +28,14 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var peersDropped = 0
     /// The number of ended offers and old transfers deleted.
     public var filesForgotten = 0
-    /// Whether another round is needed.
+    /// Whether the round reached its limit of rows, so that another round is needed.
     public var isPartial = false
 }
 
 extension HexStore {
-    /// Runs one bounded round of maintenance in one transaction, and saves the lived time. Undelivered outbox rows past their deadline
-    /// become `expired` (`hex.expired`). Old settled rows, held hexes, events, tombstones, offers and transfers are deleted, and peers to
-    /// which nothing refers. All ages are by `LivedClock`.
+    /// Runs one bounded round of maintenance in one transaction, and saves the time of `LivedClock`. Queued outbox rows past their deadline
+    /// become `expired`, with a `hex.expired` event. Deletes old outbox rows in a final state, old held hexes, events, tombstones, offers
+    /// and transfers, and peers to which nothing refers. All ages are measured by `LivedClock`.
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
@@ -50,7 +50,7 @@ extension HexStore {
 extension StoreWriter {
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
-    ///   - chunk: maximum number of rows of each kind, so that other requests are not delayed.
+    ///   - chunk: maximum number of rows of each kind that one round changes, so that other write requests are not delayed.
     func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
         try change {
             counters.lived = lived
@@ -72,7 +72,7 @@ extension StoreWriter {
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
             ]
             .contains { $0 >= chunk }
-            try saveCounters()  // the next query reads them
+            try saveCounters()  // `dropPeers` reads the counters of peers
             report.peersDropped = try dropPeers()
             return report
         }
@@ -117,7 +117,7 @@ extension StoreWriter {
         }
     }
 
-    /// Deletes old events, oldest first, so that the remaining numbers have no gap.
+    /// Deletes old events. Stops at the first event that is not old, so that the remaining numbers have no gap.
     private func dropEvents(_ limits: RetentionLimits, _ chunk: Int) throws -> Int {
         let tooOld = lived &- Self.days(limits.eventDays)
         let oldest = try all("SELECT number, coalesce(lived, at), \(EventLog.sqlCost) FROM event ORDER BY number LIMIT ?", chunk) {

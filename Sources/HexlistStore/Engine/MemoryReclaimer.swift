@@ -2,25 +2,26 @@ internal import Dispatch
 internal import HexlistSystem
 internal import Synchronization
 
-/// Returns memory to the system after a burst of work: pages cached by SQLite's connections, at most 16 MiB, and free heap that glibc
-/// keeps.
+/// Returns memory to the operating system after a burst of work: the page caches of SQLite's connections, at most 16 MiB, and free heap
+/// memory that glibc keeps.
 ///
-/// A burst ends after two seconds of little work; earlier the memory would be needed again at once.
+/// A burst ends after two seconds with little work. Memory that is returned earlier would be needed again immediately.
 ///
-/// Stays because of a bound: without it hexlistd keeps 17 of the 23 MiB that a trusted peer's long texts take (`Tests/Faults/memory`,
-/// "texts": at most 8 MiB or half may remain).
+/// Required by a bound of `Tests/Faults/memory`, "texts": of the memory that a trusted peer's long texts take, at most 8 MiB or half may
+/// remain. Without this type hexlistd keeps 17 of 23 MiB.
 final class MemoryReclaimer: Sendable {
     private let state = Mutex(MemoryReclaimerState())
     private let database: StoreDatabase
     private let queue: DispatchQueue
 
-    /// - Parameter queue: the queue on which the database is closed, so that memory is not released at the same time.
+    /// - Parameter queue: the serial queue on which the database is closed. Memory is released on the same queue, so never while the
+    ///   database is being closed.
     init(of database: StoreDatabase, on queue: DispatchQueue) {
         self.database = database
         self.queue = queue
     }
 
-    /// Counts completed work, from any thread.
+    /// Counts completed work. May be called on any thread.
     func passed(operations: Int, bytes: Int) {
         if state.withLock({ $0.passed(operations * MemoryReclaimerState.operation + bytes) }) { scheduleCheck() }
     }
@@ -35,21 +36,21 @@ final class MemoryReclaimer: Sendable {
 }
 
 struct MemoryReclaimerState {
-    /// Bytes that an operation counts as besides its content: pages of B-trees, statement, result.
+    /// Bytes that one operation counts as in addition to its content, for B-tree pages, the statement and the result.
     static let operation = 16 << 10
-    /// Bytes of work from which it is a burst.
+    /// Bytes of work at which a burst begins.
     static let burst = 8 << 20
-    /// Bytes of work in two seconds below which a burst is over.
+    /// Maximum bytes of work in two seconds at which a burst is over.
     static let little = 2 << 20
 
     private enum Phase {
         case quiet(passed: Int)
-        /// A check is scheduled; `passed` counts the bytes since the previous one.
+        /// A burst, during which a check is always scheduled. `passed` is the number of bytes since the previous check.
         case burst(passed: Int)
     }
     private var phase = Phase.quiet(passed: 0)
 
-    /// - Returns: whether a burst began. If so, call `isOver` in two seconds.
+    /// - Returns: whether a burst began. If `true`, the caller has to call `isOver` in two seconds.
     mutating func passed(_ bytes: Int) -> Bool {
         switch phase {
         case .quiet(let before) where before + bytes >= Self.burst:
@@ -63,7 +64,7 @@ struct MemoryReclaimerState {
         return false
     }
 
-    /// Whether the burst is over. If not, call it again in two seconds.
+    /// Checks whether the burst is over. If not, the caller has to call this method again in two seconds.
     mutating func isOver() -> Bool {
         guard case .burst(let passed) = phase, passed > Self.little else {
             phase = .quiet(passed: 0)

@@ -3,7 +3,7 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// A value for SQLite; binding copies its bytes.
+/// A value that can be bound to a parameter of a statement. SQLite copies its bytes.
 protocol SQLValue {
     func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32
 }
@@ -57,12 +57,13 @@ extension Optional: SQLValue where Wrapped: SQLValue {
     }
 }
 
-/// A prepared statement of one connection, from GRDB's cache, driven through SQLite's own API.
+/// A prepared statement of one connection. It comes from GRDB's statement cache and is run with SQLite's C API.
 ///
-/// GRDB traps when it decodes a value of another type, and costs a third of the insert rate. SQLite converts values, and never traps on the
-/// content of a damaged file. Use a statement only on its connection's queue, and not again while its rows are read.
+/// GRDB's own API is not used for two reasons: it traps when it decodes a value of an unexpected type, for example from a damaged file, and
+/// it lowers the insert rate by a third. SQLite converts such values. Use a statement only on its connection's queue. Do not run it again
+/// while its rows are being read.
 struct SQLStatement {
-    private let prepared: Statement  // owns the handle
+    private let prepared: Statement  // keeps `handle` alive
     let handle: OpaquePointer
     private let connection: OpaquePointer
 
@@ -73,13 +74,13 @@ struct SQLStatement {
         self.connection = connection
     }
 
-    /// The parameters of `count` rows for VALUES.
+    /// Returns the SQL of `count` rows of parameters for VALUES: `(?, ?), (?, ?)`.
     static func rows(_ count: Int, of columns: Int) -> String {
         let row = "(\(repeatElement("?", count: columns).joined(separator: ", ")))"
         return repeatElement(row, count: count).joined(separator: ", ")
     }
 
-    /// The destructor that makes SQLite copy a value.
+    /// `SQLITE_TRANSIENT`, which makes SQLite copy a bound value. Swift cannot import the macro.
     static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     /// - Parameter lifetime: `copying`, or `nil` for bytes that stay valid until the statement is reset.
@@ -106,7 +107,7 @@ struct SQLStatement {
         }
     }
 
-    /// Binds a text without copying it. The bytes must stay valid until the statement has run.
+    /// Binds a text without copying it. The bytes must stay valid until the statement was run.
     @inline(__always)
     func bind(text: UnsafeRawBufferPointer, at index: Int32) throws { try check(Self.bindText(text, to: handle, at: index, nil)) }
 
@@ -115,7 +116,7 @@ struct SQLStatement {
         guard code == SQLITE_OK else { throw fault(code) }
     }
 
-    /// - Returns: whether there is a row. After the last row the statement is reset.
+    /// - Returns: whether there is another row. Resets the statement after the last row.
     func step() throws -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -137,7 +138,7 @@ struct SQLStatement {
     var changes: Int { Int(sqlite3_changes(connection)) }
 
     private func fault(_ code: Int32) -> StoreFault {
-        let lastError = errno  // COMMIT does not set sqlite3_system_errno
+        let lastError = errno  // a failed COMMIT does not set sqlite3_system_errno
         let extended = sqlite3_extended_errcode(connection)
         let systemError = sqlite3_system_errno(connection)
         let fault = StoreFault(
@@ -148,7 +149,7 @@ struct SQLStatement {
     }
 }
 
-// Columns of the current row, counted from 0. SQLite converts values of other types.
+// The values of the current row's columns, counted from 0. SQLite converts a value of another type.
 extension SQLStatement {
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
@@ -160,13 +161,13 @@ extension SQLStatement {
 
     func optionalInt64(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
 
-    /// The column's bytes, valid until the next step.
+    /// Calls `body` with the column's bytes. They are valid only during the call.
     func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         let start = sqlite3_column_blob(handle, column)
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// The bytes of the texts and blobs in these columns. Does not copy them.
+    /// Returns the total number of bytes of the texts and blobs in these columns, without copying them.
     func size(of columns: ClosedRange<Int32>) -> Int {
         columns.reduce(0) { sum, column in
             switch sqlite3_column_type(handle, column) {
@@ -187,7 +188,8 @@ extension SQLStatement {
 }
 
 extension UUIDBytes {
-    /// Does the same as `init(bytes:)`, which takes microseconds if it is not specialised.
+    /// Creates a UUID from its 16 bytes; `nil` for another number of bytes. Equivalent to the generic `init(bytes:)`, which takes
+    /// microseconds if the compiler does not specialise it.
     init?(raw: UnsafeRawBufferPointer) {
         guard raw.count == 16 else { return nil }
         let words = (raw.loadUnaligned(as: UInt64.self), raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))

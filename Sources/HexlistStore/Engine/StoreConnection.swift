@@ -2,19 +2,20 @@ internal import CSQLite
 internal import GRDB
 internal import HexlistModel
 
-/// Configurations of connections.
+/// The configurations of the store's SQLite connections.
 enum StoreConnection {
-    /// Bytes to which SQLite truncates the WAL file after a checkpoint. A shorter file keeps its length: syncing overwritten bytes takes a
-    /// disk half as long as syncing appended bytes.
+    /// `journal_size_limit`: bytes to which SQLite truncates a longer WAL file after a checkpoint. The file is not truncated to 0, because
+    /// syncing overwritten bytes takes half as long as syncing appended bytes.
     private static let walBytes = 32 << 20
-    /// Kilobytes of pages that the writing connection caches; more spill into the WAL. A reader caches at most SQLite's default of 2 MB.
+    /// `cache_size`: maximum kilobytes of pages that the writing connection caches. Further changed pages of a transaction spill into the
+    /// WAL. A reader uses SQLite's default of 2 MB.
     static let writerCache: Int64 = 8_000
 
-    /// Disables SQLite's allocation statistics, which nothing reads: their global mutex costs a tenth of the insert rate. Takes effect only
-    /// before SQLite's first use in the process.
+    /// Disables SQLite's allocation statistics, which Hexlist does not use: their global mutex costs a tenth of the insert rate. Must be
+    /// evaluated before SQLite's first use in the process; later it has no effect.
     private static let withoutStatistics: Void = { _ = hexlist_sqlite3_without_memory_statistics() }()
 
-    /// The base of every configuration in this process. Disables the statistics.
+    /// The configuration on which all others in this process are based. Disables SQLite's allocation statistics.
     static var plainConfiguration: Configuration {
         withoutStatistics
         return Configuration()
@@ -26,7 +27,8 @@ enum StoreConnection {
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(5)
         configuration.maximumReaderCount = 4
-        // The write queue controls its transactions itself. GRDB would trap on a transaction that an error left open.
+        // The write queue begins and ends its transactions itself. Without this option GRDB would trap on a transaction that an error left
+        // open.
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { db in
             // A forged schema must not call functions with side effects.
@@ -44,7 +46,7 @@ enum StoreConnection {
         return configuration
     }
 
-    /// The configuration of a read-only connection that coexists with other connections.
+    /// The configuration of a read-only connection. Other connections may be open at the same time.
     static var readOnlyConfiguration: Configuration {
         var configuration = plainConfiguration
         configuration.label = "hexlist.store.read-only"
@@ -54,8 +56,9 @@ enum StoreConnection {
         return configuration
     }
 
-    /// The configuration of an exclusive connection that only reads. In exclusive locking mode SQLite keeps the index of the WAL in memory
-    /// and needs no disk space (wal.html, "Use of WAL Without Shared-Memory"), but it has to open the file for writing.
+    /// The configuration of an exclusive connection that only reads, for a full disk. In exclusive locking mode SQLite keeps the index of
+    /// the WAL in memory and so needs no disk space (wal.html, "Use of WAL Without Shared-Memory"). This mode requires opening the file for
+    /// writing.
     static var soleConfiguration: Configuration {
         var configuration = readOnlyConfiguration
         configuration.readonly = false
@@ -63,11 +66,11 @@ enum StoreConnection {
         return configuration
     }
 
-    /// Whether a connection is exclusive, so that it must be closed before another one is opened.
+    /// Whether a connection has `soleConfiguration`. If so, it must be closed before another connection is opened.
     static func isSole(_ queue: DatabaseQueue) -> Bool { !queue.configuration.readonly }
 
-    /// Sets `synchronous=FULL`, with which COMMIT returns after fsync, and checks the result. GRDB sets NORMAL when it opens a pool, which
-    /// loses the last commits in a power cut.
+    /// Sets `synchronous=FULL`, with which COMMIT returns only after fsync, and checks that SQLite accepted it. GRDB sets NORMAL when it
+    /// opens a pool; with NORMAL a power cut may lose the last commits.
     static func makeDurable(_ db: Database, path: String) throws {
         try db.execute(sql: "PRAGMA synchronous = FULL")
         guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2,

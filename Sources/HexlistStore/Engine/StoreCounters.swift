@@ -1,7 +1,7 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The row of the table `tally`: the next ids and the counts of records.
+/// The counters row, the only row of the table `tally`: the next ids and the counts of records.
 struct StoreCounters: Equatable {
     var nextHex: Int64 = 1
     var nextInbox: Int64 = 1
@@ -16,19 +16,19 @@ struct StoreCounters: Equatable {
     var outboxBytes: Int64 = 0
     /// The day of `dayHexes` and `dayBytes`, in days since 1970.
     var day: Int64 = 0
-    /// Hexes that strangers sent into the inbox on that day (`receiveFrom: everyone`), and their bytes.
+    /// Number of hexes that all strangers together sent into the inbox on `day` (`receiveFrom: everyone`); `dayBytes` is their size.
     var dayHexes: Int64 = 0
     var dayBytes: Int64 = 0
     /// Bytes of the event log, as `EventLog` counts them.
     var eventBytes: Int64 = 0
-    /// The highest id that the search index covers.
+    /// The highest hex id that the search index covers.
     var indexed: Int64 = 0
     /// The number of rows in `reindex` (`SearchIndex`).
     var reindex: Int64 = 0
-    /// The time by `LivedClock` at which the row was saved.
+    /// The time of `LivedClock` at which the row was saved.
     var lived: Int64 = 0
 
-    /// The valid next ids: half of the range for which link ids do not overflow (`HexInserter.linksPerHex`).
+    /// The valid range of the next ids. It ends at half of the greatest hex id whose link ids do not overflow (`HexInserter.linksPerHex`).
     private static let numbers: ClosedRange<Int64> = 1...1 << 49
 
     init() {}
@@ -108,7 +108,7 @@ struct StoreCounters: Equatable {
     }
 }
 
-/// Increments of one peer's counters.
+/// Unsaved increments of one peer's counters.
 struct PeerDelta: Equatable {
     var hexes: Int64 = 0
     var unread: Int64 = 0

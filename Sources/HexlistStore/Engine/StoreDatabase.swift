@@ -3,16 +3,18 @@ internal import GRDB
 internal import HexlistModel
 internal import Synchronization
 
-/// The connections to the store's file. While the store cannot be written, because the disk is full or another program holds the write
-/// lock, there is one read-only connection; the others are opened as soon as possible.
+/// The connections to the store's file. Normally a pool of one writing and several reading connections. While the store cannot be written,
+/// because the disk is full or another program holds the write lock, only one read-only connection is open, and `openIfPossible` tries to
+/// open the pool.
 final class StoreDatabase: Sendable {
     private enum State {
         case open(DatabasePool)
-        /// `inFlight` has the reads in flight: reading from a closed queue crashes.
+        /// Only the read-only queue is open. `inFlight` counts its running reads: the queue must not be closed before they end, because
+        /// reading from a closed queue crashes.
         case readOnly(DatabaseQueue, inFlight: DispatchGroup, because: StoreFault)
-        /// The queue is closed and the pool is being opened. Reads wait for the group.
+        /// The read-only queue was closed, and the pool is being opened. Reads wait for the group.
         case opening(DispatchGroup, because: StoreFault)
-        /// There is no connection. Reads fail with the reason.
+        /// No connection is open. Reads fail with the reason.
         case unreadable(because: StoreFault)
 
         static func readOnly(_ queue: DatabaseQueue, because reason: StoreFault) -> State {
@@ -20,7 +22,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// A connection for one read, which is not closed before `end`.
+    /// A connection lent to one read. It is not closed before `end` is called.
     private struct Lease {
         let reader: any DatabaseReader
         let inFlight: DispatchGroup?
@@ -36,8 +38,8 @@ final class StoreDatabase: Sendable {
     let path: String
     private let state: Mutex<State>
 
-    /// - Throws: the reason why the store cannot be written, if it cannot be read either: it needs a migration, or another program blocks
-    ///   readers.
+    /// - Throws: the reason why the store cannot be written, if it cannot be opened read-only either, because it needs a migration or
+    ///   another program blocks readers.
     init(path: String) throws {
         self.path = path
         state = Mutex(try Self.open(path))
@@ -53,7 +55,8 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// The fault if it is transient (full disk, lock of another program), else `nil`. SQLite reports some full disks as SQLITE_CANTOPEN.
+    /// Returns the fault if it may go away while the daemon runs (full disk, lock of another program), else `nil`. Checks free space too,
+    /// because SQLite reports a full disk sometimes as SQLITE_CANTOPEN.
     private static func transientFault(_ error: any Error, _ path: String) -> StoreFault? {
         guard let fault = StoreFault(error) else { return nil }
         if fault.isFull || !FileSystemProbe.hasRoom(beside: path) { return .full }
@@ -77,7 +80,7 @@ final class StoreDatabase: Sendable {
         do {
             return try openReadOnly(path, StoreConnection.soleConfiguration, because: reason)
         } catch  where StoreFault(error)?.isBusy ?? false {
-            // Another program has the store open, so the index of the WAL exists and needs no more disk space.
+            // Another program has the store open, so the shared index of the WAL exists already and needs no disk space.
             do {
                 return try openReadOnly(path, StoreConnection.readOnlyConfiguration, because: reason)
             } catch {
@@ -95,8 +98,8 @@ final class StoreDatabase: Sendable {
         return queue
     }
 
-    /// Runs `body` with the reading connections. Blocks while they are being opened.
-    /// - Throws: the reason why there is no connection; the errors of `body`.
+    /// Runs `body` with the reading connections. Blocks the thread while the connections are being opened.
+    /// - Throws: the reason why no connection is open; errors of `body`.
     func withReader<Value>(_ body: (any DatabaseReader) throws -> Value) throws -> Value {
         while true {
             switch try leasing() {
@@ -108,7 +111,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Runs `body` with the reading connections, without blocking a thread.
+    /// Runs `body` with the reading connections. Suspends, without blocking a thread, while the connections are being opened.
     func withReader<Value>(_ body: (any DatabaseReader) async throws -> Value) async throws -> Value {
         while true {
             switch try leasing() {
@@ -121,7 +124,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Reads without waiting. `body` is called on a thread of the reading connection, or with an error on any thread.
+    /// Starts a read and returns immediately. `body` is called on a thread of the reading connection, or with an error on any thread.
     func asyncRead(_ body: @escaping @Sendable (Result<Database, any Error>) -> Void) {
         do {
             switch try leasing() {
@@ -151,12 +154,12 @@ final class StoreDatabase: Sendable {
         return try result.get()
     }
 
-    /// The pool; `nil` while the store is read-only.
+    /// The connection pool; `nil` while the store cannot be written.
     var pool: DatabasePool? {
         state.withLock { state in if case .open(let pool) = state { pool } else { nil } }
     }
 
-    /// The reason why the store cannot be written; `nil` if it can.
+    /// The reason why the store cannot be written; `nil` if it is writable.
     var fault: StoreFault? {
         state.withLock { state in
             switch state {
@@ -166,7 +169,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Opens the pool if it is not open yet. Call on one thread at a time.
+    /// Opens the pool if it is not open yet. Must not be called on several threads at the same time.
     /// - Returns: `nil` if the store still cannot be written.
     func openIfPossible() -> DatabasePool? {
         switch state.withLock({ $0 }) {
@@ -174,7 +177,7 @@ final class StoreDatabase: Sendable {
         case .readOnly(let queue, let inFlight, let reason):
             guard FileSystemProbe.hasRoom(beside: path) else { return nil }
             guard StoreConnection.isSole(queue) else {
-                // Releasing the last reference, that of a read in flight, closes the queue.
+                // The old queue is not closed here: it closes itself when the last running read releases it.
                 guard let pool = try? Self.openPool(path) else { return nil }
                 state.withLock { $0 = .open(pool) }
                 return pool
@@ -188,7 +191,8 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Closes the old connection, then opens the pool, or a read-only connection. Reads wait meanwhile, without holding the lock.
+    /// Closes the old connection with `closing`, then opens the pool, or else a read-only connection. Meanwhile the state is `opening`, so
+    /// that reads wait for the group and not for the lock.
     private func reopen(because reason: StoreFault, closing: () -> Void) -> DatabasePool? {
         let opened = DispatchGroup()
         opened.enter()
@@ -208,7 +212,7 @@ final class StoreDatabase: Sendable {
         }
     }
 
-    /// Runs a last checkpoint, which empties the WAL, and closes the connections. Call on the thread of `openIfPossible`.
+    /// Runs a last checkpoint, which empties the WAL, and closes all connections. Must be called on the same thread as `openIfPossible`.
     func close() throws {
         let last = state.withLock { state in
             defer { if case .open = state {} else { state = .unreadable(because: .closed) } }

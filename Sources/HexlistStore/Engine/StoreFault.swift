@@ -3,12 +3,12 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// An error of SQLite.
+/// An error of SQLite, or an invalid value in the store's file.
 struct StoreFault: Error, Equatable {
-    /// The extended result code.
+    /// The extended result code of SQLite.
     var code: Int32
     var message: String
-    /// The `errno` of the system call that failed; 0 if none did.
+    /// The `errno` of the failed system call; 0 if no system call failed.
     var systemError: Int32 = 0
 
     static let closed = StoreFault(code: SQLITE_MISUSE, message: "the store is closed")
@@ -17,10 +17,10 @@ struct StoreFault: Error, Equatable {
     /// The next id in `StoreCounters` is out of its valid range.
     static let numbers = StoreFault(code: SQLITE_CORRUPT, message: "the next number is out of range")
 
-    /// The disk has no space for SQLite's files beside the store.
+    /// The disk has no free space for the files that SQLite creates beside the store.
     static let full = StoreFault(code: SQLITE_FULL, message: "no space is left")
 
-    /// The fault of a SQLite or GRDB error; `nil` for other errors.
+    /// Converts an error of this module's SQLite calls or of GRDB; `nil` for other errors.
     init?(_ error: any Error) {
         if let fault = error as? StoreFault {
             self = fault
@@ -37,21 +37,21 @@ struct StoreFault: Error, Equatable {
         self.systemError = systemError
     }
 
-    /// Whether another program holds a lock.
+    /// Whether the operation failed because another program holds a lock on the store.
     var isBusy: Bool { [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL].contains(code & 0xFF) }
 
-    /// Codes of lock operations that failed although no other program holds the lock.
+    /// Result codes of failed lock operations of the file system. They do not mean that another program holds the lock.
     static let locking = codes(15, 9, 8, 14, 20)  // LOCK, RDLOCK, UNLOCK, CHECKRESERVEDLOCK, SHMLOCK
-    /// Codes of shared memory that could not be mapped.
+    /// Result codes for shared memory that could not be mapped.
     static let mapping = codes(21, 18)  // SHMMAP, SHMOPEN
 
-    /// Extended codes of SQLITE_IOERR (rescode.html), which are macros that Swift does not import.
+    /// Returns the extended result codes of SQLITE_IOERR with these numbers (rescode.html). Swift does not import SQLite's macros for them.
     private static func codes(_ numbers: Int32...) -> Set<Int32> { Set(numbers.map { SQLITE_IOERR | $0 << 8 }) }
 
-    /// The system error in brackets; empty if there is none.
+    /// The description of `systemError` in brackets, for messages; empty if there is none.
     var reason: String { systemError == 0 ? "" : " (\(String(cString: strerror(systemError))))" }
 
-    /// Whether the disk is full, or a limit of SQLite is reached.
+    /// Whether the disk or a disk quota is full, or the database has reached SQLite's maximum size.
     var isFull: Bool {
         switch code & 0xFF {
         case SQLITE_FULL: true
@@ -62,11 +62,11 @@ struct StoreFault: Error, Equatable {
 }
 
 extension HexlistError {
-    /// Converts an error of SQLite to one for users. Other errors pass unchanged.
+    /// Converts an error of SQLite to a `HexlistError` with a message for users. Returns other errors unchanged.
     ///
     /// - Parameters:
     ///   - path: the store's file.
-    ///   - opening: whether the store is being opened, so that every failure makes it unusable.
+    ///   - opening: whether the store is being opened. If so, most failures become `.storeUnusable` instead of `.internal`.
     static func of(_ error: any Error, path: String, opening: Bool = false) -> any Error {
         guard let fault = StoreFault(error) else { return error }
         let isUnnamed = [SQLITE_IOERR, SQLITE_CANTOPEN].contains(fault.code & 0xFF) && fault.systemError == 0
@@ -108,7 +108,7 @@ extension HexlistError {
         }
     }
 
-    /// The error for a file system without locks.
+    /// Returns the error for a store on a file system without locks.
     /// - Parameter error: the `errno`; 0 if it is unknown.
     static func withoutLocks(_ path: String, _ error: CInt) -> HexlistError {
         let reason = error == 0 ? "" : " (\(String(cString: strerror(error))))"

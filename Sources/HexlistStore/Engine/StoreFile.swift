@@ -2,9 +2,10 @@ internal import Foundation
 internal import GRDB
 internal import HexlistModel
 
-/// Operations on the store's file before SQLite opens it: recognises it, creates it, keeps it private.
+/// Operations on the store's file that do not use an open store: inspects and creates the file, restricts its permissions, and measures its
+/// size.
 enum StoreFile {
-    /// Bytes 68 … 71 of the file, "Hex1": distinguish the store from another program's database.
+    /// The application id of a store, "Hex1": bytes 68 to 71 of the SQLite file. Distinguishes the store from databases of other programs.
     static let applicationID: Int32 = 0x4865_7831
 
     enum Content: Equatable {
@@ -37,8 +38,8 @@ enum StoreFile {
         return .store
     }
 
-    /// Creates an empty store with all migrations applied, under another name, and then renames it, so that a crash leaves either no store
-    /// or a complete one. The caller must hold the lock of the folder, and no file may exist at `path`.
+    /// Creates an empty store with all migrations applied. Creates it under a temporary name and then renames it, so that a crash leaves
+    /// either no store or a complete one. The caller must hold the lock of the state folder, and no file may exist at `path`.
     static func create(_ path: String) throws {
         let making = path + ".new"
         for leftover in [making, making + "-journal"] where unlink(leftover) != 0 && errno != ENOENT {
@@ -70,7 +71,7 @@ enum StoreFile {
         close(descriptor)
     }
 
-    /// The configuration of the connection that initialises a new file.
+    /// The configuration of the connection that initialises a new store or backup.
     static var makingConfiguration: Configuration {
         var configuration = StoreConnection.plainConfiguration
         configuration.prepareDatabase { db in
@@ -79,16 +80,16 @@ enum StoreFile {
         return configuration
     }
 
-    /// Fields of the database header (SQLite's "Database File Format").
+    /// Fields of the header of a database file (SQLite's "Database File Format").
     struct Header {
         var isSQLite: Bool
         var isEmpty: Bool
-        /// `PRAGMA user_version`.
+        /// The `PRAGMA user_version`: the number of applied migrations.
         var schema: UInt32
         var applicationID: UInt32
     }
 
-    /// - Returns: `nil`, with `errno`, if the file cannot be read.
+    /// - Returns: the header; `nil` if the file cannot be read, with the reason in `errno`.
     static func header(_ path: String) -> Header? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
@@ -102,7 +103,7 @@ enum StoreFile {
             schema: number(at: 60), applicationID: number(at: 68))
     }
 
-    /// Sets mode 0600 on the file and on SQLite's files beside it. SQLite creates new ones with the mode of the file.
+    /// Sets mode 0600 on the store, its WAL and the WAL's index. SQLite gives new files the mode of the store.
     static func restrict(_ path: String) throws {
         for file in [path, path + "-wal", path + "-shm"] {
             var info = stat()
@@ -113,23 +114,23 @@ enum StoreFile {
         }
     }
 
-    /// The path without symbolic links; unchanged if there is no such file.
+    /// Returns the path with symbolic links resolved; unchanged if there is no such file.
     static func resolved(_ path: String) -> String {
         guard let resolved = realpath(path, nil) else { return path }
         defer { free(resolved) }
         return String(cString: resolved)
     }
 
-    /// The bytes of the store on disk, with the WAL.
+    /// Returns the size of the store on disk in bytes, including the WAL.
     static func bytes(_ path: String) -> Int64 { fileBytes(path) + fileBytes(path + "-wal") }
 
-    /// The bytes of one file; 0 if there is none.
+    /// Returns the size of a file in bytes; 0 if there is no such file.
     static func fileBytes(_ path: String) -> Int64 {
         var info = stat()
         return stat(path, &info) == 0 ? Int64(info.st_size) : 0
     }
 
-    /// Bytes that an unprivileged process can still write on the store's file system; `nil` if they are unknown.
+    /// Returns the free bytes that an unprivileged process can use on the file system of `path`; `nil` if the number is unknown.
     static func freeBytes(_ path: String) -> Int64? {
         var info = statvfs()
         guard statvfs(path, &info) == 0 else { return nil }
@@ -164,8 +165,8 @@ enum StoreFile {
         }
     }
 
-    /// Detects a store that disappeared: a dangling symbolic link, or SQLite's files without their database. A new store would replace the
-    /// link, and SQLite would replay the WAL of the old store into it.
+    /// Throws if an earlier store seems to have disappeared: there is a dangling symbolic link, or files of SQLite without their database.
+    /// A new store would replace the link, or SQLite would replay the WAL of the old store into the new one.
     private static func inspectLeftovers(of path: String) throws {
         let putBack = "Mount the disk it is on, or put a backup in its place (`hexlist restore FILE`). To begin with an empty store, first"
         if let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path) {

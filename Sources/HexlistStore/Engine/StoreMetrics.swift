@@ -4,10 +4,10 @@ public import CoreMetrics
 public struct StoreMetrics: Sendable {
     /// Duration of each COMMIT with its fsync.
     let commit: Timer
-    /// Failed transactions.
+    /// Number of failed transactions.
     let failures: Counter
 
-    /// - Parameter factory: makes the instruments. The default one measures nothing.
+    /// - Parameter factory: creates the timer and the counter. The default factory records nothing.
     public init(_ factory: any MetricsFactory = NOOPMetricsHandler.instance) {
         commit = Timer(label: "hexlist_store_commit_seconds", factory: factory)
         failures = Counter(label: "hexlist_store_commit_failures_total", factory: factory)

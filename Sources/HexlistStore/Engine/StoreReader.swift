@@ -6,9 +6,9 @@ public class StoreReader {
     let db: Database
     /// The path of the store's file.
     let path: String
-    /// The time by `LivedClock` for ages and deadlines: that of the beginning of the transaction.
+    /// The time of `LivedClock` at the beginning of the transaction. All ages and deadlines in the transaction are measured from it.
     var lived: Int64
-    /// Bytes of texts read or written, for `MemoryReclaimer`.
+    /// Bytes of texts that were read or written so far, for `MemoryReclaimer`.
     var passedBytes = 0
 
     init(db: Database, path: String, lived: Int64) {
@@ -17,31 +17,31 @@ public class StoreReader {
         self.lived = lived
     }
 
-    /// The counts for lists and `status`. Reads one row.
+    /// Returns the numbers of records, for lists and `hexlist status`. Reads only the counters row.
     public func counts() throws -> StoreCounts { try StoreCounters(on: db).counts }
 
-    /// The bytes on disk, with the WAL.
+    /// Returns the size of the store on disk in bytes, including the WAL.
     public func storeBytes() -> Int64 { StoreFile.bytes(path) }
 
-    /// The value that `setMeta` set; `nil` if there is none.
+    /// Returns the named value that `setMeta` stored; `nil` if there is none.
     public func meta(_ key: String) throws -> String? {
         try first("SELECT value FROM meta WHERE key = ?", key) { $0.text(0) }
     }
 
-    /// Whether the store was never used, as after an interrupted first start: it has no value, no peer and no counts, except the format of
-    /// the index.
+    /// Whether the store was never used, for example after an interrupted first start of the daemon: it has no named values except the
+    /// format of the search index, no peers, and no counts.
     public func isUnused() throws -> Bool {
         let others = try first("SELECT (SELECT count(*) FROM meta WHERE key <> ?) + (SELECT count(*) FROM peer)", SearchIndex.formatKey) {
             $0.int64(0)
         }
         var counters = try StoreCounters(on: db)
-        counters.lived = 0  // an interrupted first start took some time
+        counters.lived = 0  // the time that the interrupted first start took does not count as a use
         return others == 0 && counters == StoreCounters()
     }
 
     // MARK: - Statements
 
-    /// Reads all rows with `read`, which may only access columns.
+    /// Runs a query and converts each row with `read`, which may only access columns of the row.
     func all<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> [Value] {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
@@ -51,8 +51,9 @@ public class StoreReader {
         return rows
     }
 
-    /// Reads rows with `read` up to the limits of a page (`PageLimit`). Only the size of the row after them is read.
-    /// - Returns: the rows, and whether there are more.
+    /// Runs a query and converts rows with `read`, up to the limits of a page (`PageLimit`). Of the first row beyond the page only the size
+    /// is determined.
+    /// - Returns: the rows of the page, and whether the query has more.
     func page<Value>(
         _ sql: String, _ values: any SQLValue..., limit: Int, size: (SQLStatement) -> Int, read: (SQLStatement) throws -> Value?
     ) throws -> (rows: [Value], hasMore: Bool) {
@@ -69,7 +70,7 @@ public class StoreReader {
         return (rows, false)
     }
 
-    /// Reads the first row; `nil` if there is none.
+    /// Runs a query and converts its first row with `read`; `nil` if there is no row.
     func first<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> Value? {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
@@ -78,12 +79,13 @@ public class StoreReader {
     }
 }
 
-/// The number of items of a page: the requested one, clamped to 1...10 000.
+/// Returns the requested number of items of a page, clamped to 1...10 000.
 func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
 
-/// The remaining capacity of a page: a number of items and of bytes of their texts. A page has at least one item.
+/// The remaining capacity of a page, as a number of items and a number of bytes of their texts. The first item always fits, so that a page
+/// is never empty.
 struct PageLimit {
-    /// Maximum bytes of text of one page. Its JSON may be longer.
+    /// Maximum bytes of the texts of one page. The JSON of the page may be longer.
     static let bytes = 4 << 20
 
     private(set) var items: Int
@@ -93,8 +95,8 @@ struct PageLimit {
 
     init(items: Int) { self.items = items }
 
-    /// Reserves capacity for one more item.
-    /// - Returns: whether it fits.
+    /// Reserves capacity for one more item of `size` bytes.
+    /// - Returns: whether the item fits into the page.
     mutating func take(_ size: Int) -> Bool {
         guard items > 0, isFresh || size <= bytes else { return false }
         isFresh = false
@@ -104,7 +106,7 @@ struct PageLimit {
     }
 }
 
-/// Any number of ids as one parameter: `IN (SELECT value FROM json_each(?))`.
+/// Returns ids as a JSON array, so that a statement can take any number of them as one parameter: `IN (SELECT value FROM json_each(?))`.
 func jsonArray(_ ids: some Sequence<Int64>) -> String {
     "[" + ids.lazy.map(String.init).joined(separator: ",") + "]"
 }

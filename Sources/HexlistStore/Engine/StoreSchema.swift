@@ -2,10 +2,11 @@ internal import Foundation
 internal import GRDB
 internal import HexlistModel
 
-/// The tables, by migration. A shipped migration is never edited; later ones only add.
+/// The database schema as a list of migrations. A shipped migration is never edited; every change is a new migration at the end of the
+/// list.
 ///
-/// Times are milliseconds: ages and deadlines (`lived`, `dueAt`, `forgetAt`, `heldSince`, `ends`) by `LivedClock`, all others since 1970,
-/// UTC, for display. UUIDs are blobs of 16 bytes, fingerprints and digests of 32 bytes.
+/// Times are in milliseconds. Columns for ages and deadlines (`lived`, `dueAt`, `forgetAt`, `heldSince`, `ends`) have times of
+/// `LivedClock`. All other times are since 1970, UTC, for display. UUIDs are blobs of 16 bytes, fingerprints and digests of 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater version belongs to a newer Hexlist and is not
     /// changed.
@@ -17,18 +18,19 @@ enum StoreSchema {
             hint: "Nothing was changed. Update Hexlist, or put a backup of the older version in its place.")
     }
 
-    /// All migrations, in order. The number in a name is the `user_version` after the migration. Names are stored, so they never change.
+    /// All migrations, in order. The number in a name is the `user_version` after the migration. Each store records the names of its
+    /// applied migrations, so a name must never change.
     private static let migrations: [(name: String, apply: @Sendable (Database) throws -> Void)] = [
         ("1 hexes, peers, outbox, events", { db in for sql in [tallyAndPeers, hexes, outbox, events] { try db.execute(sql: sql) } }),
         ("2 aliases of trusted peers", giveAliases),
         ("3 size of the event log", { try $0.execute(sql: eventBytes) }),
-        // Rows from before this migration have no subject.
+        // Rows that were inserted before this migration have no subject.
         ("4 what a row of the outbox is about", { try $0.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT") }),
         ("5 hexes inside hexes", { try $0.execute(sql: hexesInside) }),
         ("6 search", { try $0.execute(sql: search) }),
         ("7 groups and policies of peers", { try $0.execute(sql: groups) }),
         ("8 offers and transfers of files", { try $0.execute(sql: files) }),
-        // Imports look up folders by name.
+        // The index lets imports look up folders by description.
         (
             "9 My Hexlist by description",
             { try $0.execute(sql: "CREATE INDEX hexMine ON hex (substr(description, 1, 64)) WHERE location = 'mine'") }
@@ -53,8 +55,8 @@ enum StoreSchema {
         return migrator
     }()
 
-    /// Whether a database has exactly the tables with their columns, the indexes, triggers and views of its version.
-    /// - Parameter more: the statement of an additional table.
+    /// Whether a database has exactly the tables, columns, indexes, triggers and views of its schema version.
+    /// - Parameter more: the CREATE TABLE statement of an additional expected table.
     static func isWhole(_ db: Database, with more: String) throws -> Bool {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard migrator.migrations.indices.contains(version - 1) else { return false }
@@ -67,8 +69,8 @@ enum StoreSchema {
         return try parts == Self.parts(of: db)
     }
 
-    /// Drops everything that is not part of a store of this version, such as another program's tables. `isWhole` would reject a backup with
-    /// them.
+    /// Drops all tables, indexes, triggers and views that are not part of the schema of this version, such as a table that another program
+    /// added. `isWhole` would reject a backup that has them.
     static func dropOthers(_ db: Database) throws {
         let names =
             "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
@@ -81,7 +83,8 @@ enum StoreSchema {
         }
     }
 
-    /// Tables are compared by their columns, because SQLite's text of their statements, and their comments, differ between versions.
+    /// Returns a description of each table, column, index, trigger and view, for comparison. Tables are compared by their columns and not
+    /// by their SQL, because the stored text of CREATE TABLE differs between versions of SQLite and has comments.
     private static func parts(of db: Database) throws -> [String] {
         try String.fetchAll(
             db,
@@ -97,7 +100,7 @@ enum StoreSchema {
                 """)
     }
 
-    /// `tally` has one row with the next ids and with all counts, so that no query counts rows.
+    /// The first tables. `tally` has a single row with the next ids and all counts, so that no query has to count rows.
     private static let tallyAndPeers = """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -149,8 +152,8 @@ enum StoreSchema {
         CREATE INDEX trustedNameName ON trustedName (name);
         """
 
-    // CHECK with OR instead of IN: for IN with more than two values SQLite builds a table for every inserted or changed row, a fifth of the
-    // outbox's time.
+    // CHECK constraints use OR instead of IN: for IN with more than two values SQLite builds a temporary table for every inserted or
+    // changed row, which takes a fifth of the outbox's time.
 
     private static let hexes = """
         CREATE TABLE hex (
@@ -200,11 +203,12 @@ enum StoreSchema {
         CREATE INDEX tombstoneForget ON tombstone (forgetAt);
         """
 
-    /// A hex inside another is a row of `hex` with the location `inside`. No list shows it, only its ancestors count it, and it is deleted
-    /// with its parent. Its links are rows of `link` like those of any hex.
+    /// Adds inner hexes. An inner hex is a row of `hex` with the location `inside`. Lists do not show it, only the counts of the hexes that
+    /// contain it include it, and it is deleted with its parent. Its links are rows of `link`, like those of any hex.
     ///
-    /// The CHECK of `location` is changed in the schema table, as SQLite's documentation of ALTER TABLE describes, so that no row is
-    /// rewritten (the first stores have it with IN). A copy of the table would take as long as receiving all hexes, and as much disk space.
+    /// The CHECK constraint of `location` is edited in the schema table, as SQLite's documentation of ALTER TABLE describes, so that no row
+    /// is rewritten. Copying the table instead would take as long as receiving all hexes again, and as much disk space. The second
+    /// `replace` is for the first stores, in which the constraint uses IN.
     private static let hexesInside = """
         ALTER TABLE hex ADD COLUMN parent INTEGER REFERENCES hex (id) ON DELETE CASCADE;
         ALTER TABLE hex ADD COLUMN position INTEGER     -- among the hexes inside the same one; may have gaps
@@ -250,7 +254,8 @@ enum StoreSchema {
         ) STRICT;
         """
 
-    /// A row is `count` events, whose numbers begin with `number`. Their ids also increase by one.
+    /// The event log. A row represents `count` events with consecutive numbers, the first of which is `number`. Their hex ids or outbox ids
+    /// increase by one too.
     private static let events = """
         CREATE TABLE event (
             number INTEGER PRIMARY KEY,             -- from tally.nextEvent, without gaps
@@ -264,7 +269,7 @@ enum StoreSchema {
         ) STRICT;
         """
 
-    /// Settings of peers (`PeerReceive`), and groups of peers.
+    /// Adds settings of peers (`PeerReceive`, notifications) and groups of peers.
     private static let groups = """
         ALTER TABLE peer ADD COLUMN receive TEXT NOT NULL DEFAULT 'inbox'
             CHECK (receive = 'inbox' OR receive = 'held' OR receive = 'nothing');
@@ -279,8 +284,8 @@ enum StoreSchema {
         CREATE INDEX groupMemberPeer ON groupMember (peer);
         """
 
-    /// The search index, without the texts. The rowid is `hex.id`; the columns are those of `SearchDocument`. Only one-letter prefixes have
-    /// an index, because longer prefixes match few words.
+    /// Adds the search index, an FTS5 table that does not store the texts. The rowid is `hex.id`; the columns are those of
+    /// `SearchDocument`. There is an additional index only for prefixes of one letter, because longer prefixes match few words.
     private static let search = """
         CREATE VIRTUAL TABLE search USING fts5(about, sender, link, key, content = '', columnsize = 0, prefix = '1',
             tokenize = 'unicode61 remove_diacritics 2');
@@ -289,8 +294,8 @@ enum StoreSchema {
         ALTER TABLE tally ADD COLUMN reindex INTEGER NOT NULL DEFAULT 0;
         """
 
-    /// Files of this machine that peers may fetch, and files that this machine fetches. Peers are referenced by their UUIDs, because a row
-    /// of `peer` may be deleted and inserted again.
+    /// Adds offers (files of this machine that peers may fetch) and transfers (files that this machine fetches). Peers are referenced by
+    /// their UUIDs, because a row of `peer` may be deleted and inserted again with another id.
     private static let files = """
         CREATE TABLE offer (
             id BLOB PRIMARY KEY CHECK (length(id) = 16),
@@ -338,7 +343,8 @@ enum StoreSchema {
         CREATE INDEX transferEnded ON transfer (endedAt) WHERE endedAt IS NOT NULL;
         """
 
-    /// Folders that peers may read. Peers are referenced by their UUIDs, as in `offerPeer`. Deleting a group removes its access.
+    /// Adds shares: folders that peers may read. Peers are referenced by their UUIDs, as in `offerPeer`. Deleting a group ends the access
+    /// of its members.
     private static let shares = """
         CREATE TABLE share (
             id INTEGER PRIMARY KEY,
@@ -360,7 +366,8 @@ enum StoreSchema {
         CREATE INDEX shareGroupPeers ON shareGroup (peerGroup);
         """
 
-    /// Cached files by digest: files of the pool, which are evicted for space, and pinned files, which are deleted with their hexes.
+    /// Adds the pool: fetched files by digest. Files with the place `pool` are evicted if space is needed; files with the place `kept` are
+    /// deleted with their hexes.
     private static let pool = """
         ALTER TABLE transfer ADD COLUMN place TEXT CHECK (place = 'pool' OR place = 'kept');  -- NULL: a folder that somebody named
         CREATE TABLE pooled (
@@ -382,7 +389,7 @@ enum StoreSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// Automatic fetching from peers, and the end of each offer for each peer.
+    /// Adds automatic fetching from peers, and an end of each offer for each peer.
     private static let filesByThemselves = """
         ALTER TABLE peer ADD COLUMN fetchLimit INTEGER;             -- bytes of a hex, and of a day; NULL: nothing is fetched by itself
         ALTER TABLE peer ADD COLUMN fetchAfter INTEGER NOT NULL DEFAULT 0;  -- the last hex.inboxNumber that was looked at
@@ -400,8 +407,8 @@ enum StoreSchema {
         CREATE INDEX offerRowOffer ON offerRow (offer);
         """
 
-    /// Reservations of a peer's daily bytes for automatically fetched files, and the peers that sent each pooled file (taken over from
-    /// finished transfers).
+    /// Adds reservations of a peer's daily bytes for automatically fetched files, and the peers that sent each file of the pool, which are
+    /// taken from completed transfers.
     private static let reservations = """
         -- Bytes of `fetchDayBytes` of the peer that are reserved for the file and have not arrived; NULL: somebody asked for the file.
         ALTER TABLE transfer ADD COLUMN reservedBytes INTEGER;
@@ -417,14 +424,14 @@ enum StoreSchema {
             WHERE transfer.state = 'done' AND transfer.place IS NOT NULL;
         """
 
-    /// The bytes that the rows of `event` take, counted as in `EventLog`.
+    /// Adds the counter of the event log's bytes, as `EventLog` counts them.
     private static let eventBytes = """
         ALTER TABLE tally ADD COLUMN eventBytes INTEGER NOT NULL DEFAULT 0;
         UPDATE tally SET eventBytes = (SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event);
         """
 
-    /// Stores hexes that are enqueued together as row ranges and packs (`OutboxRowRange`, `OutboxPack`). Each older row becomes a range of
-    /// one row with a pack of its own.
+    /// Replaces the outbox's tables by row ranges and packs (`OutboxRowRange`, `OutboxPack`), so that hexes that are enqueued together are
+    /// stored together. Each existing row becomes a range of one row with its own pack.
     @Sendable private static func makeRuns(_ db: Database) throws {
         db.add(
             function: DatabaseFunction("packed", argumentCount: 4, pure: true) { values in
@@ -488,8 +495,8 @@ enum StoreSchema {
         CREATE INDEX outboxFailed ON outbox (peer, settledAt) WHERE state = 'failed';
         """
 
-    /// Adds `LivedClock`, and columns for the ages of rows whose wall times are displayed. The clock starts at the wall time of the newest
-    /// rows, so that existing deadlines stay valid.
+    /// Adds the saved time of `LivedClock`, and columns for the ages of rows whose wall times are displayed. The clock starts with the wall
+    /// time of the newest rows, so that existing deadlines stay valid.
     private static let livedTime = """
         ALTER TABLE tally ADD COLUMN lived INTEGER NOT NULL DEFAULT 0;
         UPDATE tally SET lived = coalesce(

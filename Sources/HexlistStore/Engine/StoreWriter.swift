@@ -1,23 +1,24 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The queries of a reader and all changes. Changes are durable once their write request is reported done.
+/// All operations that change the store, in addition to the queries of `StoreReader`. Changes are durable once the completion of their
+/// write request is called.
 ///
-/// Valid only during the closure that receives it; must not escape. A failed operation fails the whole request, even if the closure catches
-/// its error.
+/// Valid only during the closure that receives the writer; must not escape. If an operation throws, the whole request fails, even if the
+/// closure catches the error.
 final class StoreWriter: StoreReader {
-    /// The counters with the changes of this transaction.
+    /// The counters, including unsaved changes of this transaction.
     var counters = StoreCounters()
     private var savedCounters = StoreCounters()
     /// Unsaved changes of peers' counters, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
-    /// Maximum bytes of the event log.
+    /// Maximum bytes of the event log. Variable for tests.
     var eventLogBytes = EventLog.bytes
-    /// Bytes of hexes that this transaction accepted and may not have written yet.
+    /// Bytes of hexes that this transaction accepted and may not have written to the file yet.
     var reservedBytes: Int64 = 0
-    /// Bytes of the file system to leave free, from the last received batch.
+    /// Bytes of the file system to leave free, as given with the last received batch. Used for index batches.
     var diskReserve: Int64 = 0
-    /// The changes by the successful requests of this transaction and by the current one.
+    /// The changes that the successful requests of this transaction and the current request recorded, for the observer.
     private(set) var changes: StoreChange = []
     /// The error because of which the current request must fail.
     private var fault: (any Error)?
@@ -25,7 +26,7 @@ final class StoreWriter: StoreReader {
 
     override func counts() throws -> StoreCounts { counters.counts }
 
-    /// The inserter of this connection, whose statements are prepared once.
+    /// Returns the inserter of this connection. It is created once, because it prepares statements.
     func inserter() throws -> HexInserter {
         if let preparedInserter { return preparedInserter }
         let inserter = try HexInserter(on: db)
@@ -35,7 +36,8 @@ final class StoreWriter: StoreReader {
 
     // MARK: - One change
 
-    /// Runs one operation and saves the changed counters.
+    /// Runs one operation and then saves the changed counters. All changes have to be made inside `change`, because it also fails the
+    /// request if `body` throws.
     @discardableResult
     func change<Value>(_ body: () throws -> Value) throws -> Value {
         do {
@@ -58,7 +60,7 @@ final class StoreWriter: StoreReader {
         return statement.changes
     }
 
-    /// Records a change for the store's observer. Call inside `change`.
+    /// Records that records of a kind changed, for the store's observer. Call inside `change`.
     func changed(_ what: StoreChange) { changes.formUnion(what) }
 
     func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {
@@ -80,13 +82,13 @@ final class StoreWriter: StoreReader {
         savedCounters = counters
     }
 
-    /// Saves the time by `LivedClock`, from which the next run continues.
+    /// Saves the current time of `LivedClock`, from which the next run of the daemon continues.
     func saveLivedTime() throws { try change { counters.lived = lived } }
 
     // MARK: - For the write queue
 
     /// Prepares for a new transaction. Called after BEGIN.
-    /// - Parameter lived: the time by `LivedClock`.
+    /// - Parameter lived: the current time of `LivedClock`.
     func transactionBegan(lived: Int64) throws {
         self.lived = lived
         fault = nil
@@ -97,9 +99,9 @@ final class StoreWriter: StoreReader {
         savedCounters = counters
     }
 
-    /// Runs the work of one request.
+    /// Runs the work of one request. On failure, resets the in-memory counters and changes to their state before the request.
     ///
-    /// - Throws: the error of `work`, or of an operation whose error `work` caught. The caller has to roll the changes back.
+    /// - Throws: the error of `work`, or an error of an operation that `work` caught. The caller has to roll the database back.
     func perform(_ work: (StoreWriter) throws -> Void) throws {
         let (before, changesBefore) = (counters, changes)
         do {
@@ -136,12 +138,12 @@ extension HexStore {
         try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }
 
-    /// Sets a value, or removes it, without waiting.
+    /// Sets a named value, or removes it if `value` is `nil`. Returns immediately.
     public func setMeta(_ key: String, _ value: String?, completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
         submit({ try $0.setMeta(key, value) }, completion: completion)
     }
 
-    /// Does the same and blocks. For tools that run without a daemon.
+    /// Sets or removes named values and blocks the calling thread. For tools that run without a daemon.
     public func setMetaSync(_ values: [String: String?]) throws {
         try writeSync { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }

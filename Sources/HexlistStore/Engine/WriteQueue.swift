@@ -4,32 +4,35 @@ internal import GRDBSQLite
 internal import HexlistModel
 internal import Synchronization
 
-/// The only writer of the store. Requests that wait together share a transaction and its one fsync (`PendingWrites`). Each request runs in
-/// a savepoint, so that a failed one is rolled back alone. A request is reported done only after COMMIT returned OK.
+/// The only writer of the store. Requests that are pending at the same time share a transaction and so a single fsync (`PendingWrites`).
+/// Each request runs in a savepoint, so that a failed request is rolled back without the others. The completion of a request reports
+/// success only after COMMIT succeeded.
 ///
-/// The queue has no limit of its own, because callers wait for completions before they submit much more.
+/// The number of pending requests is not limited here, because callers limit the requests that they have in flight.
 ///
 /// `@unchecked`: `writer`, `checkpoints`, `throttle` and the two index flags are used on `queue` only.
 final class WriteQueue: @unchecked Sendable {
-    /// Interval between attempts to open a store that is read-only.
+    /// Interval between attempts to make a read-only store writable.
     private static let openingInterval = Duration.seconds(2)
 
     private struct State {
         var pending = PendingWrites()
         var isDraining = false
-        /// Whether a timer for the deferred requests runs. It keeps running after they were taken, so that not every request sets a timer.
+        /// Whether a timer for the deferred requests runs. It keeps running after a transaction took them, so that not every deferred
+        /// request starts a timer.
         var hasDeferralTimer = false
         var isClosed = false
     }
 
-    /// Wraps the closure: each `withLock` on a mutex whose value is a bare closure would add another thunk to it.
+    /// The observer's closure in a struct. With a bare closure in a mutex, the compiler would wrap the closure in another thunk at each
+    /// `withLock`.
     private struct Observer: Sendable {
         let notify: @Sendable (StoreChange) -> Void
     }
 
-    /// The error of the last transaction; `nil` after a successful one.
+    /// The SQLite error of the last failed transaction; `nil` after a successful transaction.
     let fault = Mutex<(any Error)?>(nil)
-    /// The ids and the estimated capacity for new outbox rows.
+    /// Allocates ids of new outbox rows, and estimates whether the outbox has capacity for them.
     let outbox: Mutex<OutboxAdmission>
     /// The store's observer (`HexStore.observe`).
     private let observer = Mutex<Observer?>(nil)
@@ -80,7 +83,8 @@ final class WriteQueue: @unchecked Sendable {
         self.observer.withLock { $0 = observer.map(Observer.init) }
     }
 
-    /// Performs the pending requests, refuses later ones, and runs a last checkpoint. Must not be called from a completion.
+    /// Performs the pending requests, refuses later ones, runs a last checkpoint and closes the database. Must not be called from a
+    /// completion.
     func close() throws {
         let wasClosed = state.withLock { state in
             defer { state.isClosed = true }
@@ -95,8 +99,8 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    /// Writes the pending requests without deferral, and calls `done` after their completions: immediately if none is pending, else on the
-    /// writer's thread.
+    /// Performs all pending requests, including deferred ones, and calls `done` after their completions. `done` is called on the writer's
+    /// thread, or immediately if no request is pending.
     func finish(_ done: @escaping @Sendable () -> Void) {
         guard state.withLock({ $0.isDraining || !$0.pending.isEmpty }) else { return done() }
         queue.async { [self] in
@@ -117,8 +121,8 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    /// Tries every two seconds to open a store that is read-only until it can be written. Polls, because neither free disk space nor a
-    /// released lock is an event.
+    /// Starts trying every two seconds to make a read-only store writable, until it succeeds. Polls, because the system does not notify of
+    /// free disk space or a released lock.
     func awaitOpening() {
         fault.withLock { $0 = database.fault }
         schedule(after: Self.openingInterval) { $0.tryToOpen() }
@@ -130,7 +134,7 @@ final class WriteQueue: @unchecked Sendable {
 
     // MARK: - On the writer's thread
 
-    /// Runs a transaction for the deferred requests if they are due, or waits on.
+    /// Called by the deferral timer. Performs the deferred requests if they are due; otherwise sets the timer again.
     private func writeDeferred() {
         let delay = state.withLock { state in
             let delay = state.pending.deadline.map { $0 - .now }
@@ -179,7 +183,7 @@ final class WriteQueue: @unchecked Sendable {
         pool.writeWithoutTransaction { db in checkpoints?.run(on: db, isIdle: isIdle) }
     }
 
-    /// Schedules an index batch if hexes wait for one. Requests that are submitted earlier come first.
+    /// Schedules an index batch if there are unindexed hexes. Requests that are submitted before the batch runs are performed first.
     private func scheduleIndexBatch() {
         guard isIndexBehind, !isIndexBatchScheduled else { return }
         isIndexBatchScheduled = true
@@ -206,13 +210,13 @@ final class WriteQueue: @unchecked Sendable {
         let errors = pool.writeWithoutTransaction { db in commit([request], on: db, &changes) }
         throttle.ranBatch(from: now, to: .now)
         let after = writer?.counters.unindexed ?? 0
-        // A batch that failed, or for which the disk had no space, is not repeated before the next write.
+        // A batch that failed or made no progress, for example on a full disk, is not repeated before the next write.
         isIndexBehind = errors.allSatisfy { $0 == nil } && after > 0 && after != before
         checkpoint(pool)
         scheduleIndexBatch()
     }
 
-    /// - Returns: the error of each request, `nil` for a committed one.
+    /// - Returns: one element for each request: its error, or `nil` if it is committed.
     private func commit(_ batch: [WriteRequest], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
         let writer = writer ?? StoreWriter(db: db, path: database.path, lived: clock.now)
         self.writer = writer
@@ -229,16 +233,16 @@ final class WriteQueue: @unchecked Sendable {
         return errors
     }
 
-    /// Runs one transaction with the requests from `start` on.
-    /// - Returns: the index of the first request it did not reach. SQLite rolls the whole transaction back on some errors; the requests
-    ///   after the one that caused the error run in another transaction.
+    /// Runs one transaction with the requests from index `start` on.
+    /// - Returns: the index of the first request that the transaction did not reach. On some errors SQLite rolls back the whole
+    ///   transaction; then the requests after the one that caused the error have to run in another transaction.
     private func runTransaction(
         _ batch: [WriteRequest], from start: Int, _ errors: inout [(any Error)?], _ changes: inout StoreChange, _ writer: StoreWriter
     ) -> Int {
-        let isAlone = batch.count - start == 1  // then the transaction serves as its savepoint
+        let isAlone = batch.count - start == 1  // a single request needs no savepoint, because the transaction can be rolled back
         var next = start
         do {
-            try rollBack(writer)  // an open transaction would absorb this one; there never is one
+            try rollBack(writer)  // a precaution: no transaction should be open here
             try writer.run("BEGIN IMMEDIATE")
             try writer.transactionBegan(lived: clock.now)
             outbox.withLock { $0.committed(writer.counters) }
@@ -268,7 +272,7 @@ final class WriteQueue: @unchecked Sendable {
                 metrics.failures.increment()
                 outbox.withLock { $0.diskFailed() }
             }
-            if next == start { next = batch.count }  // BEGIN failed, and would fail again
+            if next == start { next = batch.count }  // BEGIN failed, and would fail for the other requests too
             for index in start..<next where errors[index] == nil { errors[index] = error }
             try? rollBack(writer)
         }

@@ -1,10 +1,10 @@
-/// Changes that the writer makes as a unit, and the completion that reports whether they are durable.
+/// A unit of work for the writer: changes that are committed or rolled back together, and a completion that reports the result.
 struct WriteRequest: Sendable {
     /// Maximum number of rows that `work` writes.
     let rows: Int
-    /// Whether no caller waits for the result, so that the request may be deferred to share a transaction (`PendingWrites`).
+    /// Whether the request may be deferred to share a transaction, because no caller waits for its result (`PendingWrites`).
     var isDeferrable = false
     let work: @Sendable (StoreWriter) throws -> Void
-    /// Called on the writer's thread with the error, or with `nil` once the changes are durable.
+    /// Called on the writer's thread with the error of the request, or with `nil` once its changes are durable.
     let finish: @Sendable ((any Error)?) -> Void
 }

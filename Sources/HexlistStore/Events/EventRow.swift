@@ -1,6 +1,7 @@
 public import HexlistModel
 
-/// The type of an event, as scripts and hooks see it. Not an enum, because a newer Hexlist records more types.
+/// The type of an event, with the name that scripts and hooks receive. Not an enum, because a newer version of Hexlist may record other
+/// types.
 public struct EventType: RawRepresentable, Hashable, Sendable {
     public var rawValue: String
 
@@ -25,7 +26,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let transferFailed = EventType(rawValue: "transfer.failed")
     public static let offerFetched = EventType(rawValue: "offer.fetched")
     public static let offerFailed = EventType(rawValue: "offer.failed")
-    /// Events caused by peers were dropped because there were too many.
+    /// Reports that events caused by peers were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
     /// The types that this version records.
@@ -36,17 +37,17 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     ]
 }
 
-/// One event of the log. Numbers have no gaps.
+/// One event of the event log.
 public struct EventRow: Sendable, Equatable {
     public var number: Int64
     /// Milliseconds since 1970.
     public var at: Int64
     public var type: EventType
     public var peer: PeerID?
-    /// The local id of the hex that the event concerns.
+    /// The id of the hex that the event concerns.
     public var hex: Int64?
-    /// The row of the outbox that the event concerns.
+    /// The id of the outbox row that the event concerns.
     public var outboxID: Int64?
-    /// A JSON object.
+    /// Details of the event, as a JSON object.
     public var data: String?
 }

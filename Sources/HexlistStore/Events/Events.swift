@@ -2,10 +2,10 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// Reads the events after a number, oldest first. A row with several events is expanded.
+    /// Reads a page of the events after a number, oldest first. A row of the table that represents several events is expanded.
     ///
     /// - Parameters:
-    ///   - number: the last number already seen; 0 for all events.
+    ///   - number: the number of the last event that the caller has; 0 for all events.
     ///   - limit: maximum number of events. Fewer are returned if their data exceed 4 MiB, but at least one.
     ///   - types: the types to read; empty for all.
     public func eventPage(since number: Int64, limit: Int, of types: [EventType] = []) throws -> Page<EventRow> {
@@ -30,7 +30,7 @@ extension StoreReader {
                 number: first, at: statement.int64(2), type: EventType(rawValue: statement.text(3)),
                 peer: statement.uuid(4).map(PeerID.init), hex: statement.optionalInt64(5),
                 outboxID: statement.optionalInt64(6), data: statement.optionalText(7))
-            // All events of a row have its data.
+            // Every event of the row has a copy of its data.
             let size = statement.size(of: 7...7)
             var offset = Swift.max(0, wanted &- first)
             while offset < count {
@@ -46,10 +46,10 @@ extension StoreReader {
         return Page(items: events, next: nil)
     }
 
-    /// The number before the `count` newest events, as for `since` of `eventPage`.
+    /// Returns the value of `since` with which `eventPage` reads the `count` newest events.
     ///
     /// - Parameters:
-    ///   - count: the number of newest events; fewer if the log has fewer.
+    ///   - count: the number of newest events. If the log has fewer, all are read.
     ///   - types: the types to count; empty for all.
     public func eventNumber(beforeLast count: Int, of types: [EventType] = []) throws -> Int64 {
         var number = try counts().lastEvent
@@ -68,42 +68,43 @@ extension StoreReader {
         return number
     }
 
-    /// The types as an array for `json_each`; `nil` for all types.
+    /// Returns the types as a JSON array for `json_each`; `nil` for all types.
     private static func list(_ types: [EventType]) -> String? {
         types.isEmpty ? nil : "[" + types.map { "\"\($0.rawValue)\"" }.joined(separator: ",") + "]"
     }
 
-    /// The number of the oldest event in the log; the next number if the log is empty. The API answers requests for earlier events with
-    /// 410.
+    /// Returns the number of the oldest event in the log; the number of the next event if the log is empty. The API answers requests for
+    /// earlier events with HTTP status 410.
     public func oldestEvent() throws -> Int64 {
         if let oldest = try first("SELECT number FROM event ORDER BY number LIMIT 1", read: { $0.int64(0) }) { return oldest }
         return try counts().lastEvent &+ 1
     }
 }
 
-/// The bounds of the event log.
+/// The limits of the event log.
 enum EventLog {
-    /// Maximum bytes of the log, as `cost` counts them: about a million small rows. One source of `EventAllowance` can cause about half of
-    /// it in 30 days; events of hexes have no allowance.
+    /// Maximum bytes of the event log, as `cost` counts them: enough for about a million small rows. In 30 days one source can fill about
+    /// half of it within its `EventAllowance`. Events of hexes are not limited by an allowance.
     static let bytes: Int64 = 128 << 20
 
-    /// Maximum bytes that an event caused by a peer writes: its escaped text and a page.
+    /// Maximum bytes that an event caused by a peer takes on disk: its escaped text and a page of the database.
     static let maxEventBytes: Int64 = 8_192
 
-    /// The bytes that a row counts as: its data, and 64 for numbers, type and UUID.
+    /// Returns the bytes that a row counts as: its data, and 64 bytes for numbers, type and UUID.
     static func cost(_ data: String?) -> Int64 { rowBytes &+ Int64(data?.utf8.count ?? 0) }
 
-    /// SQL: the expression for `cost`.
+    /// SQL expression for `cost`.
     static let sqlCost = "\(rowBytes) + coalesce(length(CAST(data AS BLOB)), 0)"
 
     private static let rowBytes: Int64 = 64
 
-    /// Maximum number of rows deleted for one new event. As many of the smallest rows count more bytes than the largest event.
+    /// Maximum number of old rows that are deleted for one new event. Even 256 rows of the smallest size count more bytes than the largest
+    /// event, so the log shrinks to its maximum.
     static let maxPrunedRows = 256
 }
 
 extension HexStore {
-    /// Records one event and sets named values (`setMeta`), in one transaction.
+    /// Records one event and sets named values (`setMeta`) in the same transaction.
     ///
     /// - Parameter data: a JSON object, whose length the caller bounds.
     /// - Returns: the event's number.
@@ -118,12 +119,13 @@ extension HexStore {
         }
     }
 
-    /// Records one event, in the order of the calls.
+    /// Records one event, without waiting. Several calls record their events in the order of the calls.
     ///
     /// - Parameters:
     ///   - data: a JSON object, whose length the caller bounds.
     ///   - reserve: bytes of the file system to leave free; `nil` to record the event in any case.
-    ///   - completion: called on the writer's thread; `false` if the event was not recorded because of the reserve.
+    ///   - completion: called on the writer's thread, with `false` if the event was not recorded because the disk has less than `reserve`
+    ///     free.
     public func appendEvent(
         _ type: EventType, at time: Int64, peer: PeerID?, data: String?, leaving reserve: Int64?,
         completion: @escaping @Sendable (Result<Bool, any Error>) -> Void
@@ -147,9 +149,10 @@ extension StoreWriter {
         try change { try record(type, at: time, peer: peer, hex: hex, outboxID: outboxID, data: data) }
     }
 
-    /// Records one or more events as one row. Several events differ only in their ids, which increase by one. Call inside `change`.
+    /// Records one or more events as one row of the table. The events may differ only in `hex` or `outboxID`, which increase by one from
+    /// event to event. Call inside `change`.
     ///
-    /// - Returns: the first number.
+    /// - Returns: the number of the first event.
     @discardableResult
     func record(
         _ type: EventType, at time: Int64, count: Int = 1, peer: PeerID?, hex: Int64? = nil, outboxID: Int64? = nil,
@@ -166,8 +169,8 @@ extension StoreWriter {
         return number
     }
 
-    /// Deletes the oldest rows while the log exceeds its maximum. The newest row always stays. Deletes a bounded number of rows for each
-    /// event, so that the oversized log of an older version does not delay other requests.
+    /// Deletes the oldest rows while the log exceeds its maximum size, except the newest row. Deletes a limited number of rows for each new
+    /// event, so that an oversized log of an older version does not delay other requests.
     private func pruneEvents() throws {
         for _ in 0..<EventLog.maxPrunedRows where counters.eventBytes > eventLogBytes {
             let oldest = try first("SELECT number, count, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT 1") {
@@ -188,13 +191,13 @@ extension StoreWriter {
         return try run("DELETE FROM event WHERE number <= ?", number)
     }
 
-    /// Records one `hex.received` or `hex.held` for each id, with one row for consecutive ids. Call inside `change`.
+    /// Records a `hex.received` or `hex.held` event for each hex id. Events with consecutive ids share one row. Call inside `change`.
     func record(_ type: EventType, at time: Int64, peer: PeerID?, hexes: [Int64]) throws {
         for run in ConsecutiveRuns(hexes) { try record(type, at: time, count: run.count, peer: peer, hex: run.lowerBound) }
     }
 }
 
-/// The ranges of consecutive ids in a list, in the given order.
+/// Splits a list of ids into ranges of consecutive ids, in the given order.
 struct ConsecutiveRuns: Sequence, IteratorProtocol {
     private var ids: ArraySlice<Int64>
 

@@ -1,41 +1,43 @@
 public import HexlistModel
 
-/// The result of an import.
+/// The result of an import into My Hexlist, as numbers of hexes and links.
 public struct HexImport: Sendable, Equatable {
     public var added = 0
-    /// Hexes inside the added hexes.
+    /// Number of inner hexes of the added hexes, at all levels.
     public var addedInside = 0
-    /// Hexes that My Hexlist had before with all their links and hexes inside.
+    /// Number of imported hexes that were not added, because My Hexlist already had them with all their links and inner hexes.
     public var unchanged = 0
-    /// Hexes that got new links or hexes inside; then the numbers of those, at all levels.
+    /// Number of stored hexes that were extended with new links or inner hexes by merging. `newHexes` and `newLinks` count the additions.
     public var extended = 0
-    /// Hexes that merging added, at all levels.
+    /// Number of inner hexes that merging added, at all levels.
     public var newHexes = 0
-    /// Links that merging added.
+    /// Number of links that merging added, at all levels.
     public var newLinks = 0
 
-    /// The hexes that were compared or stored.
+    /// Number of imported hexes that are processed.
     fileprivate var done: Int { added + unchanged + extended }
 }
 
 extension HexStore {
-    /// Hexes between two reports of progress.
+    /// Number of processed hexes between two reports of progress.
     private static let hexesPerStep = 200
 
-    /// Adds hexes to My Hexlist in one transaction, the last one first, so that the list shows them in their order. A hex that My Hexlist
-    /// has already, with the same links and the same hexes inside, is not added again: each stored hex stands for one imported hex.
+    /// Adds hexes to My Hexlist in one transaction. Adds the last hex first, so that the list, which is newest first, shows them in their
+    /// original order. A hex is not added if My Hexlist already has an equal one, with the same links and inner hexes. Each stored hex
+    /// counts for only one imported hex.
     ///
-    /// Memory: one hex of the source at a time, and about 80 bytes for each entry.
+    /// Memory use: one hex of the source at a time, and about 80 bytes for each entry.
     ///
     /// - Parameters:
-    ///   - parent: the hex of My Hexlist that gets the imported ones inside, at its end; `nil` for none.
-    ///   - merging: whether a hex is a folder that extends (`ImportMerge`) the stored hex of its description and sender, if that description
-    ///     is unique on both sides.
+    ///   - parent: the hex of My Hexlist to which the imported hexes are appended as inner hexes; `nil` for the top level.
+    ///   - merging: whether an imported hex extends (`ImportMerge`) a stored hex with the same description and sender instead of being
+    ///     added, if the description is unique among the imported hexes and among the stored ones.
     ///   - now: milliseconds since 1970.
     ///   - diskReserve: bytes of the file system to leave free.
-    ///   - digest: equal for equal hexes, different for all others.
-    ///   - progress: called on the writer's thread with the number of hexes that are done.
-    /// - Throws: `.storageFull`, `.notFound`, `.badRequest` for a hex that My Hexlist refuses, and errors of the source; then nothing is added.
+    ///   - digest: returns equal digests for equal hexes, and different digests for different hexes.
+    ///   - progress: called on the writer's thread with the number of processed hexes.
+    /// - Throws: `.storageFull`, `.notFound`, `.badRequest` for a hex that exceeds the bounds of a hex, and errors of the source. Then
+    ///   nothing is added.
     public func importMine(
         _ source: some ImportSource, into parent: Int64? = nil, merging: Bool = false, at now: Int64, diskReserve: Int64,
         digest: @escaping @Sendable (HexContent) -> [UInt8], progress: @escaping @Sendable (Int) -> Void = { _ in }
@@ -93,7 +95,7 @@ extension HexStore {
         }
     }
 
-    /// Indices of the entries of each description, in the order of their first ones.
+    /// Returns the indices of the entries, grouped by description. The groups are in the order of their first entries.
     private static func groupsOfDescription(_ entries: [ImportEntry]) -> [ArraySlice<Int>] {
         let indices = entries.indices.sorted { (entries[$0].descriptionHash, $0) < (entries[$1].descriptionHash, $1) }
         var groups: [ArraySlice<Int>] = []
@@ -107,23 +109,23 @@ extension HexStore {
     }
 }
 
-/// The stored hexes beside which the imported ones are put: those of My Hexlist itself, or those directly inside one of them.
+/// The stored hexes of the level to which an import adds hexes: the top level of My Hexlist, or the children of its parent.
 private struct ImportSiblings {
     fileprivate struct Row {
         var id: Int64
         var shape: ImportEntry.Shape
     }
 
-    /// Stored hexes of one description.
+    /// The stored hexes with one description that are compared with imported hexes.
     final class Found {
         fileprivate var digests: [[UInt8]: Int] = [:]
-        /// The stored hex that may be extended.
+        /// The stored hex that an imported hex may extend; `nil` if merging is not possible.
         fileprivate(set) var only: HexDetail?
 
-        /// Whether no imported hex can be equal to one of these or extend one.
+        /// Whether every imported hex with this description is new: none can be equal to a stored hex or extend it.
         var isEmpty: Bool { digests.isEmpty && only == nil }
 
-        /// Takes one that is equal, if there is one left.
+        /// Removes one stored hex that is equal to `hex` from the comparison.
         func takesEqual(_ hex: HexContent, _ digest: (HexContent) -> [UInt8]) -> Bool {
             guard !digests.isEmpty else { return false }
             let key = digest(hex)
@@ -134,7 +136,7 @@ private struct ImportSiblings {
     }
 
     private let reader: StoreReader
-    /// The rows inside the parent, by description; `nil` for the top level, which is queried by description.
+    /// The children of the parent, by description; `nil` for an import to the top level, whose hexes are queried by description.
     private var inside: [[UInt8]: [Row]]?
 
     init(of parent: Int64?, on writer: StoreWriter) throws {
@@ -147,10 +149,10 @@ private struct ImportSiblings {
         inside = Dictionary(grouping: rows, by: \.key).mapValues { $0.map(\.row) }
     }
 
-    /// Reads the stored hexes of a description that may be equal to imported ones, or be extended by one.
+    /// Reads the stored hexes with a description that may be equal to imported hexes, or that an imported hex may extend.
     /// - Parameters:
-    ///   - shapes: those of the imported hexes.
-    ///   - merging: whether the only imported hex of this description may extend the only stored one.
+    ///   - shapes: the shapes of the imported hexes with this description. Stored hexes of other shapes cannot be equal and are not read.
+    ///   - merging: whether an imported hex may extend a stored one. It may only if both are the only ones with this description.
     func find(
         _ description: [UInt8], shapes: Set<ImportEntry.Shape>, merging: Bool, _ digest: (HexContent) -> [UInt8]
     ) throws -> Found {
@@ -167,11 +169,11 @@ private struct ImportSiblings {
         return found
     }
 
-    /// Few, because each hex may have some MiB.
+    /// Number of stored hexes that are read at a time. Small, because a hex may have several MiB.
     private static let hexesPerQuery = 8
 
     private func mine(_ description: [UInt8]) throws -> [Row] {
-        // The plus keeps SQLite from replacing the column in `substr` by the constant, which would not match the index.
+        // The `+` stops SQLite from substituting the constant for the column in `substr`; the expression would then not match the index.
         try reader.all(
             """
             SELECT id, linkCount, hexesInside, linksInside FROM hex INDEXED BY hexMine
@@ -182,7 +184,7 @@ private struct ImportSiblings {
 }
 
 extension ImportEntry.Shape {
-    /// The counts of a row of `id, linkCount, hexesInside, linksInside, …`.
+    /// Reads the counts from a row with the columns `id, linkCount, hexesInside, linksInside, …`.
     fileprivate init(_ row: SQLStatement) {
         self.init(links: row.int(1), hexesInside: row.int(2), linksInside: row.int(3))
     }

@@ -2,11 +2,11 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// One hex with its links; `nil` if there is no hex with that id.
+    /// Returns a hex with its links and inner hexes; `nil` if there is no hex with this id.
     public func hex(_ id: Int64) throws -> HexDetail? { try hexes([id]).first }
 
-    /// The hexes with these ids, with their links and the hexes inside them, in the given order. Missing hexes are skipped. Takes two
-    /// queries, and a third if there are hexes inside.
+    /// Returns the hexes with these ids, with their links and inner hexes, in the given order. Missing hexes are skipped. Takes two
+    /// queries, and a third if any hex has inner hexes.
     public func hexes(_ ids: [Int64]) throws -> [HexDetail] {
         guard !ids.isEmpty else { return [] }
         let list = jsonArray(Set(ids))
@@ -30,11 +30,11 @@ extension StoreReader {
         return ids.compactMap { trees.details[$0] }
     }
 
-    /// The requested hexes while their contents are read.
+    /// The requested hexes while their links and inner hexes are read.
     private struct Trees {
         var details: [Int64: HexDetail] = [:]
-        /// The positions of hexes inside others: a requested hex, and the index in its `content.children`. If a requested hex is inside
-        /// another requested one, a hex inside it has two positions.
+        /// The positions of inner hexes, by id. A position is the id of a requested hex and an index in its `content.children`. An inner
+        /// hex has two positions if it is inside a requested hex that is itself inside another requested hex.
         var positions: [Int64: [(hex: Int64, child: Int)]] = [:]
 
         init(of found: [HexDetail]) {
@@ -83,7 +83,7 @@ extension StoreReader {
         }
     }
 
-    /// The summary of the topmost hex that contains a hex, or of the hex itself.
+    /// Returns the summary of the topmost hex that contains a hex; of the hex itself if it is not inside another.
     func summary(ofTop id: Int64) throws -> HexSummary? {
         var top = id
         for _ in 1..<ProtocolLimits.levels {
@@ -93,7 +93,8 @@ extension StoreReader {
         return try first("SELECT \(HexSummary.columns) FROM \(HexSummary.tables) WHERE hex.id = ?", top) { HexSummary($0) }
     }
 
-    /// The locations of the hexes with these ids, `nil` for a hex inside another. Missing hexes are skipped. Reads no texts.
+    /// Returns the locations of the hexes with these ids; the location of an inner hex is `nil`. Missing hexes are skipped. Does not read
+    /// texts.
     public func locations(of ids: [Int64]) throws -> [Int64: HexLocation?] {
         let found = try all("SELECT id, location FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))) {
             ($0.int64(0), HexLocation(rawValue: $0.text(1)))
@@ -101,8 +102,8 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// The position of a hex in a list, as for `after`: the inbox number in the inbox, else the id. `nil` for the inbox if the hex is not
-    /// in it.
+    /// Returns the position of a hex in a list, for the parameter `after` of pages: in the inbox its inbox number (`nil` if the hex is not
+    /// in the inbox), in other lists its id.
     ///
     /// - Throws: `.notFound` if there is no such hex.
     public func position(of id: Int64, in location: HexLocation) throws -> Int64? {
@@ -112,10 +113,10 @@ extension StoreReader {
         return location == .inbox ? number : id
     }
 
-    /// The highest id of any hex; 0 if there is none.
+    /// Returns the highest id of any hex; 0 if there are no hexes.
     public func newestHex() throws -> Int64 { try all("SELECT coalesce(max(id), 0) FROM hex") { $0.int64(0) }.first ?? 0 }
 
-    /// The subjects (`HexSubject`) of the hexes with these ids. Missing hexes are skipped.
+    /// Returns the subjects (`HexSubject`) of the hexes with these ids. Missing hexes are skipped.
     public func subjects(of ids: [Int64]) throws -> [Int64: String] {
         let found = try all(
             "SELECT id, substr(description, 1, 1024), \(HexSummary.firstLink) FROM hex WHERE id IN (SELECT value FROM json_each(?))",
@@ -124,8 +125,9 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// A page of ids of a group, sized for one transaction: up to `HexGroup.pageLimit` hexes and 4 MiB, with at least 256 bytes for each
-    /// link, but at least one hex. Hexes that join a list between pages are not on later pages.
+    /// Returns a page of the ids of a group's hexes, small enough to change them in one transaction: up to `HexGroup.pageLimit` hexes and 4
+    /// MiB, but at least one hex. Each link counts as at least 256 bytes. Hexes that are added to a list between two pages are not on later
+    /// pages.
     ///
     /// - Parameter after: the `next` of the previous page.
     public func hexIDs(_ group: HexGroup, after: Int64? = nil) throws -> Page<Int64> {
@@ -156,7 +158,7 @@ extension StoreReader {
         }
     }
 
-    /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later pages.
+    /// Returns a page of summaries, newest first. All pages cost the same (keyset pagination), and arriving hexes do not shift later pages.
     ///
     /// - Parameters:
     ///   - limit: maximum number of items, up to 10 000. Fewer are returned if their texts exceed 4 MiB, but at least one.
@@ -167,14 +169,14 @@ extension StoreReader {
         return Page(items: items, next: hasMore ? items.last.map { $0.inboxNumber ?? $0.id } : nil)
     }
 
-    /// Reads rows of a list, newest first, up to the limits of a page.
-    /// - Returns: the rows, and whether there are more.
+    /// Reads the rows of a list, newest first, up to the limits of a page.
+    /// - Returns: the rows of the page, and whether the list has more.
     private func listed<Row>(
         _ columns: String, _ filter: HexFilter, limit: Int, after: Int64?, size: (SQLStatement) -> Int, read: (SQLStatement) -> Row
     ) throws -> ([Row], Bool) {
         let before = after ?? .max
         let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
-        // Each list has an index in its order, so that a page needs no sorting and reads no other rows.
+        // Each list has an index in the order of the list, so that SQLite neither sorts nor reads rows of other pages.
         let select = "SELECT \(columns) FROM \(HexSummary.tables)"
         let selectUnread = "SELECT \(columns) FROM hex INDEXED BY hexUnread LEFT JOIN peer ON peer.id = hex.peer"
         return
@@ -218,18 +220,20 @@ extension HexSummary {
         hex.parent, hex.hexesInside, hex.linksInside
         """
     fileprivate static let columnCount: Int32 = 21
-    /// SQL: whether the description is only white space of Unicode, as in `HexSubject`. SQLite's `trim` removes only spaces by default.
+    /// SQL expression: whether the description consists only of Unicode white space, as in `HexSubject`. SQLite's `trim` removes only
+    /// spaces by default.
     private static let isBlank = """
         trim(hex.description, char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202,
             8232, 8233, 8239, 8287, 12288)) = ''
         """
-    /// SQL: the description and URL of the first link, if the hex has no description; cut to the length that a subject can use.
+    /// SQL expressions for two columns: description and URL of the first link, truncated to the length that a subject can use; NULL if the
+    /// hex has a description.
     fileprivate static let firstLink = """
         CASE WHEN \(isBlank) THEN (SELECT substr(description, 1, 1024) FROM link WHERE link.id = hex.id << 13) END,
         CASE WHEN \(isBlank) THEN (SELECT substr(url, 1, 8192) FROM link WHERE link.id = hex.id << 13) END
         """
 
-    /// The bytes of a row's texts.
+    /// Returns the total number of bytes of a row's texts.
     fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 0...columnCount - 1) }
 
     fileprivate init(_ row: SQLStatement) {
@@ -255,7 +259,7 @@ extension HexSummary {
         linksInside = row.int(20)
     }
 
-    /// Copies location and sender of the topmost hex.
+    /// Takes location and proven sender from the topmost hex, because the row of an inner hex has none.
     fileprivate mutating func inheritLocation(of top: HexSummary) {
         location = top.location
         peer = top.peer
@@ -266,7 +270,8 @@ extension HexSummary {
 }
 
 extension HexDetail {
-    /// Appends the hex in a row of `…, …, …, senderUUID, senderName, description, color, extra`. Rows of one parent must be consecutive.
+    /// Appends the inner hex in a row with the columns `…, …, …, senderUUID, senderName, description, color, extra`. The rows of one parent
+    /// must be consecutive.
     fileprivate mutating func appendChild(_ id: Int64, inside parent: Int?, _ row: SQLStatement) {
         var child = ChildContent(parent: parent)
         child.senderUUID = row.withBytes(3) { content.add(bytes: $0) }
@@ -280,10 +285,10 @@ extension HexDetail {
 }
 
 extension HexContent {
-    /// Appends the link in a row of `id, url, description, service, extra`.
+    /// Appends the link in a row with the columns `id, url, description, service, extra`.
     fileprivate mutating func appendLink(of row: SQLStatement) { links.append(link(of: row)) }
 
-    /// Appends the link of a row to a hex inside. The links of one hex must be consecutive.
+    /// Appends the link in such a row to an inner hex. The rows of one hex must be consecutive.
     fileprivate mutating func appendLink(of row: SQLStatement, toChild child: Int) {
         let index = childLinks.count
         let before = children[child].links

@@ -1,59 +1,60 @@
 public import HexlistModel
 
-/// The columns of one hex for lists.
+/// A stored hex without its links, as lists show it.
 public struct HexSummary: Sendable, Equatable {
-    /// The local id, which users and scripts use; never reused.
+    /// The id of the hex on this machine, which users and scripts use; never reused.
     public var id: Int64
     public var location: HexLocation
-    /// The position in the inbox, in order of arrival, independent of the wall clock.
+    /// The position in the inbox; `nil` outside the inbox. Counts arrivals, so the order does not depend on the wall clock.
     public var inboxNumber: Int64?
     /// The proven sender; `nil` in My Hexlist.
     public var peer: PeerID?
-    /// The proven sender's own name, as last seen. Peer text.
+    /// The name that the proven sender gives itself, as last received. Untrusted text of a peer.
     public var peerName: String
     public var peerAlias: String?
     public var peerTrust: Trust
-    /// The sender's UUID that the hex claims, without proof.
+    /// The UUID of the sender that the hex claims, without proof.
     public var senderUUID: String
     public var senderName: String
     public var description: String
-    /// The subject that a list shows (`HexSubject`).
+    /// The one line that stands for the hex in lists (`HexSubject`).
     public var subject: String
     public var color: String
-    /// The number of its own links, without those of the hexes inside.
+    /// The number of links of the hex itself, without those of inner hexes.
     public var linkCount: Int
-    /// The number of hexes inside, at all levels.
+    /// The number of inner hexes, at all levels.
     public var hexesInside: Int
-    /// The number of links of the hexes inside.
+    /// The number of links of all inner hexes.
     public var linksInside: Int
-    /// The hex that contains it; `nil` for a hex of a list. If there is a parent, location and sender are those of the topmost hex.
+    /// The hex that contains this one; `nil` if this is not an inner hex. For an inner hex, `location` and the `peer` properties are those
+    /// of the topmost hex.
     public var parent: Int64?
     public var unread: Bool
     /// Milliseconds since 1970.
     public var receivedAt: Int64
     public var messageID: MessageID?
-    /// Maximum bytes of the hex, as quotas count them; in a store of the first version, the bytes of its frame.
+    /// Upper bound of the bytes of the hex, as quotas count it. If the first version of Hexlist stored the hex: the bytes of its frame.
     public var byteCount: Int
 
-    /// The label of the proven sender; `nil` in My Hexlist.
+    /// The display name of the proven sender; `nil` in My Hexlist.
     public var peerLabel: PeerDisplayName? { peer.map { PeerDisplayName($0, name: peerName, alias: peerAlias, trust: peerTrust) } }
 }
 
-/// One hex with its whole content.
+/// A stored hex with its whole content.
 public struct HexDetail: Sendable {
     public var summary: HexSummary
-    /// The content, with the hexes inside and with unknown members. All texts are in its arena.
+    /// The content, including inner hexes and unknown members. All its texts are in `content.arena`.
     public var content: HexContent
-    /// The ids of `content.children`.
+    /// The ids of the inner hexes, in the order of `content.children`.
     public var childIDs: [Int64] = []
 }
 
-/// A filter for lists of hexes.
+/// The hexes of a list: a location, optionally restricted to unread hexes or to one sender.
 public struct HexFilter: Sendable, Equatable {
     public var location: HexLocation
     /// Whether only unread hexes match.
     public var unread: Bool
-    /// The proven sender; `nil` for all.
+    /// The required proven sender; `nil` for all senders.
     public var peer: PeerID?
 
     public init(location: HexLocation = .inbox, unread: Bool = false, peer: PeerID? = nil) {
@@ -63,9 +64,9 @@ public struct HexFilter: Sendable, Equatable {
     }
 }
 
-/// A group of hexes to change.
+/// A set of hexes to change, which is processed page by page.
 public enum HexGroup: Sendable, Equatable {
-    /// All hexes with an id in a range, in one location or in any (`nil`), of one proven sender or of all (`nil`); lowest id first.
+    /// All hexes with an id in a range, lowest id first, optionally only those in one location or of one proven sender.
     case ids(ClosedRange<Int64>, in: HexLocation?, of: PeerID? = nil)
     /// All hexes of a list, newest first.
     case list(HexFilter)
@@ -74,9 +75,9 @@ public enum HexGroup: Sendable, Equatable {
     public static let pageLimit = 1_000
 }
 
-/// Consecutive items of a list, and the position of the next page.
+/// A page of a list: consecutive items, and the position of the next page.
 public struct Page<Item: Sendable>: Sendable {
     public var items: [Item]
-    /// The value of `after` for the next page; `nil` at the end.
+    /// The value of `after` (or `before`) for the next page; `nil` on the last page.
     public var next: Int64?
 }

@@ -1,10 +1,10 @@
 internal import GRDB
 internal import HexlistModel
 
-// Changes of hexes inside others. Call inside `change`.
+// Changes of inner hexes. Call these methods inside `change`.
 extension StoreWriter {
-    /// Deletes a hex inside another, with the hexes inside it. The caller has to remove them from the search index first. Has no effect if
-    /// the hex is gone.
+    /// Deletes an inner hex with its own inner hexes. The caller has to remove them from the search index first. Has no effect if there is
+    /// no such hex.
     func removeInside(_ id: Int64) throws {
         let found = try first("SELECT parent, hexesInside, linksInside, linkCount FROM hex WHERE id = ? AND parent IS NOT NULL", id) {
             (parent: $0.int64(0), hexes: $0.int64(1) + 1, links: $0.int64(2) + $0.int64(3))
@@ -14,7 +14,7 @@ extension StoreWriter {
         try run("DELETE FROM hex WHERE id = ?", id)
     }
 
-    /// Adds to the counts of hexes and links inside a hex and all hexes that contain it.
+    /// Adds to the counts of inner hexes and their links (`hexesInside`, `linksInside`) of a hex and of all hexes that contain it.
     func countInside(_ id: Int64, hexes: Int64, links: Int64) throws {
         var next: Int64? = id
         for _ in 0..<ProtocolLimits.levels {

@@ -5,13 +5,13 @@ public import HexlistModel
 public enum HexChange: Sendable, Equatable {
     /// Marks hexes read or unread.
     case read(Bool)
-    /// Deletes hexes from any location. A hex from the inbox leaves a tombstone for 60 days, so that a late repeat is still a duplicate; a
-    /// held hex leaves none.
+    /// Deletes hexes from any location. A hex that was in the inbox leaves a tombstone for 60 days, so that the same hex is still
+    /// recognised as a duplicate if it is sent again. A held hex leaves none.
     case delete
-    /// Moves held hexes into the inbox, in the given order, without trusting their sender. Records one `hex.received` each.
+    /// Moves held hexes into the inbox, in the given order, without trusting their sender. Records a `hex.received` event for each.
     case accept
 
-    /// The required location of the hexes; `nil` for any.
+    /// The location in which the hexes must be; `nil` for any.
     public var requiredLocation: HexLocation? { self == .accept ? .held : nil }
 }
 
@@ -20,8 +20,8 @@ extension HexStore {
     ///
     /// - Parameter now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
-    /// - Throws: `.notFound` if a hex is missing; `.badRequest` if one has another location than `change.requiredLocation`, or is inside
-    ///   another hex and cannot be changed alone. Then nothing is changed.
+    /// - Throws: `.notFound` if a hex is missing; `.badRequest` if a hex is not in `change.requiredLocation`, or is an inner hex that
+    ///   cannot be changed alone. Then nothing is changed.
     public func change(_ ids: [Int64], _ change: HexChange, at now: Int64) async throws -> Int {
         try await write(rows: ids.count) { writer in
             let present = try writer.present(ids, for: change)
@@ -33,14 +33,14 @@ extension HexStore {
         }
     }
 
-    /// Changes the hexes of a group, one page (`StoreReader.hexIDs`) per transaction, so that arriving hexes are not delayed. Hexes that
-    /// arrive meanwhile are not changed.
+    /// Changes the hexes of a group. Each page (`StoreReader.hexIDs`) is one transaction, so that arriving hexes are not delayed. Hexes
+    /// that are added to a list during the change are not changed.
     ///
     /// - Parameters:
-    ///   - start: the position after which to start, as `after` of `hexIDs`.
+    ///   - start: the position after which the change begins, like `after` of `hexIDs`; `nil` for the whole group.
     ///   - now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
-    /// - Throws: the store's error; earlier pages stay changed.
+    /// - Throws: errors of the store. The hexes of earlier pages stay changed.
     public func change(_ group: HexGroup, from start: Int64? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
         var changed = 0
         var cursor = start
@@ -71,14 +71,14 @@ extension HexlistError {
     }
 }
 
-/// The numbers of hexes and links that a deletion removes.
+/// The numbers of hexes and links that a deletion would remove, for a confirmation.
 public struct HexDeletion: Sendable, Equatable {
     public var hexes = 0
-    /// Links of these hexes.
+    /// Number of links of these hexes.
     public var links = 0
-    /// Other hexes inside these, at all levels.
+    /// Number of inner hexes, at all levels, that are not counted in `hexes`.
     public var hexesInside = 0
-    /// The links of these other hexes.
+    /// Number of links of the hexes in `hexesInside`.
     public var linksInside = 0
 
     public init(hexes: Int = 0, links: Int = 0, hexesInside: Int = 0, linksInside: Int = 0) {
@@ -97,15 +97,15 @@ public struct HexDeletion: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// The extent of a deletion of hexes by their ids.
-    /// - Throws: as `HexStore.change`.
+    /// Returns the numbers of hexes and links that a deletion of hexes by their ids would remove.
+    /// - Throws: the same errors as `HexStore.change`.
     public func deletion(of ids: [Int64]) throws -> HexDeletion {
         _ = try present(ids, for: .delete)
         return try counted(ids)
     }
 
-    /// The extent of a deletion of a group.
-    /// - Parameter start: as for `HexStore.change`.
+    /// Returns the numbers of hexes and links that a deletion of a group would remove.
+    /// - Parameter start: the position after which the deletion begins, as for `HexStore.change`.
     public func deletion(of group: HexGroup, from start: Int64? = nil) throws -> HexDeletion {
         var found = HexDeletion()
         var cursor = start
@@ -143,8 +143,8 @@ extension StoreReader {
         return found
     }
 
-    /// The locations of hexes to change, `nil` for a hex inside another.
-    /// - Throws: `.notFound` if a hex is missing; `.badRequest` for a hex inside another, except for a deletion in My Hexlist.
+    /// Checks that hexes exist and can be changed alone, and returns their locations; the location of an inner hex is `nil`.
+    /// - Throws: `.notFound` if a hex is missing; `.badRequest` for an inner hex, except if it is in My Hexlist and `change` is a deletion.
     fileprivate func present(_ ids: [Int64], for change: HexChange) throws -> [Int64: HexLocation?] {
         let present = try locations(of: ids)
         if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
@@ -178,7 +178,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: the number of deleted hexes. Missing hexes are skipped.
+    /// - Returns: the number of deleted hexes, without inner hexes. Missing hexes are skipped.
     @discardableResult
     func delete(_ ids: [Int64]) throws -> Int {
         try change {
@@ -188,7 +188,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: the ids of the accepted hexes. Others are skipped.
+    /// - Returns: the ids of the accepted hexes. Hexes that are not held are skipped.
     func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
             let taken = try takeIn(ids, at: now)
@@ -199,7 +199,7 @@ extension StoreWriter {
 
     /// Inserts a hex into My Hexlist.
     /// - Returns: the hex's id.
-    /// - Throws: `.badRequest` for too many links.
+    /// - Throws: `.badRequest` for too many links or inner hexes.
     func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try change {
@@ -252,7 +252,7 @@ extension StoreWriter {
         return gone.count
     }
 
-    /// Lifetime of a tombstone, 60 days in milliseconds: twice the time for which a sender keeps an undelivered hex by default.
+    /// Lifetime of a tombstone in milliseconds: 60 days, twice the time for which a sender keeps an undelivered hex by default.
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {
@@ -272,7 +272,7 @@ extension StoreWriter {
         }
     }
 
-    /// Moves held hexes into the inbox, each with a new inbox number and a `hex.received`.
+    /// Moves held hexes into the inbox. Each gets a new inbox number and a `hex.received` event.
     func takeIn(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         let held = try all(
             """
@@ -301,7 +301,7 @@ extension StoreWriter {
                 }
             }
         }
-        // Consecutive hexes of one peer are one event record.
+        // Consecutive hexes of one peer are recorded together.
         var rest = taken[...]
         while let first = rest.first {
             let run = rest.prefix { $0.uuid == first.uuid }
@@ -312,12 +312,12 @@ extension StoreWriter {
     }
 }
 
-/// The columns of a hex that counters depend on.
+/// The columns of a hex on which the counters depend.
 private struct StoredHex {
     static let columns = "location, peer, unread, byteCount"
     static let columnCount: Int32 = 4
 
-    /// `nil` for a hex inside another.
+    /// `nil` for an inner hex, which no location counts.
     var location: HexLocation?
     var peer: Int64?
     var unread: Bool

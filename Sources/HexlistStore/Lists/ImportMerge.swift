@@ -1,26 +1,27 @@
 import HexlistModel
 
-/// The additions to an existing folder from an imported one of the same description and sender: links with new URLs, and new hexes inside.
-/// Existing content is neither changed nor removed.
+/// Compares an imported hex with a stored hex of the same description and sender, and lists the additions that the stored one needs: links
+/// with new URLs, and new inner hexes. Existing content is neither changed nor removed.
 ///
-/// Two hexes inside are merged if they have the same description and sender, and no sibling on either side has these too. Otherwise an
-/// imported hex is added unless an equal one exists. A second import of the same folder therefore adds nothing.
+/// Inner hexes are matched level by level. An imported and a stored inner hex are merged if they have the same description and sender, and
+/// no sibling of either has the same too. Otherwise the imported inner hex is added, unless there is an equal stored one. A second import
+/// of the same hex therefore adds nothing.
 struct ImportMerge {
-    /// The additions to one existing hex.
+    /// The additions to one stored hex or inner hex.
     struct Addition {
-        /// The index in the existing `content.children`; `nil` for the existing hex itself.
+        /// The index in `content.children` of the stored hex; `nil` for the stored hex itself.
         var hex: Int?
         var links: [LinkContent] = []
-        /// Indices in the imported `content.children`. Each is added with its subtree.
+        /// Indices in `children` of the imported hex. Each of these inner hexes is added with all hexes inside it.
         var children: [Int] = []
     }
 
     private(set) var additions: [Addition] = []
 
-    /// Maximum bytes of texts of a merged hex, so that one request can send it.
+    /// Maximum bytes of the texts of a merged hex, so that it still fits into one request to send it.
     private static let bytes = 900 << 10
 
-    /// `nil` if the senders differ, or the merged hex would exceed the bounds of a hex.
+    /// Returns `nil` if the senders differ, or if the merged hex would exceed the bounds of a hex.
     init?(of new: HexContent, into old: HexDetail, _ digest: (HexContent) -> [UInt8]) {
         guard Sender(new) == Sender(old.content) else { return nil }
         var pairs: [(new: Int?, old: Int?)] = [(nil, nil)]
@@ -62,7 +63,8 @@ struct ImportMerge {
         }
     }
 
-    /// The links of a new hex whose URLs the existing hex does not have, or not as often.
+    /// Returns the links of the imported hex whose URLs the stored hex does not have. A URL that the imported hex has more often than the
+    /// stored one is returned for the surplus.
     private static func missing(_ new: HexContent, _ hex: Int?, in old: HexContent, _ there: Int?) -> [LinkContent] {
         var known: [[UInt8]: Int] = [:]
         for link in old.links(of: there) { known[old.withBytes(of: link.url) { Array($0) }, default: 0] += 1 }

@@ -1,17 +1,18 @@
 public import HexlistModel
 
-/// The hexes of an import in the order of the list. They need not be in memory: the store reads them one by one during its transaction.
+/// A source of hexes for an import, in the order of the list. The hexes need not be in memory, because the store reads them one by one
+/// during its transaction.
 public protocol ImportSource: Sendable {
     var entries: [ImportEntry] { get }
 
     /// Reads one hex. Called on the writer's thread, at most three times for each index.
-    /// - Throws: an error that ends the import; nothing is added then.
+    /// - Throws: any error. It ends the import, and nothing is added.
     func hex(_ index: Int) throws -> HexContent
 }
 
-/// Facts about one hex of an import that are compared without reading the hex.
+/// Properties of one hex of an import, by which it can be compared with other hexes without reading it.
 public struct ImportEntry: Sendable {
-    /// Counts that equal hexes have in common.
+    /// Numbers of links and inner hexes. Equal hexes have equal shapes, so hexes of different shapes need not be compared.
     struct Shape: Hashable {
         var links: UInt32
         var hexesInside: UInt32
@@ -24,7 +25,8 @@ public struct ImportEntry: Sendable {
         }
     }
 
-    /// 128 bits of a hash of the description, keyed by the process. The chance that two of 200 000 descriptions share one is under 2⁻⁹².
+    /// A 128-bit hash of the description, with a random key of this process (`Hasher`). The probability that any two of 200 000
+    /// descriptions collide is below 2⁻⁹².
     struct DescriptionHash: Hashable, Comparable {
         var high: Int
         var low: Int
@@ -44,7 +46,7 @@ public struct ImportEntry: Sendable {
 
     let descriptionHash: DescriptionHash
     let shape: Shape
-    /// `HexContent.weight` of the hex.
+    /// The `HexContent.weight` of the hex.
     public let weight: Int
 
     public init(_ hex: HexContent) {

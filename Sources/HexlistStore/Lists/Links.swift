@@ -1,22 +1,22 @@
 internal import GRDB
 public import HexlistModel
 
-/// A link in a list of links.
+/// A link in a list of the links of all hexes.
 public struct ListedLink: Sendable {
     /// The topmost hex.
     public var hex: HexSummary
-    /// The id of the hex with the link: the topmost hex or one inside it.
+    /// The id of the hex that has the link: `hex` or one of its inner hexes.
     public var id: Int64
-    /// The position in this hex, from 0.
+    /// The position of the link in the hex `id`, from 0.
     public var position: Int
     public var url: [UInt8]
     public var description: [UInt8]
     public var service: [UInt8]
-    /// The position in the list, as for `after`.
+    /// The position of the link in the list, for the parameter `after` of `linkPage`.
     public var cursor: Int64
 }
 
-/// An earlier hex of the inbox with the same link.
+/// An earlier hex of the inbox that has the same link.
 public struct EarlierLink: Sendable, Equatable {
     /// The topmost hex.
     public var hex: Int64
@@ -25,16 +25,17 @@ public struct EarlierLink: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// Maximum number of hexes and links that one page reads; each 4 KiB of a hex count as one too.
+    /// Maximum cost of one page: each hex and each link that is read counts as 1, and each 4 KiB of a hex counts as 1 more.
     private static let maxExamined = 5_000
     /// Maximum number of links of one hex for which `earlierLinks` searches.
     private static let linksWithEarlier = 500
 
-    /// A page of the links of a list of hexes: newest hex first, its links in their order, then the links of the hexes inside it.
+    /// Returns a page of the links of a list of hexes. The newest hex comes first: its own links in their order, then the links of its
+    /// inner hexes.
     ///
     /// - Parameters:
-    ///   - unique: whether to omit a link if a newer hex of the list, or an earlier link of its topmost hex, has the same URL.
-    ///   - limit: maximum number of links, up to 10 000. Fewer are returned if their texts exceed 4 MiB, or many are omitted.
+    ///   - unique: whether to omit a link whose URL a newer hex of the list has, or an earlier link of the same topmost hex.
+    ///   - limit: maximum number of links, up to 10 000. Fewer are returned if their texts exceed 4 MiB, or if many links are omitted.
     ///   - after: the `next` of the previous page.
     public func linkPage(_ filter: HexFilter, unique: Bool, limit: Int = 20, after: Int64? = nil) throws -> Page<ListedLink> {
         var remaining = PageLimit(items: pageLimit(limit))
@@ -59,7 +60,7 @@ extension StoreReader {
                     }
                     cursor = link.cursor
                 }
-                cursor = (hex.inboxNumber ?? hex.id) << 13  // after its last link
+                cursor = (hex.inboxNumber ?? hex.id) << 13  // the position after the last link of the hex
             }
             guard let next = page.next else { return Page(items: links, next: nil) }
             pageCursor = next
@@ -82,7 +83,7 @@ extension StoreReader {
         }
     }
 
-    /// Whether a newer hex of the list has the link's URL.
+    /// Whether a newer hex of the list has a link with the same URL.
     private func isNewer(_ link: ListedLink, _ filter: HexFilter, _ holders: LinkHolders) throws -> Bool {
         let number = link.hex.inboxNumber ?? link.hex.id
         let newer = try holders.newest(with: link.url, before: .max) { top in
@@ -91,8 +92,8 @@ extension StoreReader {
         return newer != nil
     }
 
-    /// The newest earlier hex of the inbox with the same link, by URL, for the links of a hex and of the hexes inside it. Examines the
-    /// first 500 links, up to the limits of `LinkHolders`.
+    /// Finds, for each link of a hex and of its inner hexes, the newest earlier hex of the inbox that has the same link. Examines the first
+    /// 500 links, within the limits of `LinkHolders`.
     public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
         var earlier: [[UInt8]: EarlierLink] = [:]
         let holders = LinkHolders(of: .inbox, in: self)
@@ -107,13 +108,13 @@ extension StoreReader {
     }
 }
 
-/// Finds hexes of a list that have a URL, with the search index; the URLs of matches are compared, because two URLs may have the same key.
-/// One instance serves one request and reads each hex once.
+/// Finds the hexes of a list that have a link with a given URL. Looks up the key of the URL in the search index, and then compares the URLs
+/// of the matches, because two URLs may have the same key. An instance is used for one request and caches each hex that it reads.
 private final class LinkHolders {
-    /// The topmost hex that contains a hex, or the hex itself.
+    /// The topmost hex that contains a hex; the hex itself if it is not an inner hex.
     struct Top {
         var id: Int64
-        /// The position in the list.
+        /// The position of the hex in its list.
         var number: Int64
         var peer: PeerID?
         var unread: Bool
@@ -123,10 +124,10 @@ private final class LinkHolders {
 
     /// Maximum number of hexes with the same key that one lookup reads.
     private static let maxCandidates = 64
-    /// Maximum number of those that do not have the URL. Chance collisions of 64-bit keys do not occur, so a peer made them.
+    /// Maximum number of these hexes that do not have the URL. Collisions of 64-bit keys are practically impossible by chance, so a peer
+    /// must have made them on purpose.
     private static let maxMismatches = 4
-    /// Maximum cost of one request: a link counts as 1, a hex as 16, and 64 bytes of their texts as 1. Bounds the cached hexes and URLs to
-    /// some MiB.
+    /// Maximum cost of one request: a link counts as 1, a hex as 16, and each 64 bytes of their texts as 1. Bounds the cache to some MiB.
     private static let maxCost = 50_000
     private static let (hexCost, bytesOfCost) = (16, 64)
 
@@ -136,7 +137,7 @@ private final class LinkHolders {
     private var urls: [Int64: Set<[UInt8]>] = [:]
     private var spent = 0
 
-    /// Whether the request has reached `maxCost`, so that the remaining links have to wait for another request.
+    /// Whether the request has reached `maxCost`. Then the caller must stop and leave the remaining links to another request.
     var isSpent: Bool { spent >= Self.maxCost }
 
     init(of location: HexLocation, in reader: StoreReader) {
@@ -144,7 +145,7 @@ private final class LinkHolders {
         locationCondition = SearchKey.condition(SearchKey.key(.place, Array(location.rawValue.utf8)))
     }
 
-    /// The topmost hex of the newest hex that has the URL, an id below `id`, and a wanted topmost hex.
+    /// Finds the newest hex that has the URL, whose id is below `id`, and whose topmost hex satisfies `isWanted`. Returns that topmost hex.
     func newest(with url: [UInt8], before id: Int64, where isWanted: (Top) -> Bool) throws -> Top? {
         let statement = try SQLStatement(
             "SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.maxCandidates)", on: reader.db)

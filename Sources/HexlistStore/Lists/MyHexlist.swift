@@ -1,12 +1,12 @@
 internal import GRDB
 public import HexlistModel
 
-/// A change of a hex of My Hexlist. Values that are `nil` stay unchanged.
+/// A change of a hex of My Hexlist. Properties that are `nil` leave the value unchanged.
 public struct MineEdit: Sendable {
-    /// One link of the new list.
+    /// One link of the new list of links.
     public struct Link: Sendable {
-        /// The current position of the link, from 0; `nil` for a new link. Other values that are `nil`, and unknown members, stay
-        /// unchanged.
+        /// The current position of an existing link, from 0; `nil` for a new link. Of an existing link, properties that are `nil` and
+        /// unknown members stay unchanged.
         public var from: Int?
         public var url: String?
         public var linkDescription: String?
@@ -22,7 +22,7 @@ public struct MineEdit: Sendable {
 
     public var description: String?
     public var color: String?
-    /// The new list of links.
+    /// The complete new list of links. Existing links that it does not contain are deleted.
     public var links: [Link]?
 
     public init(description: String? = nil, color: String? = nil, links: [Link]? = nil) {
@@ -32,19 +32,21 @@ public struct MineEdit: Sendable {
     }
 }
 
-// My Hexlist: the user's own hexes, and the hexes inside them.
+// Operations on My Hexlist: the user's own hexes with their inner hexes.
 extension HexStore {
     /// Adds a hex to My Hexlist.
-    /// - Parameter parent: the hex to append it to; `nil` for the top level.
-    /// - Returns: its id.
+    /// - Parameter parent: the hex to which it is appended as an inner hex; `nil` for the top level.
+    /// - Returns: the id of the new hex.
     /// - Throws: `.notFound`, `.badRequest` if the topmost hex would exceed the bounds of a hex.
     public func addMine(_ content: HexContent, into parent: Int64? = nil, at now: Int64) async throws -> Int64 {
         try await write(rows: content.hexCount + content.allLinkCount) { try $0.addMine(content, into: parent, at: now) }
     }
 
-    /// Copies hexes with the hexes inside them into My Hexlist, in the given order. A hex that claims no sender gets the proven one.
+    /// Copies hexes with their inner hexes into My Hexlist, in the given order. A copy of a hex that claims no sender gets the proven
+    /// sender.
     /// - Returns: the new ids, and the numbers of copied hexes and links.
-    /// - Throws: as `addMine`, and `.badRequest` for more than 100 000 hexes and links, or 96 MiB of texts, in all. Then none is copied.
+    /// - Throws: the errors of `addMine`, and `.badRequest` if all hexes together have more than 100 000 hexes and links or 96 MiB of
+    ///   texts. Then no hex is copied.
     public func saveMine(
         _ ids: [Int64], into parent: Int64? = nil, at now: Int64
     ) async throws -> (ids: [Int64], hexes: Int, links: Int) {
@@ -68,22 +70,22 @@ extension HexStore {
         try await write(rows: 1 + (edit.links?.count ?? 0)) { try $0.editMine(id, edit) }
     }
 
-    /// Moves a hex of My Hexlist, with the hexes inside it.
+    /// Moves a hex within My Hexlist, with its inner hexes.
     /// - Parameters:
-    ///   - parent: the hex to move it into; `nil` for the top level.
-    ///   - sibling: the hex to insert it before; `nil` for the end.
-    /// - Throws: `.notFound`, `.badRequest` for a move into itself, or one that exceeds the bounds of a hex.
+    ///   - parent: the hex that will contain it; `nil` for the top level.
+    ///   - sibling: the hex inside `parent` before which it is inserted; `nil` for the end.
+    /// - Throws: `.notFound`; `.badRequest` if the hex would be inside itself, or the topmost hex would exceed the bounds of a hex.
     public func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64? = nil) async throws {
         try await write { try $0.moveMine(id, into: parent, before: sibling) }
     }
 }
 
 extension StoreReader {
-    /// Maximum number of hexes and links that one request saves, and bytes of their texts.
+    /// Maximum number of hexes and links that one request copies, and maximum bytes of their texts.
     private static let (savedRows, savedBytes) = (100_000, 96 << 20)
 
-    /// The number of rows of copies of hexes, with the hexes inside them.
-    /// - Throws: `.notFound`, `.badRequest` above the limits of one request.
+    /// Returns the number of rows that copies of hexes need, including links and inner hexes.
+    /// - Throws: `.notFound`, `.badRequest` if they exceed the limits of one request.
     fileprivate func rowsToSave(_ ids: [Int64]) throws -> Int {
         let sizes = try all(
             "SELECT id, 1 + linkCount + hexesInside + linksInside, byteCount FROM hex WHERE id IN (SELECT value FROM json_each(?))",
@@ -109,8 +111,8 @@ extension StoreReader {
 }
 
 extension HexDetail {
-    /// The content, with the proven sender if the hex claims none. My Hexlist has no proven senders, so the hex would be taken for the
-    /// user's own.
+    /// The content for a copy in My Hexlist. If the hex claims no sender, the proven sender is filled in, because hexes in My Hexlist have
+    /// no proven sender, and the copy would look like a hex of the user.
     fileprivate var contentWithSender: HexContent {
         guard let peer = summary.peer, content.senderUUID.isEmpty, content.senderName.isEmpty else { return content }
         var content = content
@@ -123,20 +125,20 @@ extension StoreWriter {
     func addMine(_ content: HexContent, into parent: Int64?, at now: Int64) throws -> Int64 {
         try change {
             guard content.levels <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
-            if let parent { _ = try mineRow(parent) }  // before the insert: the new hex may get the id named as the parent
+            if let parent { _ = try mineRow(parent) }  // before the insert: the new hex may get the id given for the parent
             let id = try insertMine(content, at: now)
             if let parent { try nest(id, into: parent, before: nil) }
             return id
         }
     }
 
-    /// Appends a hex of My Hexlist that is not counted in a parent to the hexes inside another. The caller has to call
-    /// `checkBounds(ofTop:)`.
+    /// Appends a hex of My Hexlist to the inner hexes of `parent`. The hex must not be counted in a previous parent. The caller has to call
+    /// `checkBounds(ofTop:)` afterwards.
     func append(_ id: Int64, to parent: Int64) throws {
         try change { try nest(id, into: parent, before: nil, checksBounds: false) }
     }
 
-    /// Adds the content of an imported hex to an existing one.
+    /// Adds the additions from an imported hex to a stored hex.
     /// - Returns: the numbers of added hexes and links, at all levels.
     func extend(_ hex: HexDetail, by merge: ImportMerge, of new: HexContent, at now: Int64) throws -> (hexes: Int, links: Int) {
         guard !merge.additions.isEmpty else { return (0, 0) }
@@ -159,7 +161,7 @@ extension StoreWriter {
         }
     }
 
-    /// The ids of the hexes directly inside a hex of My Hexlist, in order.
+    /// Returns the ids of the hexes directly inside a hex of My Hexlist, in their order.
     func childrenOfMine(_ id: Int64) throws -> [Int64] {
         _ = try mineRow(id)
         return try all("SELECT id FROM hex WHERE parent = ? ORDER BY position, id", id) { $0.int64(0) }
@@ -184,7 +186,7 @@ extension StoreWriter {
                 try replaceLinks(of: id, by: content)
                 if let parent = row.parent { try countInside(parent, hexes: 0, links: difference) }
             }
-            content.children = []  // `byteCount` excludes the hexes inside
+            content.children = []  // the column `byteCount` excludes inner hexes
             content.childLinks = []
             try run(
                 "UPDATE hex SET description = ?, color = ?, linkCount = ?, byteCount = ? WHERE id = ?",
@@ -229,12 +231,12 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// A hex of My Hexlist.
+    /// The parent and the size of a hex of My Hexlist.
     private struct MineRow {
         var parent: Int64?
-        /// The number of hexes in the subtree, with itself.
+        /// The number of hexes in the subtree, including the hex itself.
         var hexes: Int64
-        /// The number of links in the subtree.
+        /// The number of links in the subtree, including those of the hex itself.
         var links: Int64
     }
 
@@ -257,8 +259,8 @@ extension StoreWriter {
         try first("SELECT parent FROM hex WHERE id = ?", id) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// Moves a hex of My Hexlist that is not counted in a parent into another hex.
-    /// - Parameter checksBounds: whether to call `checkBounds(ofTop:)`; if not, the caller has to.
+    /// Moves a hex of My Hexlist into another hex. It must not be counted in a previous parent.
+    /// - Parameter checksBounds: whether to call `checkBounds(ofTop:)` afterwards. If `false`, the caller has to call it.
     private func nest(_ id: Int64, into parent: Int64, before sibling: Int64?, checksBounds: Bool = true) throws {
         _ = try mineRow(parent)
         let row = try mineRow(id)
@@ -276,9 +278,10 @@ extension StoreWriter {
         if checksBounds { try checkBounds(ofTop: id) }
     }
 
-    /// Checks that the topmost hex that contains a hex is within the bounds of a hex, so that it can be sent.
+    /// Checks that the topmost hex that contains a hex does not exceed the bounds of a hex, so that it can be sent. Throws `.badRequest` if
+    /// it does.
     func checkBounds(ofTop id: Int64) throws {
-        guard let top = try summary(ofTop: id) else { throw HexlistError.tooDeep }  // deeper than the lookup goes
+        guard let top = try summary(ofTop: id) else { throw HexlistError.tooDeep }  // nested deeper than `summary(ofTop:)` follows
         guard top.parent == nil, try levels(of: top.id) <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
         guard top.hexesInside <= ProtocolLimits.children else {
             throw HexlistError(
@@ -292,7 +295,7 @@ extension StoreWriter {
         }
     }
 
-    /// The number of levels of a hex, with itself, up to one more than the maximum.
+    /// Returns the number of levels of a hex, including the hex itself. Stops counting at one more than the maximum.
     private func levels(of id: Int64) throws -> Int {
         try first(
             """
