@@ -2,13 +2,13 @@ internal import GRDB
 public import HexlistModel
 
 extension HexStore {
-    /// Enqueues hexes in order, with one row for each recipient, in one transaction.
+    /// Enqueues hexes in order, in one transaction. Each hex gets one outbox row for each recipient.
     ///
-    /// A hex gets a row for every recipient, or none. A refused hex does not affect the others; a full outbox ends the batch, so that the
-    /// order is kept.
+    /// A hex gets rows for all recipients or for none. If a hex is refused, the others are still enqueued. If the outbox is full, no
+    /// further hexes are enqueued, so that the order is kept.
     ///
     /// - Parameters:
-    ///   - start: the number of hexes to skip at the beginning.
+    ///   - start: the number of hexes to skip at the beginning of the batch.
     ///   - completion: called on the writer's thread, in the order of the calls. A failure applies to the whole batch: `.storageFull`,
     ///     `.internal`.
     public func enqueue(
@@ -24,13 +24,14 @@ extension HexStore {
         }
     }
 
-    /// Enqueues one hex and lets the caller send it before the commit (Docs/Decisions/0027-optimisations-pay-rent.md).
+    /// Enqueues one hex and lets the caller send it before its row is committed (Docs/Decisions/0027-optimisations-pay-rent.md).
     ///
     /// - Parameters:
-    ///   - hex: must have no key and no offers of files.
-    ///   - leave: called immediately with the report that the commit will confirm. If the commit fails, these ids are not used again.
-    ///   - completion: called as for `enqueue`, with the last of these ids.
-    /// - Returns: `false`, without any effect, if only the transaction can decide whether the hex is accepted.
+    ///   - hex: a single hex, without a key and without offers of files.
+    ///   - leave: called immediately, before the commit, with the expected report. The caller may send the hex from then on. If the commit
+    ///     fails, the ids in the report are not used again.
+    ///   - completion: called as for `enqueue`; `last` is the last id in the report.
+    /// - Returns: `false`, without any effect, if it cannot be predicted whether the transaction will accept the hex. Then use `enqueue`.
     public func enqueueEarly(
         _ hex: PreparedHexes, _ options: EnqueueOptions, leave: (EnqueueReport) -> Void,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>, _ last: Int64) -> Void
@@ -38,10 +39,11 @@ extension HexStore {
         let capacity = OutboxCapacity([hex], from: 0, options)
         let first: Int64? = writes.outbox.withLock { $0.willFit(capacity, options) ? $0.begin(capacity) : nil }
         guard let first else { return false }
-        // Before `submit`: waking the writer may take the core from the thread that receives the hex.
+        // Called before `submit`, because waking the writer's thread may take the processor core from the thread to which `leave` passes
+        // the hex.
         leave(EnqueueReport(parts: [.new(hexes: 1, first: options.recipients.indices.map { first &+ Int64($0) })]))
         var options = options
-        options.warns = false  // decided by `willFit`; a row that fails meanwhile must not refuse a hex that was sent
+        options.warns = false  // `willFit` has checked this; a hex that may be sent already must not be refused
         submit({ [options] in try $0.enqueue([hex], options, ids: first) }) { [writes] result in
             let isWritten = (try? result.get()).map { $0.full == nil } ?? false
             writes.outbox.withLock { $0.ended(capacity, first: first, used: capacity.rows, isWritten: isWritten) }
@@ -50,12 +52,14 @@ extension HexStore {
         return true
     }
 
-    /// Maximum number of rows of a peer that one transaction changes.
+    /// Maximum number of a peer's rows that one transaction changes.
     public static let outboxChangeLimit = 2_000
 
-    /// Queues `failed` and `rejected` rows again, at their old position and with their failures reset, in one transaction.
+    /// Queues `failed` and `rejected` rows again, in one transaction. They keep their position in the order of delivery, and their failures
+    /// are reset.
     ///
-    /// - Returns: these rows and the queued rows of the selection, which stay unchanged. Delivered, cancelled and expired rows are skipped.
+    /// - Returns: the rows that were queued again, and the rows of the selection that were queued already. Delivered, cancelled and expired
+    ///   rows are skipped.
     /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
     public func retry(_ selection: OutboxSelection, lifetime: Int64) async throws -> ChangedRows {
         try await write { writer in
@@ -65,8 +69,8 @@ extension HexStore {
         }
     }
 
-    /// Cancels rows in one transaction: all undelivered rows selected by id, or the queued rows of a peer. A row in flight may arrive
-    /// nevertheless; its state then becomes `stored` or `held`. For a delivered row selected by id, only its file offers end.
+    /// Cancels rows in one transaction: undelivered rows by id, or the queued rows of a peer. A row in flight may still be delivered; its
+    /// state then becomes `stored` or `held`. If a row selected by id is delivered already, only its file offers end.
     ///
     /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
     public func cancel(_ selection: OutboxSelection, at now: Int64) async throws -> ChangedRows {
@@ -87,13 +91,13 @@ extension HexlistError {
 }
 
 extension StoreWriter {
-    /// - Parameter first: the first id reserved for the rows, of as many as `OutboxCapacity.rows`.
+    /// - Parameter first: the first of the ids reserved for the new rows. `OutboxCapacity.rows` ids are reserved.
     func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ options: EnqueueOptions, ids first: Int64) throws -> EnqueueReport {
         let failed = try FailedHexes(recentFailures(options))
         return try change {
             let next = counters.nextOutbox
             counters.nextOutbox = first
-            defer { counters.nextOutbox = max(next, counters.nextOutbox) }  // rows with higher ids may be written already
+            defer { counters.nextOutbox = max(next, counters.nextOutbox) }  // a later request may have written rows with higher ids already
             var report = EnqueueReport()
             var passedOver = 0
             for hexes in batch {
@@ -106,7 +110,7 @@ extension StoreWriter {
         }
     }
 
-    /// Enqueues hexes from index `start` on and appends the results to `report`, until the outbox is full.
+    /// Enqueues hexes from index `start` on until the outbox is full, and appends the results to `report`.
     private func enqueue(
         _ hexes: PreparedHexes, from start: Int, _ failed: FailedHexes, _ options: EnqueueOptions,
         _ report: inout EnqueueReport
@@ -146,7 +150,7 @@ extension StoreWriter {
         try flush(&builder, &report)
     }
 
-    /// The rows of earlier sends with the hex's key for these recipients; a failure if one of them has other content.
+    /// Returns the rows of earlier sends with the same key to these recipients; a failure if an earlier hex with the key had other content.
     private func earlier(
         _ hexes: PreparedHexes, _ index: Int, _ recipients: Set<PeerID>
     ) throws -> Result<[PeerID: OutboxRow], HexlistError> {
@@ -157,7 +161,7 @@ extension StoreWriter {
         return .success(Dictionary(rows.map { ($0.peer, $0) }) { _, last in last })
     }
 
-    /// Inserts the collected hexes as one pack, with a row range for each recipient.
+    /// Inserts the collected hexes as one pack with a row range for each recipient, and empties the builder.
     private func flush(_ builder: inout OutboxPackBuilder, _ report: inout EnqueueReport) throws {
         guard !builder.gathered.isEmpty else { return }
         let first = try insertRowRanges(builder.hexes, builder.gathered, builder.options.recipients, builder.options)
@@ -181,13 +185,13 @@ extension StoreWriter {
     }
 
     /// Inserts a new pack and a row range for each recipient.
-    /// - Parameter range: indices of the hexes: all with a key or all without; a hex that offers files must be alone.
+    /// - Parameter range: indices of the hexes. Either all have a key or none has. A hex that offers files must be the only one.
     /// - Returns: the first row id of each recipient.
     private func insertRowRanges(
         _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [ContactInfo], _ options: EnqueueOptions
     ) throws -> [Int64] {
         let first = counters.nextOutbox
-        // Readers would skip rows with invalid ids.
+        // Throws, because readers would skip rows with invalid ids.
         guard OutboxPack.ids.contains(first) else { throw StoreFault.lost }
         let count = Int64(range.count)
         let offers = hexes.offers(range.lowerBound)
@@ -208,7 +212,7 @@ extension StoreWriter {
         return recipients.indices.map { first &+ Int64($0) &* count }
     }
 
-    /// The rows of the recipients that failed within `warningTime`, with their bodies.
+    /// Returns the recipients' rows that failed within the last `warningTime`, with their bodies; none if `warns` is `false`.
     private func recentFailures(_ options: EnqueueOptions) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
         guard options.warns, counters.outbox.failed > 0 else { return [] }
         return try options.recipients.flatMap { try failed(of: $0.peer, in: (options.now - EnqueueOptions.warningTime)...options.now) }
@@ -227,7 +231,7 @@ extension StoreWriter {
             hint: "To retry it: `hexlist outbox retry \(row.id)`. To send it anew: --force.")
     }
 
-    /// The error of an outbox without capacity for more bytes of bodies and more rows; `nil` if there is capacity.
+    /// Returns the error if the outbox has no capacity for these rows and bytes of bodies; `nil` if it has.
     private func full(for bytes: Int, rows: Int, _ builder: OutboxPackBuilder, _ bounds: OutboxBounds) -> HexlistError? {
         guard rows > 0 else { return nil }
         let undelivered = counters.outbox.undelivered &+ Int64(builder.rows)
@@ -239,7 +243,7 @@ extension StoreWriter {
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
     }
 
-    /// Records failed attempts of queued rows. Other rows are skipped.
+    /// Records failed delivery attempts of queued rows. Rows in other states are skipped.
     func note(_ notes: [AttemptRecord]) throws {
         try change {
             for note in notes {
@@ -254,7 +258,7 @@ extension StoreWriter {
         }
     }
 
-    /// The rows of a selection that have one of these states.
+    /// Returns the rows of a selection that are in one of these states.
     func outboxRows(_ selection: OutboxSelection, in states: Set<OutboxState>) throws -> ChangedRows {
         switch selection {
         case .ids(let ids):
@@ -279,7 +283,7 @@ extension StoreWriter {
         }
     }
 
-    /// Ends the file offers of delivered rows. Other rows are skipped.
+    /// Ends the file offers of delivered rows. Rows in other states are skipped.
     func endOffersOfDelivered(_ ids: [Int64]) throws {
         try change {
             for id in ids {
@@ -289,7 +293,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: the ids of the rows that were not queued and now are.
+    /// - Returns: the ids of the rows that were queued again.
     func retry(_ ids: [Int64], lifetime: Int64) throws -> [Int64] {
         try change {
             try isolatedRowRanges(ids) { $0 == .failed || $0 == .rejected }.flatMap { rowRange in
@@ -301,7 +305,7 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// The row ranges of these rows in the wanted states, split so that they have no other rows.
+    /// Returns row ranges that contain exactly those of these rows whose state satisfies `isWanted`. Splits existing ranges if necessary.
     private func isolatedRowRanges(_ ids: [Int64], where isWanted: (OutboxState) -> Bool) throws -> [OutboxRowRange] {
         try ConsecutiveRuns(ids).flatMap { range in
             let ids = range.lowerBound...(range.upperBound &- 1)
@@ -309,7 +313,7 @@ extension StoreWriter {
         }
     }
 
-    /// Queues the row of an earlier send with the same key and content again, unless it is queued or delivered.
+    /// Queues the row of an earlier send with the same key and content again. Has no effect if the row is queued or delivered.
     private func requeue(_ earlier: OutboxRow, _ hexes: PreparedHexes, _ index: Int, lifetime: Int64) throws -> Enqueued {
         guard earlier.state != .queued, !earlier.state.isDelivered, let found = try outboxRowRange(earlier.id) else {
             return .existing(earlier)
@@ -338,14 +342,14 @@ extension StoreWriter {
     }
 }
 
-/// Rows that failed recently, to detect a repeated send of the same hex.
+/// The recently failed rows of the recipients, to detect that the user sends the same hex again.
 private struct FailedHexes {
-    /// Rows by the length of their bodies, so that few bodies are compared.
+    /// The rows, grouped by the length of their bodies, so that few bodies have to be compared.
     private var rows: [Int: [(row: OutboxRow, body: ArraySlice<UInt8>)]]
 
     init(_ rows: [(row: OutboxRow, body: ArraySlice<UInt8>)]) { self.rows = Dictionary(grouping: rows, by: \.body.count) }
 
-    /// The last row with this body.
+    /// Returns a row with this body; the last of several.
     func row(of body: ArraySlice<UInt8>) -> OutboxRow? {
         rows.isEmpty ? nil : rows[body.count]?.last { $0.body.elementsEqual(body) }?.row
     }

@@ -1,23 +1,23 @@
 internal import HexlistModel
 
-/// Allocates the ids of new outbox rows, and predicts outside the writer's thread whether they will be written, so that a hex can be sent
-/// before its row is committed.
+/// Allocates the ids of new outbox rows. Also predicts, without waiting for the writer's thread, whether the rows will be committed, so
+/// that a hex can be sent before its row is committed.
 ///
-/// Stays because of a bound: without sending before the commit, one hex in flight takes 3.1 floors or more at p50
-/// (Docs/Decisions/0027-optimisations-pay-rent.md).
+/// Required by a benchmark bound (Docs/Decisions/0027-optimisations-pay-rent.md): without sending before the commit, the median latency of
+/// one hex in flight is 3.1 times that of two plain C++ processes or more (maximum 3).
 struct OutboxAdmission {
     /// The next id. An id that was reported to a caller is never used again by this process, even if its transaction fails.
     private var next: Int64
-    /// Rows that keep their body, as of the last commit.
+    /// Number of rows that keep their body (queued, rejected or failed), as of the last commit.
     private var undelivered: Int64 = 0
-    /// Bytes of the bodies of these rows.
+    /// Total bytes of the bodies of these rows.
     private var bytes: Int64 = 0
-    /// Failed rows, as of the last commit.
+    /// Number of failed rows, as of the last commit.
     private var failed: Int64 = 0
-    /// Rows with an id that are not committed yet.
+    /// The rows to which ids were allocated and whose transactions have not ended.
     private var pending = OutboxCapacity()
-    /// `false` from a transaction that failed because of the disk until the next new outbox row is committed. A smaller write may succeed
-    /// on a disk that is nearly full, so it does not count.
+    /// Whether writes of new rows are expected to succeed. `false` after a transaction failed because of the disk, until a new outbox row
+    /// is committed. Other commits do not reset it, because a smaller write may succeed on a disk that is nearly full.
     private var isDiskTrusted = true
 
     init(_ counters: StoreCounters) {
@@ -34,12 +34,12 @@ struct OutboxAdmission {
         return next
     }
 
-    /// Ends the transaction of rows from `begin`.
+    /// Records that the transaction of the rows from `begin` has ended.
     /// - Parameters:
     ///   - first: the result of `begin`.
-    ///   - used: the number of ids that rows have or that were reported to a caller. The others are reused, unless later ids were
-    ///     allocated.
-    ///   - isWritten: whether new rows are committed.
+    ///   - used: the number of ids that belong to rows or were reported to a caller. The remaining ids are allocated again, unless higher
+    ///     ids were allocated meanwhile.
+    ///   - isWritten: whether new rows were committed.
     mutating func ended(_ capacity: OutboxCapacity, first: Int64, used: Int64, isWritten: Bool) {
         pending.rows &-= capacity.rows
         pending.bytes &-= capacity.bytes
@@ -47,13 +47,14 @@ struct OutboxAdmission {
         if isWritten { isDiskTrusted = true }
     }
 
-    /// Whether new rows will be written as far as is known: no lookup can refuse them, and the outbox has capacity.
+    /// Whether new rows are expected to be committed: the disk is trusted, no recently failed row can cause a refusal, and the outbox has
+    /// capacity.
     func willFit(_ capacity: OutboxCapacity, _ options: EnqueueOptions) -> Bool {
         isDiskTrusted && !(options.warns && failed > 0) && OutboxPack.ids.contains(next &+ capacity.rows)
             && options.bounds.take(rows: undelivered &+ pending.rows &+ capacity.rows, bytes: bytes &+ pending.bytes &+ capacity.bytes)
     }
 
-    /// Updates the estimates from the counters of the last commit, which may be another program's.
+    /// Updates the estimates from the counters of the last commit. Another program may have made that commit.
     mutating func committed(_ counters: StoreCounters) {
         next = max(next, counters.nextOutbox)
         undelivered = counters.outbox.undelivered
@@ -64,11 +65,11 @@ struct OutboxAdmission {
     mutating func diskFailed() { isDiskTrusted = false }
 }
 
-/// The space that hexes need in the outbox at most.
+/// The maximum space that hexes need in the outbox.
 struct OutboxCapacity {
-    /// Rows: one for each hex and recipient.
+    /// Number of rows: one for each hex and recipient.
     var rows: Int64 = 0
-    /// Bytes of bodies.
+    /// Total bytes of the bodies.
     var bytes: Int64 = 0
 
     init() {}

@@ -1,10 +1,10 @@
 internal import GRDB
 internal import HexlistModel
 
-/// A pack of the outbox: hexes that were enqueued together, stored once for all recipients. Each recipient has one row for each hex, in
-/// their order; the ids of a recipient's rows are consecutive and follow those of the previous recipient.
+/// A pack: hexes that were enqueued together, stored once for all recipients. Each recipient has one outbox row for each hex, in the order
+/// of the hexes. The ids of a recipient's rows are consecutive and follow those of the previous recipient.
 ///
-/// Stays because of a bound: the bodies of a bulk send to 50 peers are on disk once (Docs/Decisions/0027-optimisations-pay-rent.md).
+/// Required by a bound (Docs/Decisions/0027-optimisations-pay-rent.md): a bulk send to 50 peers must store the bodies only once.
 struct OutboxPack {
     var id: Int64
     /// The id of the first hex's row for the first recipient.
@@ -13,41 +13,42 @@ struct OutboxPack {
     var count: Int64
     /// The number of recipients.
     var copies: Int64
-    /// Whether its hexes are found by their message ids (`outboxKey`).
+    /// Whether the hexes were sent with keys, so that the table `outboxKey` has their message ids.
     var isKeyed: Bool
 
-    /// The ids of all rows that were made with it.
+    /// The ids of all rows that were inserted with the pack, whether or not they still exist.
     var rows: ClosedRange<Int64> { first...(first &+ count &* copies &- 1) }
 
-    /// The position of a row's hex in the pack.
-    /// - Parameter row: one of `rows`.
+    /// Returns the position in the pack of a row's hex.
+    /// - Parameter row: an id in `rows`.
     func position(of row: Int64) -> Int { Int((row &- first) % count) }
 
-    /// The hexes in the pack's blob; `nil` if the blob is damaged or has another number of hexes than the pack.
+    /// Decodes the pack's blob of hexes; `nil` if the blob is damaged or does not have `count` hexes.
     func hexes(_ blob: [UInt8]) -> PackedHexes? {
         guard let hexes = PackedHexes(blob), hexes.entries.count == count else { return nil }
         return hexes
     }
 
-    /// Whether rows belong to the pack and to one recipient. In a damaged file they may not.
+    /// Whether the rows from `from` through `last` all belong to this pack and to one recipient. False only in a damaged file.
     func contains(_ from: Int64, through last: Int64) -> Bool {
         guard from <= last, rows.contains(from), rows.contains(last) else { return false }
         return last &- from == Int64(position(of: last) - position(of: from))
     }
 
-    /// Maximum number of hexes in a pack. May grow but never shrink: a longer range is taken for damage (`OutboxRowRange`).
+    /// Maximum number of hexes in a pack. A later version may increase it but never reduce it, because a row range that is longer counts as
+    /// damaged (`OutboxRowRange`).
     static let maxHexes = 512
-    /// Maximum number of bytes of bodies in a pack of several hexes; a single hex may be longer. Small enough that malloc serves the
-    /// buffers from its heap instead of mapping fresh pages for each.
+    /// Maximum bytes of bodies in a pack of several hexes. The body of a single hex may be longer. Small enough that malloc takes the
+    /// buffers from its heap instead of mapping new pages for each buffer.
     static let maxBytes = 192 << 10
-    /// Maximum number of recipients: a lookup by key visits the rows of all of them.
+    /// Maximum number of recipients. Bounds the cost of a lookup by key, which visits the rows of all recipients.
     private static let maxCopies: Int64 = 1 << 20
-    /// The valid row ids. Half of the range of Int64, so that additions to an id cannot overflow.
+    /// The range of valid row ids: half of the range of Int64, so that additions to an id cannot overflow.
     static let ids: ClosedRange<Int64> = 0...(.max / 2)
 
     static let columns = "outboxPack.id, outboxPack.first, outboxPack.count, outboxPack.copies, outboxPack.isKeyed"
 
-    /// `nil` if a value is invalid, as in a damaged file.
+    /// Returns `nil` if a value is invalid, as in a damaged file.
     init?(_ row: SQLStatement, from column: Int32 = 0) {
         self.init(
             id: row.int64(column), first: row.int64(column + 1), count: row.int64(column + 2), copies: row.int64(column + 3),
@@ -70,7 +71,7 @@ extension StoreReader {
         try first("SELECT \(OutboxPack.columns) FROM outboxPack WHERE id = ?", id) { OutboxPack($0) } ?? nil
     }
 
-    /// The rows of all hexes with this message id, with the digest of the hex; newest pack first.
+    /// Returns the row ids of each keyed hex with this message id, for all its recipients, and the digest of the hex; newest pack first.
     func outboxRows(keyed messageID: UUIDBytes) throws -> [(ids: [Int64], digest: [UInt8])] {
         try all(
             """
@@ -89,8 +90,8 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// - Parameters:
-    ///   - positions: the hexes of the new pack, at least one.
-    ///   - bodies: those of all `hexes`.
+    ///   - positions: positions in `hexes` of the hexes of the new pack, at least one.
+    ///   - bodies: the concatenated bodies of all `hexes`.
     /// - Returns: the id of the new pack.
     func insertPack(
         _ hexes: PackedHexes, _ positions: Range<Int>, bodies: [UInt8], first: Int64, copies: Int64 = 1, isKeyed: Bool
@@ -114,8 +115,9 @@ extension StoreWriter {
         return id
     }
 
-    /// Moves the hexes of a refused or failed range into a pack of their own, because their bodies are kept and would keep those of all
-    /// other hexes of the pack. A range of all hexes stays, so that recipients that refuse the same hexes share the bodies.
+    /// Moves the hexes of a rejected or failed range into a new pack. Their bodies are kept, and in the old pack they would keep the bodies
+    /// of all its other hexes too. A range that has all hexes of its pack is not moved, so that several recipients that refuse them share
+    /// the bodies.
     func moveToOwnPack(_ rowRange: OutboxRowRange) throws {
         let found = try first(
             "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count > ?", rowRange.pack, rowRange.count
@@ -132,13 +134,13 @@ extension StoreWriter {
             rowRange, toPack: insertPack(hexes, start..<(end + 1), bodies: bodies, first: rowRange.ids.lowerBound, isKeyed: pack.isKeyed))
     }
 
-    /// Moves a range to another pack and cleans up the earlier one.
+    /// Assigns a row range to another pack and cleans up its previous pack.
     func move(_ rowRange: OutboxRowRange, toPack pack: Int64) throws {
         try self.run("UPDATE outbox SET pack = ? WHERE id = ?", pack, rowRange.ids.lowerBound)
         try cleanUp(pack: rowRange.pack)
     }
 
-    /// Deletes the bodies of a pack if no row needs them, and the pack if it has no rows.
+    /// Deletes the bodies of a pack if no row needs them, and the whole pack if no row belongs to it.
     func cleanUp(pack id: Int64) throws {
         guard let pack = try outboxPack(id) else { return }
         func has(rows: String) throws -> Bool {

@@ -2,10 +2,10 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// A row of the outbox; `nil` if there is none with that id.
+    /// Returns a row of the outbox; `nil` if there is no row with this id.
     public func outboxRow(_ id: Int64) throws -> OutboxRow? { try outboxRows([id]).first }
 
-    /// The rows of the outbox with these ids, in order. Missing rows are skipped.
+    /// Returns the rows of the outbox with these ids, lowest id first. Missing rows are skipped.
     public func outboxRows(_ ids: [Int64]) throws -> [OutboxRow] {
         let statement = try SQLStatement(
             """
@@ -25,11 +25,11 @@ extension StoreReader {
         return rows
     }
 
-    /// A page of the outbox.
+    /// Returns a page of the rows that match a filter, in order of delivery or newest first.
     ///
     /// - Parameters:
-    ///   - newestFirst: whether the newest rows come first, instead of the order of delivery.
-    ///   - limit: maximum number of rows, up to 10 000. There are fewer if their texts exceed 4 MiB, but always one.
+    ///   - newestFirst: whether the highest id comes first. Otherwise rows are in order of delivery, lowest id first.
+    ///   - limit: maximum number of rows, up to 10 000. Fewer are returned if their texts exceed 4 MiB, but at least one.
     ///   - after: the `next` of the previous page; 0 for the first page.
     public func outboxPage(
         _ filter: OutboxFilter = OutboxFilter(), newestFirst: Bool = false, limit: Int = 20, after: Int64 = 0
@@ -64,12 +64,12 @@ extension StoreReader {
         return Page(items: rows, next: nil)
     }
 
-    /// The lowest id of a row range that may have rows after `id`.
+    /// Returns the id from which row ranges have to be read to find all rows after `id`: the first id of the range that may contain `id`.
     private func firstRowRange(after id: Int64) throws -> Int64 {
         try first("SELECT coalesce(max(id), ?1) FROM outbox WHERE id <= ?1", id) { $0.int64(0) } ?? id
     }
 
-    /// The ids of the first row ranges with rows of a filter after an id, in order.
+    /// Returns the first ids of the row ranges that match a filter and have rows after an id, in order of delivery, up to `limit`.
     private func rowRangeIDs(_ filter: OutboxFilter, limit: Int, after: Int64) throws -> [Int64] {
         let states = filter.states ?? Set(OutboxState.allCases)
         let start = try firstRowRange(after: after)
@@ -83,7 +83,7 @@ extension StoreReader {
             }
             return Array(ids.sorted().prefix(limit))
         }
-        // SQLite uses a partial index only if a query repeats its condition literally.
+        // SQLite uses the partial index `outboxUndelivered` only if the query repeats the condition of the index word for word.
         let undelivered = states.isSubset(of: OutboxFilter.undelivered) ? "AND state IN ('queued', 'rejected', 'failed')" : ""
         let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
         return try all(
@@ -94,7 +94,7 @@ extension StoreReader {
         ) { $0.int64(0) }
     }
 
-    /// The ids of the last row ranges that have rows of a filter before an id, newest first.
+    /// Returns the first ids of the row ranges that match a filter and have rows before an id, newest first, up to `limit`.
     private func newestRangeIDs(_ filter: OutboxFilter, limit: Int, before: Int64) throws -> [Int64] {
         let states = filter.states ?? Set(OutboxState.allCases)
         if let peer = filter.peer {
@@ -107,7 +107,7 @@ extension StoreReader {
             }
             return Array(ranges.sorted(by: >).prefix(limit))
         }
-        // SQLite uses a partial index only if a query repeats its condition word for word.
+        // SQLite uses the partial index `outboxUndelivered` only if the query repeats the condition of the index word for word.
         let undelivered = states.isSubset(of: OutboxFilter.undelivered) ? "AND state IN ('queued', 'rejected', 'failed')" : ""
         let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
         return try all(
@@ -118,13 +118,13 @@ extension StoreReader {
         ) { $0.int64(0) }
     }
 
-    /// The next queued rows for a peer, in order of delivery.
+    /// Returns the next queued rows for a peer with their bodies, in order of delivery.
     ///
     /// - Parameters:
-    ///   - id: the last row read before; 0 for none.
+    ///   - id: the id of the last row that was read before; 0 for the first batch.
     ///   - limit: maximum number of rows.
-    ///   - maxBytes: maximum bytes of bodies; the first row may be longer.
-    ///   - longest: maximum length of a body; rows with longer bodies, which the peer does not take yet, are skipped.
+    ///   - maxBytes: maximum total bytes of the bodies. The body of the first row may be longer.
+    ///   - longest: maximum bytes of one body. Rows with longer bodies are skipped, because the peer does not accept them yet.
     public func outboxBatch(
         _ peer: PeerID, after id: Int64, limit: Int, maxBytes: Int, longest: Int = .max
     ) throws -> OutgoingBatch {
@@ -150,7 +150,7 @@ extension StoreReader {
                     batch.hasMore = true
                     return batch
                 }
-                // If long bodies are skipped, the caller does not take the whole range.
+                // If long bodies are skipped, not all bodies of the range are read, so that `body` must not decide by the whole range.
                 guard let body = reading.body(of: hex, in: longest == .max ? rowRange : nil, statement, from: 5) else { continue }
                 bytes += body.count
                 batch.items.append(OutgoingHex(id: row, messageID: MessageID(hex.messageID), body: body))
@@ -159,7 +159,7 @@ extension StoreReader {
         return batch
     }
 
-    /// The number of rows in each state, among those with ids in the ranges.
+    /// Counts the rows with ids in these ranges, by state.
     public func outboxCounts(of ranges: [ClosedRange<Int64>]) throws -> OutboxCounts {
         var counts = OutboxCounts()
         for range in ranges {
@@ -168,8 +168,8 @@ extension StoreReader {
         return counts
     }
 
-    /// The time at which the oldest queued row was enqueued, in milliseconds since 1970; `nil` if no row is queued. Costs one index lookup
-    /// for each peer with queued rows.
+    /// Returns the time at which the oldest queued row was enqueued, in milliseconds since 1970; `nil` if no row is queued. Takes one index
+    /// lookup for each peer with queued rows.
     public func oldestQueued() throws -> Int64? {
         try first(
             """
@@ -179,7 +179,8 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The rows of a peer that failed within a range of times, in milliseconds since 1970, with their bodies, in order.
+    /// Returns the rows of a peer that failed within a range of times (milliseconds since 1970), with their bodies, in the order in which
+    /// they failed.
     func failed(of peer: PeerID, in times: ClosedRange<Int64>) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
         guard let row = try peerRow(peer) else { return [] }
         let statement = try SQLStatement(
@@ -211,13 +212,13 @@ extension OutboxRow {
         \(OutboxRowRange.columns), peer.uuid, outbox.createdAt, outbox.dueAt, outbox.settledAt, outbox.attempts, outbox.failures,
         outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError, outbox.code, outbox.message, \(PackReader.columns)
         """
-    /// Indices of the first column of the pack and of the last column.
+    /// Indices of two columns: the first column of the pack, and the last column of all.
     fileprivate static let (packColumn, lastColumn): (Int32, Int32) = (16, 21)
 
-    /// The bytes of the texts that all rows of a row range share.
+    /// Returns the total bytes of the texts that all rows of a row range share.
     fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 4...15) }
 
-    /// `nil` if the UUID or the state is invalid, as in a damaged file.
+    /// Returns `nil` if the UUID or the state is invalid, as in a damaged file.
     fileprivate init?(_ row: SQLStatement, _ id: Int64, _ hex: PackReader.Hex) {
         guard let state = OutboxState(rawValue: row.text(4)), let peer = row.uuid(5) else { return nil }
         self.init(

@@ -1,8 +1,8 @@
 public import HexlistModel
 
-/// The recipients of hexes to enqueue, and settings for their rows.
+/// The recipients of hexes to enqueue, and the properties of the new rows.
 public struct EnqueueOptions: Sendable {
-    /// The recipients, without duplicates. An unknown peer is recorded with its first row.
+    /// The recipients, without duplicates. A peer without a record gets one when its first row is inserted.
     public var recipients: [ContactInfo]
     /// Whether a hex without a key is refused if the same hex failed for a recipient less than `warningTime` ago.
     public var warns: Bool
@@ -12,7 +12,7 @@ public struct EnqueueOptions: Sendable {
     public var lifetime: Int64
     public var bounds: OutboxBounds
 
-    /// 3 minutes in milliseconds.
+    /// The time after a failure in which the same hex is refused (`warns`): 3 minutes, in milliseconds.
     static let warningTime: Int64 = 180_000
 
     public init(recipients: [ContactInfo], warns: Bool = false, now: Int64, lifetime: Int64, bounds: OutboxBounds = OutboxBounds()) {
@@ -24,14 +24,14 @@ public struct EnqueueOptions: Sendable {
     }
 }
 
-/// The row of an enqueued hex for one recipient.
+/// The result of enqueuing one hex for one recipient: the row, and whether it is new.
 public enum Enqueued: Sendable, Equatable {
     /// The id of a new row.
     case new(Int64)
-    /// The row of an earlier send with the same key that had failed, expired or been rejected or cancelled. It is queued again, at its old
-    /// position and with its failures reset.
+    /// An earlier send with the same key had a row that failed, expired, or was rejected or cancelled. The row is queued again; it keeps
+    /// its position in the order of delivery, and its failures are reset.
     case requeued(Int64, from: OutboxState)
-    /// The row of an earlier send with the same key that is queued or delivered. It is unchanged.
+    /// An earlier send with the same key has a row that is queued or delivered. The row is unchanged.
     indirect case existing(OutboxRow)
 
     /// The id of the row.
@@ -44,19 +44,20 @@ public enum Enqueued: Sendable, Equatable {
 
     public var state: OutboxState { if case .existing(let row) = self { row.state } else { .queued } }
 
-    /// Whether it is the unchanged row of an earlier send.
+    /// Whether an earlier send with the same key made this row, which was not changed.
     public var isEarlier: Bool { if case .existing = self { true } else { false } }
 }
 
-/// The result of enqueuing hexes.
+/// The result of enqueuing a batch of hexes.
 public struct EnqueueReport: Sendable {
-    /// The result for consecutive hexes.
+    /// The result for one or more consecutive hexes.
     public enum Part: Sendable {
-        /// New rows for these hexes. The rows of each recipient have consecutive ids, beginning with its element of `first`.
+        /// A number of hexes that got new rows. `first` has the first row id of each recipient; the ids of a recipient's other rows follow
+        /// it.
         case new(hexes: Int, first: [Int64])
-        /// The rows, one for each recipient, of one hex whose key was used by earlier sends.
+        /// One hex whose key was used by an earlier send to one of the recipients, with its row for each recipient.
         case again([Enqueued])
-        /// One hex without rows: `.keyConflict` if its key was used for other content, or `.recentlyFailed`.
+        /// One hex that was refused and got no rows: `.keyConflict` if its key was used for other content, or `.recentlyFailed`.
         case refused(HexlistError)
 
         public var hexes: Int { if case .new(let hexes, _) = self { hexes } else { 1 } }
@@ -64,7 +65,7 @@ public struct EnqueueReport: Sendable {
 
     /// The results in the order of the hexes, up to the first hex for which the outbox was full.
     public var parts: [Part] = []
-    /// `.outboxFull` if the outbox had no capacity for all rows of a hex. This hex and all later ones have no rows.
+    /// `.outboxFull` if the outbox had no capacity for all rows of a hex. This hex and all later ones got no rows and have no result.
     public var full: HexlistError?
 
     /// The number of new rows.
@@ -83,14 +84,14 @@ public struct EnqueueReport: Sendable {
     public var hexes: Int { parts.reduce(0) { $0 + $1.hexes } }
 }
 
-/// The bounds of the outbox. Failed and rejected rows count too.
+/// The maximum size of the outbox. Counts undelivered rows, including failed and rejected ones.
 public struct OutboxBounds: Sendable, Equatable {
     public var rows: Int
-    /// Maximum bytes of bodies, counted once for all recipients, plus `rowBytes` for each row.
+    /// Maximum bytes: those of the bodies, each counted once for all its recipients, plus `rowBytes` for each row.
     public var bytes: Int
 
-    /// Maximum bytes of a row besides its body, if it is a row range of its own: `message` and `lastError` (some 520 bytes each), subject,
-    /// numbers, entries in five indexes and in `outboxKey`.
+    /// Maximum bytes on disk of a row without its body, for a row that is stored as a row range of its own: `message` and `lastError`
+    /// (about 520 bytes each), subject, numbers, and entries in five indexes and in `outboxKey`.
     public static let rowBytes: Int64 = 1_664
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
@@ -98,47 +99,47 @@ public struct OutboxBounds: Sendable, Equatable {
         self.bytes = bytes
     }
 
-    /// Whether an outbox may have this number of undelivered rows and bytes of their bodies.
+    /// Whether an outbox with this number of undelivered rows and this number of bytes of their bodies is within the bounds.
     func take(rows: Int64, bytes: Int64) -> Bool {
         rows <= Int64(self.rows) && bytes &+ rows &* Self.rowBytes <= Int64(self.bytes)
     }
 }
 
-/// A row of the outbox without its body.
+/// A row of the outbox: one hex for one recipient, without its body.
 public struct OutboxRow: Sendable, Equatable {
-    /// The id, in order of delivery; never reused.
+    /// The id of the row. Rows are delivered in the order of their ids; an id is never reused.
     public var id: Int64
     public var messageID: MessageID
     public var peer: PeerID
-    /// The SHA-256 of a hex with a key (`PreparedHexes.add`); zeros without one.
+    /// The SHA-256 of the hex if it was sent with a key (`PreparedHexes.add`); otherwise zeros.
     public var digest: [UInt8]
-    /// Never `.sending`.
+    /// The stored state; never `.sending`.
     public var state: OutboxState
     /// The length of the body in bytes.
     public var bytes: Int
     /// Milliseconds since 1970.
     public var createdAt: Int64
-    /// The time by `LivedClock` at which the row expires, if it keeps its body, or is deleted.
+    /// The time of `LivedClock` at which an undelivered row expires or another row is deleted.
     public var dueAt: Int64
     public var settledAt: Int64?
     public var attempts: Int
-    /// The number of attempts that the peer failed.
+    /// The number of failed attempts that count towards `AttemptRecord.failureLimit`.
     public var failures: Int
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
     public var lastError: String?
-    /// The reason of a rejection or failure.
+    /// The code of the reason of a rejection or failure.
     public var code: String?
     public var message: String?
-    /// `nil` in a row of a version without subjects.
+    /// The subject of the hex (`HexSubject`); `nil` if a version without subjects inserted the row.
     public var subject: String?
 }
 
 /// A filter for lists of outbox rows.
 public struct OutboxFilter: Sendable, Equatable {
-    /// `nil` for all peers.
+    /// The required recipient; `nil` for all peers.
     public var peer: PeerID?
-    /// `nil` for all states.
+    /// The required states; `nil` for all states.
     public var states: Set<OutboxState>?
 
     public init(peer: PeerID? = nil, states: Set<OutboxState>? = nil) {
@@ -146,25 +147,25 @@ public struct OutboxFilter: Sendable, Equatable {
         self.states = states
     }
 
-    /// The states in which a row needs its body: it is queued or can be queued again.
+    /// The states of undelivered rows, which are queued or can be queued again and therefore keep their body.
     public static let undelivered: Set<OutboxState> = [.queued, .rejected, .failed]
 }
 
-/// Outbox rows to change.
+/// A selection of outbox rows to change.
 public enum OutboxSelection: Sendable {
-    /// Rows by id. A missing row is an error.
+    /// Rows with these ids. A missing row is an error.
     case ids([Int64])
-    /// The rows of a peer after an id, up to `HexStore.outboxChangeLimit`.
+    /// The rows of a peer after an id, at most `HexStore.outboxChangeLimit` of them.
     case peer(PeerID, after: Int64)
 }
 
 /// The result of a change of outbox rows.
 public struct ChangedRows: Sendable {
-    /// The changed rows, in their state before the change.
+    /// The changed rows, with their state before the change.
     public var rows: [OutboxRow]
-    /// The number of rows selected by id whose state does not permit the change.
+    /// The number of rows that were selected by id but not changed, because their state does not permit it.
     public var passedOver = 0
-    /// The value of `after` for the next rows of a peer; `nil` at the end.
+    /// The value of `OutboxSelection.peer(_:after:)` for the next rows of the peer; `nil` at the end.
     public var next: Int64?
 }
 

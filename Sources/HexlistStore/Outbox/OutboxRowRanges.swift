@@ -1,11 +1,12 @@
 internal import GRDB
 internal import HexlistModel
 
-/// Rows of one peer with consecutive ids that belong to one pack and differ only in their hexes. Stored as one row of the table `outbox`.
+/// A row range: outbox rows of one peer with consecutive ids, which belong to one pack and differ only in their hexes. Stored as one row of
+/// the table `outbox`.
 struct OutboxRowRange {
     /// The ids of the rows, at most `OutboxPack.maxHexes`.
     var ids: ClosedRange<Int64>
-    /// The row id of the peer.
+    /// The id of the peer's row in the table `peer`.
     var peer: Int64
     var pack: Int64
     var state: OutboxState
@@ -14,7 +15,7 @@ struct OutboxRowRange {
 
     static let columns = "outbox.id, outbox.last, outbox.peer, outbox.pack, outbox.state"
 
-    /// `nil` if a value is invalid, as in a damaged file. The length is checked because callers iterate over the rows.
+    /// Returns `nil` if a value is invalid, as in a damaged file. The length is checked because callers iterate over all ids.
     init?(_ row: SQLStatement) {
         let (id, last) = (row.int64(0), row.int64(1))
         guard OutboxPack.ids.contains(id), id <= last, last &- id < Int64(OutboxPack.maxHexes),
@@ -32,7 +33,7 @@ struct OutboxRowRange {
 }
 
 extension StoreReader {
-    /// The row ranges that overlap a range of ids, in order.
+    /// Returns the row ranges that overlap a range of ids, lowest id first.
     func outboxRowRanges(_ ids: ClosedRange<Int64>) throws -> [OutboxRowRange] {
         try all(
             """
@@ -42,15 +43,15 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// The row range with a row; `nil` if there is no such row.
+    /// Returns the row range that contains a row; `nil` if there is no such row.
     func outboxRowRange(_ id: Int64) throws -> OutboxRowRange? { try outboxRowRanges(id...id).first }
 }
 
 extension StoreWriter {
     // MARK: - Inside `change`
 
-    /// Splits a row range so that its rows in `ids`, at least one, are a row range of their own.
-    /// - Returns: that row range.
+    /// Splits a row range so that its rows with ids in `ids` become a row range of their own. There must be at least one such row.
+    /// - Returns: the row range with exactly these rows.
     func isolate(_ ids: ClosedRange<Int64>, of rowRange: OutboxRowRange) throws -> OutboxRowRange {
         var part = rowRange
         part.ids = rowRange.ids.clamped(to: ids)

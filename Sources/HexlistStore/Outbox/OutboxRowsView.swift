@@ -1,14 +1,15 @@
-/// The view `outbox_rows` of migration 16: the outbox for users of the `sqlite3` program, one line for each row.
+/// The SQL view `outbox_rows` of migration 16. It shows the outbox to users of the `sqlite3` program, with one line for each row.
 ///
-/// Plain SQL for SQLite 3.40 expands row ranges and reads packs; it calls no function of ours. Subjects stay in the binary blob of a pack
-/// (`PackedHexes`), because a second copy as text would be written with each hex. A recursive query therefore steps from row to row in the
-/// order of ids, and from entry to entry of a blob. It is lazy: a query with a LIMIT reads only these rows. A query without one reads all
-/// rows, about 20 µs each.
+/// The view expands row ranges and decodes packs in plain SQL for SQLite 3.40, without functions that Hexlist would have to register.
+/// Subjects are only in the binary blob of a pack (`PackedHexes`), because a copy as text would have to be written with each hex. Therefore
+/// a recursive query steps from row to row in the order of ids, and from entry to entry of a blob. It is evaluated lazily: a query with a
+/// LIMIT reads only that many rows. Each row takes about 20 µs.
 ///
-/// `reason` is the peer's code and message, else the last error, else `waits for` and the row's `waitingFor`. Tabs and line ends become
-/// spaces; other control characters and those that change the direction of text become U+FFFD, so that peer text is safe on a terminal.
+/// The column `reason` has the code and message of the peer, else the last error, else `waits for` and the row's `waitingFor`. Tabs and
+/// line ends become spaces. Other control characters and characters that change the direction of text become U+FFFD, so that text of peers
+/// is safe on a terminal.
 enum OutboxRowsView {
-    /// Never edited once shipped; a later migration replaces the view.
+    /// The statement of migration 16, which is never edited. To change the view, a later migration has to replace it.
     static let sql = """
         CREATE VIEW outbox_rows (id, peer, state, attempts, reason, description) AS
         WITH RECURSIVE
@@ -57,8 +58,9 @@ enum OutboxRowsView {
         FROM found;
         """
 
-    /// SQL for the length of the subject of an entry of `hexes`: the two bytes before it, little-endian; 0 for 0xFFFF, which means none.
-    /// SQLite parses no hexadecimal digits, so `instr` looks each one up.
+    /// Returns an SQL expression for the length of an entry's subject. The length is in the two bytes before the subject, little-endian;
+    /// the result is 0 for 0xFFFF, which means no subject. SQLite cannot convert a hexadecimal string to a number, so `instr` looks up each
+    /// digit.
     private static func subjectBytes(at entry: String) -> String {
         func digit(_ number: Int) -> String {
             "instr('123456789ABCDEF', substr(hex(substr(outboxPack.hexes, \(entry) + 52, 2)), \(number), 1))"
@@ -66,7 +68,8 @@ enum OutboxRowsView {
         return "((16 * \(digit(1)) + \(digit(2)) + 4096 * \(digit(3)) + 256 * \(digit(4))) % 65535)"
     }
 
-    /// SQL for a text without control and bidi characters. A text with a NUL ends there, as in SQLite's own text functions.
+    /// Returns an SQL expression for a text with control and bidirectional characters replaced. The text ends at its first NUL, as in
+    /// SQLite's own text functions.
     private static func shown(_ text: String) -> String {
         let hidden = """
             '[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || char(1564, 8206, 8207) || char(8232) || '-' || char(8238)

@@ -8,14 +8,14 @@ internal import HexlistModel
 ///      2        length of the subject, little-endian; 0xFFFF for none
 ///               subject, UTF-8
 ///
-/// The bodies are concatenated in a second blob, which is deleted earlier. Migration 13 writes this layout too, so it must never change: a
-/// new layout needs a new column.
+/// The bodies are concatenated in a second blob, which is deleted once no row needs it. The layout must never change, because migration 13
+/// writes it too. A new layout needs a new column.
 struct PackedHexes {
-    /// The offsets of one hex.
+    /// The positions of one hex in the two blobs.
     struct Entry {
         fileprivate var start: Int
         fileprivate var end: Int
-        /// Byte range of its body in the blob of bodies.
+        /// Byte range of the hex's body in the blob of bodies.
         var body: Range<Int>
     }
 
@@ -28,7 +28,7 @@ struct PackedHexes {
 
     init() {}
 
-    /// - Returns: `nil` if the blob is damaged.
+    /// - Returns: the decoded hexes; `nil` if the blob is damaged.
     init?(_ bytes: [UInt8]) {
         self.bytes = bytes
         let isWhole = bytes.withUnsafeBytes { raw in
@@ -50,8 +50,8 @@ struct PackedHexes {
     }
 
     /// - Parameters:
-    ///   - digest: up to 32 bytes; shorter ones are padded with zeros.
-    ///   - subject: up to 65 534 bytes; `nil` if none is stored.
+    ///   - digest: up to 32 bytes. A shorter digest is padded with zeros.
+    ///   - subject: up to 65 534 bytes of UTF-8; a longer subject is truncated. `nil` for none.
     mutating func append(messageID: UUIDBytes, digest: [UInt8], bodyBytes: Int, subject: String?) {
         let start = bytes.count
         withUnsafeBytes(of: (messageID.high.bigEndian, messageID.low.bigEndian)) { bytes.append(contentsOf: $0) }
@@ -79,22 +79,22 @@ struct PackedHexes {
         }
     }
 
-    /// The total length of the bodies.
+    /// The total length of all bodies in bytes.
     var bodiesEnd: Int { entries.last?.body.upperBound ?? 0 }
 
-    /// The entries at these positions, which are the blob of a pack with these hexes.
+    /// Returns the bytes of the entries at these positions: the blob of a pack that has only these hexes.
     /// - Parameter positions: valid positions, at least one.
     func bytes(of positions: Range<Int>) -> ArraySlice<UInt8> {
         bytes[entries[positions.lowerBound].start..<entries[positions.upperBound - 1].end]
     }
 
-    /// Byte range of the bodies at these positions in the blob of bodies.
+    /// Returns the byte range, in the blob of bodies, of the bodies at these positions.
     /// - Parameter positions: valid positions, at least one.
     func bodies(of positions: Range<Int>) -> Range<Int> {
         entries[positions.lowerBound].body.lowerBound..<entries[positions.upperBound - 1].body.upperBound
     }
 
-    /// `nil` if the position is out of range.
+    /// Returns the message id of a hex; `nil` if the position is out of range.
     func messageID(at position: Int) -> UUIDBytes? {
         guard entries.indices.contains(position) else { return nil }
         let start = entries[position].start
@@ -113,7 +113,7 @@ struct PackedHexes {
         return isNone ? nil : String(decoding: bytes[start..<entry.end], as: UTF8.self)
     }
 
-    /// The length of an entry in bytes.
+    /// Returns the length of an entry in bytes, without the body.
     func size(at position: Int) -> Int { entries[position].end - entries[position].start }
 
     func position(of messageID: UUIDBytes) -> Int? { entries.indices.first { self.messageID(at: $0) == messageID } }

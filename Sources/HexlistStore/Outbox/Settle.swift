@@ -3,18 +3,20 @@ import HexlistJSON
 public import HexlistModel
 
 extension HexStore {
-    /// Records delivery results in one transaction: final states of rows with their events, and failed attempts of rows that stay queued. A
-    /// row with too many failures (`AttemptRecord.failureLimit`) becomes `failed` with the code `retryLimit`.
+    /// Records delivery results of a peer in one transaction. Sets the final states of rows and records their events, and records failed
+    /// attempts of rows that stay queued. A row with too many failures (`AttemptRecord.failureLimit`) becomes `failed` with the code
+    /// `retryLimit`.
     ///
-    /// `stored` and `held` replace any earlier state, because the peer has the hex. `rejected` and `failed` apply only to queued rows. A
-    /// delivery resets the failures of the peer's other rows. Rows of other peers and missing rows are skipped.
+    /// `stored` and `held` replace any state except each other, even `cancelled`, because the peer has the hex. `rejected` and `failed`
+    /// apply only to queued rows. A delivery resets the failures of the peer's queued rows. Results for missing rows and for rows of other
+    /// peers are ignored.
     ///
-    /// Results that a crash loses are harmless: the rows are sent again, and the peer answers `duplicate`.
+    /// If a crash loses results, the rows are sent again, and the peer answers `duplicate`.
     ///
     /// - Parameters:
-    ///   - next: the time of the next attempt of temporarily refused rows, in milliseconds since 1970.
-    ///   - isAwaited: whether a caller waits for the write. If not, it may be deferred for up to 20 ms to share a transaction.
-    ///   - completion: called on the writer's thread with the rows whose state changed. A failure changes none.
+    ///   - next: the time of the next attempt to send temporarily refused rows, in milliseconds since 1970.
+    ///   - isAwaited: whether a caller waits for the write. If not, the write may be deferred for up to 20 ms to share a transaction.
+    ///   - completion: called on the writer's thread with the rows whose state changed. After a failure no row is changed.
     public func settle(
         _ results: [RowResult], of peer: PeerID, next: Int64?, at now: Int64, isAwaited: Bool,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
@@ -29,11 +31,13 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Records a failed transfer on one row of the peer, in one transaction. A row with too many failures becomes `failed`, as by `settle`.
+    /// Records that sending to a peer failed, on one of its rows, in one transaction. A row with too many failures becomes `failed`, as in
+    /// `settle`.
     ///
     /// - Parameters:
-    ///   - row: the row in flight; `nil` for the first queued row, on which failures without a responsible row are shown.
-    ///   - counts: whether the failure counts against the row.
+    ///   - row: the row in flight to which the failure is attributed; `nil` if there is none. Then the failure is recorded on the first
+    ///     queued row, so that users see it.
+    ///   - counts: whether the failure counts towards the row's `failureLimit`.
     ///   - next: the time of the next attempt, in milliseconds since 1970.
     ///   - error: the reason, for users.
     ///   - completion: as for `settle`.
@@ -52,9 +56,10 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Rejects the oldest queued rows of a peer that blocked this node, up to `outboxRejectLimit`, in one transaction.
+    /// Rejects the oldest queued rows of a peer that blocked this machine, at most `outboxRejectLimit` of them, in one transaction.
     ///
-    /// - Parameter completion: called on the writer's thread with the rejected rows. If they are `outboxRejectLimit` rows, call again.
+    /// - Parameter completion: called on the writer's thread with the rejected rows. If these are `outboxRejectLimit` rows, the caller has
+    ///   to call the method again.
     public func rejectQueued(
         of peer: PeerID, code: String, message: String, at now: Int64,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
@@ -68,11 +73,12 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// 7 days in milliseconds: the time for which a delivered, cancelled or expired row is kept, so that its key is recognised.
+    /// Time for which a delivered, cancelled or expired row is kept, so that its key is recognised if it is used again: 7 days, in
+    /// milliseconds.
     private static let rememberedFor: Int64 = 7 * 86_400_000
 
-    /// Records final states of rows of one peer, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Consecutive rows with
-    /// the same result are updated together.
+    /// Sets the final states of rows of one peer and records their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Consecutive rows
+    /// with the same result are updated together.
     ///
     /// - Returns: the changed rows.
     @discardableResult
@@ -89,7 +95,7 @@ extension StoreWriter {
         }
     }
 
-    /// Marks rows as failed that have reached `failureLimit` with these attempts.
+    /// Marks rows as failed that have reached `failureLimit` after these attempts.
     /// - Returns: the changed rows.
     func giveUp(_ notes: [AttemptRecord], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         let blamed = notes.filter { $0.failures > 0 }.map(\.id)
@@ -119,7 +125,7 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// Moves a range to a final state, without an event.
+    /// Moves a row range to a final state, without recording an event.
     func move(_ rowRange: OutboxRowRange, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
         // Delivered, cancelled and expired rows are deleted after 7 days; the others keep their deadline.
         try self.run(

@@ -1,6 +1,6 @@
 internal import HexlistModel
 
-/// A final state of consecutive rows of the outbox.
+/// A final state that consecutive rows of the outbox get.
 struct Settlement: Sendable, Equatable {
     var ids: ClosedRange<Int64>
     /// `.stored`, `.held`, `.rejected` or `.failed`.
@@ -28,7 +28,7 @@ struct AttemptRecord: Sendable, Equatable {
     var waitingFor: String?
     var lastError: String?
 
-    /// Failures of a row, without a delivery in between, after which it becomes `failed`.
+    /// Number of failures after which a row becomes `failed`. A delivery to the same peer resets the count.
     static let failureLimit = 5
 
     init(
@@ -45,7 +45,7 @@ struct AttemptRecord: Sendable, Equatable {
 }
 
 extension Settlement {
-    /// Appends the settlement, or extends the last one if the rows are consecutive and the result is the same.
+    /// Appends this settlement to a list, or extends the last one of the list if its rows precede these and the result is the same.
     func add(to settlements: inout [Settlement]) {
         guard let last = settlements.last, ids.lowerBound > last.ids.upperBound, ids.lowerBound &- last.ids.upperBound == 1,
             state == last.state, PeerText.areEqual(code, last.code), PeerText.areEqual(message, last.message)
@@ -53,7 +53,7 @@ extension Settlement {
         settlements[settlements.count - 1].ids = last.ids.lowerBound...ids.upperBound
     }
 
-    /// The settlement for a final result; `nil` if the row stays queued.
+    /// Creates a settlement from a final delivery result; `nil` if the row stays queued.
     init?(_ row: RowResult) {
         guard let state = row.result.state else { return nil }
         if case .refused(let code, let message, _) = row.result {
@@ -65,8 +65,8 @@ extension Settlement {
 }
 
 extension AttemptRecord {
-    /// The record of a temporary refusal; `nil` for a final result. Only the first refused row counts a failure, and only if the peer
-    /// failed on it (`internal`).
+    /// Creates the record of a temporary refusal; `nil` for a final result. Only the first refused row gets a failure, and only if the peer
+    /// refused it with `internal`, because the refusals of later rows are a consequence.
     init?(_ row: RowResult, nextAttemptAt: Int64?) {
         guard case .refused(let code, let message, _) = row.result, code.isTemporary else { return nil }
         self.init(

@@ -1,13 +1,14 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The owner of each alias. All aliases are read at once, because no index of SQLite compares as `NameKey` does.
+/// All aliases in memory, with the peer that has each. They are read from the store at once, because aliases are compared as `NameKey`s,
+/// which no index of SQLite can do.
 struct AliasBook {
     private var owners: [NameKey: PeerID] = [:]
 
     func owner(of key: NameKey) -> PeerID? { owners[key] }
 
-    /// Whether a peer other than `peer` has the alias.
+    /// Whether a peer other than `peer` has this alias.
     func isTaken(_ key: NameKey, beside peer: PeerID) -> Bool { owners[key].map { $0 != peer } ?? false }
 
     mutating func set(_ alias: String?, of peer: PeerID, before: String?) {
@@ -17,7 +18,7 @@ struct AliasBook {
 }
 
 extension StoreReader {
-    /// Reads all aliases.
+    /// Reads the aliases of all peers.
     func aliases() throws -> AliasBook {
         var book = AliasBook()
         for (peer, alias) in try all(
@@ -30,9 +31,9 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Sets or removes a local alias. An alias is unique (`NameKey`).
+    /// Sets the alias of a peer, or removes it if `alias` is `nil`. No two peers have the same alias (compared as `NameKey`).
     ///
-    /// - Throws: `.badRequest` if another peer has it.
+    /// - Throws: `.badRequest` if another peer has the alias.
     func setAlias(_ peer: PeerID, _ alias: String?) throws {
         if let key = alias.flatMap({ NameKey($0) }), let owner = try aliases().owner(of: key), owner != peer {
             let label = try self.peer(owner)?.label.text(.whole) ?? "\(owner)"
@@ -63,8 +64,9 @@ extension StoreWriter {
 }
 
 extension StoreSchema {
-    /// Migration 2: gives every peer that is or was trusted an alias, by the rule of `setTrust` and from its last name while it was
-    /// trusted. Aliases must differ in more than case; of two equal ones the older row keeps its own. The history of names is deleted.
+    /// Migration 2: gives an alias to every peer without one that is or was trusted. As in `setTrust`, the alias is made from a name: the
+    /// last name that the peer had while it was trusted. Existing aliases that differ only in case are resolved: the older row keeps its
+    /// alias, the other gets a new one. The table of former names is deleted.
     static func giveAliases(_ db: Database) throws {
         try db.execute(sql: "DROP INDEX peerAlias")
         let peers = try SQLStatement(
@@ -75,7 +77,7 @@ extension StoreSchema {
             """, on: db)
         var rows: [(id: Int64, peer: PeerID, alias: String?, name: String)] = []
         while try peers.step() {
-            guard let uuid = peers.uuid(1) else { continue }  // only in a damaged file
+            guard let uuid = peers.uuid(1) else { continue }  // happens only in a damaged file
             rows.append((peers.int64(0), PeerID(uuid), peers.optionalText(2), peers.text(3)))
         }
         let update = try SQLStatement("UPDATE peer SET alias = ? WHERE id = ?", on: db)
@@ -89,7 +91,8 @@ extension StoreSchema {
             }
             book.set(alias, of: row.peer, before: nil)
         }
-        // The index distinguishes less than `NameKey` does, so it never rejects what `NameKey` allows.
+        // The index only detects aliases that differ in the case of ASCII letters. `NameKey` is stricter, so an alias that passed its check
+        // never violates the index.
         try db.execute(sql: "CREATE UNIQUE INDEX peerAlias ON peer (alias COLLATE NOCASE) WHERE alias IS NOT NULL")
         try db.execute(sql: "DROP TABLE trustedName")
     }

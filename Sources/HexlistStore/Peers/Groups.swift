@@ -1,7 +1,7 @@
 internal import GRDB
 public import HexlistModel
 
-/// A named group of peers, for sends to all of them.
+/// A named group of peers, which can be used as a recipient or for a share.
 public struct PeerGroup: Sendable, Equatable {
     public var name: String
     /// The members, ordered by alias or name.
@@ -14,7 +14,7 @@ public struct PeerGroup: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// All groups, by name.
+    /// Returns all groups, ordered by name.
     public func groups() throws -> [PeerGroup] {
         var groups: [PeerGroup] = []
         let rows = try all(
@@ -31,7 +31,7 @@ extension StoreReader {
         return groups
     }
 
-    /// - Parameter name: compared as `NameKey` does.
+    /// - Parameter name: the name of the group, compared as a `NameKey`.
     fileprivate func groupRow(_ name: String) throws -> (id: Int64, name: String)? {
         guard let key = NameKey(name) else { return nil }
         return try all("SELECT id, name FROM peerGroup") { (id: $0.int64(0), name: $0.text(1)) }.first { key.isKey(of: $0.name) }
@@ -47,7 +47,7 @@ extension StoreReader {
         return PeerGroup(name: name, peers: peers.compactMap(\.self))
     }
 
-    /// The names of the groups of each peer, by the peer's row.
+    /// Returns the names of the groups to which peers belong, by the row id of the peer.
     func groupNames(of rows: [Int64]) throws -> [Int64: [String]] {
         let found = try all(
             """
@@ -60,9 +60,9 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Adds peers to a group in one transaction. Creates the group if there is none. Existing members stay.
+    /// Adds peers to a group in one transaction. Creates the group if it does not exist. Existing members stay.
     ///
-    /// - Parameter name: without `@`; compared as `NameKey` does.
+    /// - Parameter name: the name of the group without `@`, compared as a `NameKey`.
     /// - Throws: `.badRequest` for an invalid name, or too many groups or members. Then nothing is changed.
     public func addToGroup(_ name: String, _ peers: [ContactInfo]) async throws -> PeerGroup {
         try await write(rows: peers.count) { writer in
@@ -71,13 +71,13 @@ extension HexStore {
         }
     }
 
-    /// Removes peers from a group. A group without members stays.
+    /// Removes peers from a group. The group stays even if it has no members left.
     /// - Throws: `.notFound` if the group does not exist or a peer is not a member. Then nothing is changed.
     public func removeFromGroup(_ name: String, _ peers: [PeerID]) async throws -> PeerGroup {
         try await write(rows: peers.count) { try $0.removeFromGroup(name, peers) }
     }
 
-    /// Deletes a group. Its members stay.
+    /// Deletes a group. The records of its members stay.
     /// - Returns: the deleted group.
     /// - Throws: `.notFound`
     public func deleteGroup(_ name: String) async throws -> PeerGroup { try await write { try $0.deleteGroup(name) } }
@@ -112,7 +112,7 @@ extension StoreWriter {
         return db.lastInsertedRowID
     }
 
-    /// The row id of a group.
+    /// Returns the row id of a group.
     /// - Throws: `.notFound`
     func requiredGroup(_ name: String) throws -> Int64 {
         guard let group = try groupRow(name) else { throw HexlistError.noGroup(name, among: try groups().map(\.name)) }
@@ -147,7 +147,7 @@ extension StoreWriter {
     }
 }
 
-/// The groups with the numbers of their members, read once for the import of many peers.
+/// All groups in memory, with the numbers of their members. Read once for an import of many peers.
 struct GroupBook {
     private struct Group {
         var id: Int64
@@ -165,13 +165,14 @@ struct GroupBook {
         for row in rows { if let key = NameKey(row.name) { groups[key] = row.group } }
     }
 
-    /// Whether a peer that is in none of these groups can be added to all of them, within `PeerGroup.limit` and `PeerGroup.memberLimit`.
+    /// Whether a peer that is not yet in these groups can be added to all of them without exceeding `PeerGroup.limit` or
+    /// `PeerGroup.memberLimit`.
     func haveCapacity(for keys: some Collection<NameKey>) -> Bool {
         let known = keys.compactMap { groups[$0] }
         return groups.count + keys.count - known.count <= PeerGroup.limit && known.allSatisfy { $0.members < PeerGroup.memberLimit }
     }
 
-    /// Adds a peer to a group that it is not in. Creates the group if there is none. Call inside `change`.
+    /// Adds a peer to a group. Creates the group if it does not exist. Call inside `change`.
     mutating func add(_ peer: Int64, to key: NameKey, _ name: String, on writer: StoreWriter) throws {
         var group = try groups[key] ?? Group(id: writer.makeGroup(name), members: 0)
         group.members += try writer.run("INSERT OR IGNORE INTO groupMember (peerGroup, peer) VALUES (?, ?)", group.id, peer)
@@ -181,8 +182,8 @@ struct GroupBook {
 
 extension HexlistError {
     /// - Parameters:
-    ///   - name: without `@`.
-    ///   - names: the existing groups.
+    ///   - name: the name of the missing group, without `@`.
+    ///   - names: the names of the existing groups, for a suggestion.
     public static func noGroup(_ name: String, among names: [String]) -> HexlistError {
         let near = name.utf8.count <= NameKey.bytes ? NearestName.likely(name, among: names) : nil
         let meant = near.map { "Did you mean \(GroupName.marked($0))? " } ?? ""

@@ -1,8 +1,9 @@
 public import HexlistModel
 
 extension HexStore {
-    /// Changes a peer and updates its contact information, in one transaction. An alias is unique (`NameKey`). If the hexes of a trusted
-    /// peer go to the inbox again, its held hexes move there too, as when it becomes trusted.
+    /// Changes the alias and settings of a peer and updates its contact information, in one transaction. No two peers have the same alias
+    /// (compared as `NameKey`). If `receive` of a trusted peer is set to `.inbox`, its held hexes move into the inbox, as when a peer
+    /// becomes trusted.
     ///
     /// - Parameter now: milliseconds since 1970.
     /// - Throws: `.badRequest` if another peer has the alias; then nothing is changed.
@@ -30,7 +31,8 @@ extension StoreWriter {
         }
     }
 
-    /// - Parameter limit: maximum bytes of automatically fetched files; 0 disables automatic fetching. Applies to hexes that arrive later.
+    /// - Parameter limit: maximum bytes of automatically fetched files, for each hex and for each day; 0 disables automatic fetching. Files
+    ///   of hexes that arrived before automatic fetching was enabled are not fetched.
     func setFetchLimit(_ peer: PeerID, _ limit: Int64) throws {
         try change {
             let row = try peerRow(making: peer)
@@ -43,8 +45,9 @@ extension StoreWriter {
         }
     }
 
-    /// The held hexes of a peer, in order of arrival.
-    /// - Parameter unproven: whether to include hexes without proof of the sender (plain TCP), which the user has to accept one by one.
+    /// Returns the ids of a peer's held hexes, in order of arrival.
+    /// - Parameter unproven: whether to include hexes whose sender was not proved, because they came over plain TCP. The user has to accept
+    ///   such hexes individually.
     func heldIDs(of row: Int64, unproven: Bool = false) throws -> [Int64] {
         try all(
             "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id", row,

@@ -1,14 +1,14 @@
 public import HexlistModel
 
-/// An address at which a peer was reached.
+/// An address and port at which a peer was reached, or may be reached.
 public struct PeerEndpoint: Sendable, Hashable {
-    /// A numeric address, with its scope if it has one, or a configured name.
+    /// A numeric address (an IPv6 address may have a scope, such as `%eth0`), or a configured host name.
     public var host: String
     public var port: Int
     public var interface: String?
-    /// The source of the endpoint, as discovery names it.
+    /// How the endpoint became known, in the terms of discovery, such as `lastKnown`.
     public var via: String
-    /// The time at which a session last proved the peer's key there, in milliseconds since 1970; 0 for never.
+    /// The time at which a session at this endpoint last proved the peer's key, in milliseconds since 1970; 0 for never.
     public var lastOKAt: Int64
 
     public init(host: String, port: Int, interface: String?, via: String, lastOKAt: Int64) {
@@ -20,12 +20,13 @@ public struct PeerEndpoint: Sendable, Hashable {
     }
 }
 
-/// A recorded peer: trusted, blocked, with an alias, in a group, with settings of its own, or with hexes in the store or the outbox.
+/// A peer that the store has a record of. A peer is recorded if it is trusted or blocked, has an alias, groups or settings, or if hexes in
+/// the store or the outbox refer to it.
 public struct PeerRecord: Sendable, Equatable {
     public var peer: PeerID
-    /// `nil` until a session proved the key. A trusted peer always has a fingerprint.
+    /// The fingerprint of the peer's key; `nil` until a session proved the key. A trusted peer always has one.
     public var fingerprint: Fingerprint?
-    /// The peer's own name, as last seen. Peer text.
+    /// The name that the peer gives itself, as last received. Untrusted text of a peer.
     public var name: String
     public var alias: String?
     public var trust: Trust
@@ -33,7 +34,7 @@ public struct PeerRecord: Sendable, Equatable {
     public var boot: BootNonce?
     /// Milliseconds since 1970.
     public var lastSeenAt: Int64?
-    /// The number of its hexes, in the inbox or held.
+    /// The number of its hexes in the inbox and held.
     public var hexes: Int
     /// The number of its unread hexes in the inbox.
     public var unread: Int
@@ -41,30 +42,30 @@ public struct PeerRecord: Sendable, Equatable {
     public var heldBytes: Int
     /// The number of queued outbox rows.
     public var queued: Int
-    /// Up to `endpointLimit` endpoints, most recently successful first.
+    /// The known endpoints, most recently successful first; at most `endpointLimit`.
     public var endpoints: [PeerEndpoint]
-    /// The names of its groups.
+    /// The names of the groups to which the peer belongs.
     public var groups: [String] = []
     public var receive = PeerReceive.inbox
-    /// Whether it causes desktop notifications.
+    /// Whether hexes of the peer cause desktop notifications.
     public var notify = true
-    /// Maximum bytes of its files that are fetched automatically, for each hex and for each day; `nil` disables automatic fetching.
+    /// Maximum bytes of automatically fetched files, for each hex and for each day; `nil` if automatic fetching is disabled.
     public var fetchLimit: Int64?
-    /// The last day of automatic fetching, in days since 1970 (UTC).
+    /// The day for which `fetchDayBytes` counts, in days since 1970 (UTC).
     public var fetchDay: Int64 = 0
-    /// Bytes fetched or reserved on this day.
+    /// Bytes that were automatically fetched or reserved on `fetchDay`.
     public var fetchDayBytes: Int64 = 0
 
-    /// Bytes of automatically fetched files on the day of `now`, including reserved ones.
+    /// Returns the bytes that were automatically fetched or reserved on the day of `now`; 0 if that is not `fetchDay`.
     public func fetchedBytes(at now: Int64) -> Int64 { fetchDay == now / 86_400_000 ? fetchDayBytes : 0 }
 
-    /// Maximum number of endpoints of one peer, because peers provide them. The oldest are deleted.
+    /// Maximum number of endpoints of one peer. The oldest are deleted. Bounded because peers can cause any number of endpoints.
     public static let endpointLimit = 16
 
     public var label: PeerDisplayName { PeerDisplayName(peer, name: name, alias: alias, trust: trust) }
 }
 
-/// Information about a peer from one contact.
+/// Information about a peer from one contact with it, such as a session.
 public struct ContactInfo: Sendable {
     public var peer: PeerID
     public var fingerprint: Fingerprint?
@@ -90,10 +91,10 @@ public struct ContactInfo: Sendable {
     }
 }
 
-/// The effect of a change of trust on the peer's held hexes.
+/// The effect of a change of trust on the held hexes of the peer.
 public struct TrustChange: Sendable, Equatable {
-    /// The hexes moved into the inbox, in order of arrival.
+    /// The ids of the hexes that moved into the inbox, in order of arrival.
     public var moved: [Int64]
-    /// The number of deleted held hexes.
+    /// The number of held hexes that were deleted.
     public var deleted: Int
 }

@@ -1,6 +1,6 @@
 internal import HexlistModel
 
-/// The columns of a peer that writes depend on.
+/// The columns of a peer that write operations need.
 struct PeerRow {
     var id: Int64
     var uuid: UUIDBytes
@@ -11,8 +11,8 @@ struct PeerRow {
     var receive: PeerReceive
     var held: Int64
     var heldBytes: Int64
-    /// The day of `dayHexes` and `dayBytes`, in days since 1970: hexes that the peer sent into the inbox as a stranger (`receiveFrom:
-    /// everyone`).
+    /// The day for which `dayHexes` and `dayBytes` count, in days since 1970. They count hexes that the peer, as a stranger, sent into the
+    /// inbox (`receiveFrom: everyone`).
     var day: Int64
     var dayHexes: Int64
     var dayBytes: Int64
@@ -34,7 +34,7 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Reads the peer's row, or inserts one. Call inside `change`.
+    /// Returns the peer's row. Inserts one if there is none. Call inside `change`.
     func peerRow(making peer: PeerID, fingerprint: Fingerprint? = nil, name: String = "") throws -> PeerRow {
         if let row = try peerRow(peer) { return row }
         try run("INSERT INTO peer (uuid, fingerprint, name) VALUES (?, ?, ?)", peer.uuid, fingerprint?.bytes, name)
@@ -43,7 +43,8 @@ extension StoreWriter {
         return row
     }
 
-    /// The row id of a recipient. Inserts a row or adds the key if the store does not have it. Call inside `change`.
+    /// Returns the row id of a recipient. Inserts a row if there is none, and stores the recipient's key if the row has none. Call inside
+    /// `change`.
     func peerRow(of recipient: ContactInfo) throws -> Int64 {
         if let row = try peerRow(recipient.peer), row.fingerprint != nil || recipient.fingerprint == nil { return row.id }
         try upsertPeer(recipient, creating: true)

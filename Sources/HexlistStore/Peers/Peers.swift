@@ -2,12 +2,12 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// All recorded peers, trusted ones first, then by name. Takes three queries.
+    /// Returns all recorded peers, trusted ones first, then ordered by alias or name. Takes three queries.
     public func peers() throws -> [PeerRecord] {
         try records("SELECT \(PeerRecord.columns) FROM peer ORDER BY trust <> 'trusted', coalesce(alias, name), uuid")
     }
 
-    /// The record of a peer; `nil` if there is none.
+    /// Returns the record of a peer; `nil` if there is none.
     public func peer(_ peer: PeerID) throws -> PeerRecord? {
         try records("SELECT \(PeerRecord.columns) FROM peer WHERE uuid = ?", peer.uuid).first
     }
@@ -47,10 +47,10 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Updates a recorded peer after a contact, in one transaction. An unknown peer gets no record, and a peer with another key stays
-    /// unchanged.
+    /// Updates the record of a peer after a contact, in one transaction. A peer without a record gets none. If the record has another key,
+    /// it is not changed.
     ///
-    /// - Parameter completion: called on the writer's thread with the peer's record; `nil` if there is none.
+    /// - Parameter completion: called on the writer's thread with the record of the peer; `nil` if there is none.
     public func record(_ contact: ContactInfo, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
         submit(
             { writer in
@@ -59,14 +59,15 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Sets a peer's trust and updates its contact information, in one transaction. A peer that becomes trusted without an alias gets one
-    /// from its name (`PeerAlias.made`), and its held hexes move into the inbox in order of arrival, each with a new inbox number and a
-    /// `hex.received`, unless its hexes are to be held. Blocking deletes its held hexes without tombstones. The alias stays in every case.
+    /// Sets the trust of a peer and updates its contact information, in one transaction. If the peer becomes trusted and has no alias, it
+    /// gets one made from its name (`PeerAlias.made`). If it becomes trusted and `receive` is `.inbox`, its held hexes move into the inbox
+    /// in order of arrival, each with a new inbox number and a `hex.received` event. Blocking a peer deletes its held hexes without
+    /// tombstones. An existing alias is never removed.
     ///
     /// - Parameters:
-    ///   - contact: the contact, with the key to trust.
-    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the name in `contact`.
-    /// - Throws: `.badRequest` if the peer to trust has an unknown or another key.
+    ///   - contact: information about the peer, including the key to trust.
+    ///   - name: the name of the peer that was shown to the user for this decision, even if it was empty; `nil` for the name in `contact`.
+    /// - Throws: `.badRequest` if the peer's key is unknown, or differs from the recorded one.
     public func setTrust(_ trust: Trust, of contact: ContactInfo, name: String?, at now: Int64) async throws {
         try await write { writer in
             try writer.upsertPeer(contact, creating: true)
@@ -75,16 +76,16 @@ extension HexStore {
         }
     }
 
-    /// Deletes trust, alias, groups, settings, endpoints and the last contact of a peer. If hexes or outbox rows refer to it, its UUID, key
-    /// and name stay.
+    /// Deletes the record of a peer with its trust, alias, groups, settings and endpoints. If hexes, tombstones or outbox rows refer to the
+    /// peer, its UUID, key and name stay.
     public func forgetPeer(_ peer: PeerID) async throws { _ = try await write { try $0.forgetPeer(peer) } }
 }
 
 extension StoreWriter {
-    /// Updates a recorded peer after a contact.
+    /// Updates the record of a peer after a contact. If the record has another key, it is not changed.
     ///
-    /// - Parameter creating: whether to insert a row if there is none.
-    /// - Returns: whether the peer has a row now.
+    /// - Parameter creating: whether to insert a record if there is none.
+    /// - Returns: whether the peer has a record now.
     @discardableResult
     func upsertPeer(_ contact: ContactInfo, creating: Bool = false) throws -> Bool {
         guard try peerRow(contact.peer) != nil || creating else { return false }
@@ -104,9 +105,9 @@ extension StoreWriter {
     }
 
     /// - Parameters:
-    ///   - fingerprint: the key to trust, if the store does not have it.
-    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the recorded one.
-    /// - Throws: `.badRequest` if the peer to trust has an unknown or another key.
+    ///   - fingerprint: the key to trust; `nil` for the recorded key.
+    ///   - name: the name of the peer that was shown to the user for this decision, even if it was empty; `nil` for the recorded name.
+    /// - Throws: `.badRequest` if the peer's key is unknown, or differs from the recorded one.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
@@ -114,7 +115,7 @@ extension StoreWriter {
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
     }
 
-    /// - Parameter aliases: the existing aliases; `nil` until they are needed.
+    /// - Parameter aliases: all aliases; `nil` if they are not read yet. Read when they are needed, so that several calls share them.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {
@@ -145,7 +146,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: whether the row was deleted. Otherwise its UUID, key and name stay.
+    /// - Returns: whether the whole row was deleted. If `false`, the peer's UUID, key and name stay.
     @discardableResult
     func forgetPeer(_ peer: PeerID) throws -> Bool {
         guard let row = try peerRow(peer) else { return true }
@@ -164,7 +165,7 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// Deletes the rows of peers to which nothing refers.
+    /// Deletes the rows of strangers without alias, groups and settings to which no hex, tombstone or outbox row refers.
     /// - Returns: the number of deleted rows.
     func dropPeers(_ condition: String = "", _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(
@@ -209,7 +210,7 @@ extension PeerRecord {
         fetchLimit, fetchDay, fetchDayBytes
         """
 
-    /// `nil` if the row has no UUID, as in a damaged file.
+    /// Returns `nil` if the row has no valid UUID, as in a damaged file.
     fileprivate init?(_ row: SQLStatement) {
         guard let uuid = row.uuid(1) else { return nil }
         peer = PeerID(uuid)

@@ -1,16 +1,16 @@
 public import HexlistModel
 
-/// One peer of a roster: its key, name, trust and addresses on this machine. Its UUID is derived from the key, so an entry cannot give a
-/// key the identity of another.
+/// One peer of a roster, the trust list that users export and import: key, name, alias, trust, groups and addresses. The peer's UUID is
+/// derived from the key, so an entry cannot combine a key with the identity of another peer.
 public struct RosterEntry: Sendable, Equatable {
     public var fingerprint: Fingerprint
-    /// The peer's own name. A trusted peer without an alias gets one from it.
+    /// The name that the peer gives itself. On import, a trusted peer without an alias gets one made from this name.
     public var name: String
     public var alias: String?
     public var trust: Trust
-    /// The addresses at which the peer was reached.
+    /// The addresses at which the peer was reached, without duplicates.
     public var places: [RosterAddress]
-    /// The names of its groups, all valid (`GroupName.fault`).
+    /// The names of the peer's groups. All must be valid (`GroupName.fault`).
     public var groups: [String]
 
     /// Maximum number of groups of one entry.
@@ -29,11 +29,12 @@ public struct RosterEntry: Sendable, Equatable {
 
     public var peer: PeerID { fingerprint.peerID }
 
-    /// `nil` for peers that are not exported: those without a proven key, and strangers without an alias and a group.
+    /// Creates the entry of a recorded peer. Returns `nil` for peers that are not exported: peers without a proven key, and strangers that
+    /// have neither an alias nor a group.
     init?(_ record: PeerRecord) {
         guard let fingerprint = record.fingerprint, record.trust != .stranger || record.alias != nil || !record.groups.isEmpty
         else { return nil }
-        // The scope of a link-local address is an interface of this machine, meaningless on another one.
+        // Skips link-local addresses with a scope, because the scope names a network interface of this machine.
         let places = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map {
             RosterAddress(host: $0.host, port: $0.port)
         }
@@ -45,7 +46,7 @@ public struct RosterEntry: Sendable, Equatable {
     }
 }
 
-/// A host and a port.
+/// The address of a peer in a roster: a host and a port.
 public struct RosterAddress: Sendable, Hashable {
     /// A numeric address without a scope, or a DNS name.
     public var host: String
@@ -57,32 +58,34 @@ public struct RosterAddress: Sendable, Hashable {
     }
 }
 
-/// The result for one imported entry.
+/// The result of importing one entry.
 public enum RosterOutcome: Sendable, Equatable {
     case changed
-    /// The store had the same information before.
+    /// Nothing changed, because the store already had the information of the entry.
     case unchanged
-    /// The entry is this machine itself.
+    /// The entry is for this machine itself and was skipped.
     case own
-    /// The store has another key for the same UUID.
+    /// The entry was not imported, because another key is known for the same UUID.
     case anotherKey
     case aliasTaken(by: PeerID)
-    /// The import would exceed the maximum number of groups, or of members of one.
+    /// The entry was not imported, because it would exceed the maximum number of groups, or of members of a group.
     case tooManyGroups
 }
 
 extension StoreReader {
-    /// All peers that are trusted, blocked, in a group or have an alias: trusted ones first, then by name.
+    /// Returns all peers with a known key that are trusted or blocked, or have an alias or a group; trusted ones first, then ordered by
+    /// alias or name.
     public func roster() throws -> [RosterEntry] { try peers().compactMap { RosterEntry($0) } }
 }
 
 extension HexStore {
-    /// Imports entries of a roster in order, each completely or not at all, in one transaction. Only adds information: `stranger` removes
-    /// neither trust nor a block, an entry without an alias removes none, and the name is used only for an unknown peer. Idempotent.
+    /// Imports entries of a roster in order, in one transaction. Each entry is imported completely or not at all. An import only adds
+    /// information: an entry with the trust `stranger` changes neither a trusted nor a blocked peer, an entry without an alias does not
+    /// remove an alias, and the name is used only for a peer without a record. Importing the same entries again changes nothing.
     ///
     /// - Parameters:
-    ///   - own: this machine, which is skipped.
-    ///   - proven: keys that peers have proved, which the store may not have.
+    ///   - own: this machine. Its entry is skipped.
+    ///   - proven: keys that peers have proved in sessions and that the store may not have yet.
     /// - Returns: the result of each entry.
     public func importRoster(
         _ entries: ArraySlice<RosterEntry>, own: PeerID, proven: [PeerID: Fingerprint], at now: Int64
@@ -99,11 +102,11 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// Imports an entry completely or not at all.
+    /// Imports one entry, completely or not at all.
     ///
     /// - Parameters:
-    ///   - aliases: the existing aliases; `nil` until they are needed.
-    ///   - groupBook: the existing groups.
+    ///   - aliases: all aliases; `nil` if they are not read yet. Shared by the entries of an import.
+    ///   - groupBook: all groups. Shared by the entries of an import.
     func importPeer(
         _ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?, _ groupBook: inout GroupBook
     ) throws -> RosterOutcome {
@@ -112,15 +115,15 @@ extension StoreWriter {
         var book = try aliases ?? self.aliases()
         var alias = entry.alias ?? known?.alias
         if let wanted = entry.alias, PeerAlias.fault(wanted, of: entry.peer) != nil {
-            // An older version allowed more aliases. An invalid one is treated like the peer's own name. On a repeated import the peer
-            // already has an alias.
+            // The alias is invalid; an older version may have allowed it. A valid alias is made from it, as from a peer's name. On a
+            // repeated import the peer keeps the alias that it got the first time.
             alias = known?.alias ?? PeerAlias.made(of: wanted, for: entry.peer) { book.isTaken($0, beside: entry.peer) }
         } else if let owner = entry.alias.flatMap({ NameKey($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
             aliases = book
             return .aliasTaken(by: owner)
         }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
-        guard trust != .stranger || alias != nil || !entry.groups.isEmpty else { return .unchanged }  // no reason to record the peer
+        guard trust != .stranger || alias != nil || !entry.groups.isEmpty else { return .unchanged }  // nothing to record
         var keys = Set(known?.groups.compactMap { NameKey($0) } ?? [])
         let groups = entry.groups.compactMap { name in NameKey(name).flatMap { keys.insert($0).inserted ? (key: $0, name: name) : nil } }
         guard groupBook.haveCapacity(for: groups.map(\.key)) else {
@@ -150,8 +153,9 @@ extension StoreWriter {
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged
     }
 
-    /// Adds addresses to the peer's endpoints. Existing ones are never displaced, because a session proved them.
-    /// - Returns: whether there were new ones.
+    /// Adds the addresses of an entry to the peer's endpoints, up to `PeerRecord.endpointLimit`. Never replaces existing endpoints, because
+    /// a session may have proved them.
+    /// - Returns: whether an address was added.
     private func addPlaces(_ entry: RosterEntry, to known: [PeerEndpoint]) throws -> Bool {
         let new = entry.places.filter { address in !known.contains { $0.host == address.host && $0.port == address.port } }
         let fitting = new.prefix(max(0, PeerRecord.endpointLimit - known.count))
