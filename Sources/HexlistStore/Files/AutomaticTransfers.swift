@@ -1,26 +1,26 @@
 internal import GRDB
 public import HexlistModel
 
-/// The limits of automatic fetching from a peer.
+/// The limits and the use of automatic fetching from a peer.
 public struct FetchAllowance: Sendable, Equatable {
-    /// Maximum bytes for each hex and for each day.
+    /// Maximum bytes of the files of one hex, and of all files of one day.
     public var limit: Int64
-    /// Bytes that arrived or are reserved today, and bytes that files of earlier days still need.
+    /// Bytes that count for today: bytes that arrived or are reserved today, and missing bytes of files that were added on earlier days.
     public var today: Int64
-    /// The inbox number after which hexes have not been examined yet.
+    /// The inbox number of the last hex that was examined for files to fetch.
     public var after: Int64
 }
 
 extension TransferRow {
-    /// Minimum bytes that a file counts as: its smallest size on a disk, so that many small files count too.
+    /// Minimum bytes that a file counts as: a disk block, so that many small files reach the limit too.
     fileprivate static let minimumCounted: Int64 = 4_096
 
-    /// Bytes charged against the peer's limit.
+    /// Bytes that the file counts as for the peer's limit.
     public var counted: Int64 { max(size ?? 0, Self.minimumCounted) }
 }
 
 extension StoreReader {
-    /// `nil` for a peer that is not trusted or has no automatic fetching.
+    /// Returns the limits of automatic fetching from a peer; `nil` if the peer is not trusted or automatic fetching is disabled.
     public func fetchAllowance(of peer: PeerID, at now: Int64) throws -> FetchAllowance? {
         let day = now / 86_400_000
         let allowance = try first(
@@ -38,7 +38,7 @@ extension StoreReader {
         return allowance
     }
 
-    /// Hexes in the inbox that a peer sent with a proven key, after an inbox number, in order.
+    /// Returns the hexes in the inbox after an inbox number that a peer sent with a proven key, in order of arrival.
     public func inboxHexes(of peer: PeerID, after place: Int64, limit: Int) throws -> [(id: Int64, place: Int64)] {
         try all(
             """
@@ -50,11 +50,12 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Adds transfers that are fetched automatically, and records that the hexes up to `place` were examined, in one transaction. The bytes
-    /// count for today.
+    /// Adds automatic transfers, and records that the hexes up to `place` were examined, in one transaction. Charges the bytes of the files
+    /// to the peer's current day. Blocks the calling thread.
     /// - Parameters:
     ///   - place: the inbox number of the last examined hex.
-    ///   - poolBytes: maximum bytes of the pool. Automatically fetched files may reserve at most half of its bytes and files.
+    ///   - poolBytes: maximum bytes of the pool. Pending automatic transfers may reserve at most half of these bytes and half of
+    ///     `PooledFile.limit`.
     /// - Returns: the rows with their ids.
     /// - Throws: `PoolFull`, `.badRequest` above the limits. Then nothing is changed.
     public func addAutomaticTransfers(
@@ -80,11 +81,12 @@ extension HexStore {
         }
     }
 
-    /// Reserves the bytes of the next attempt to fetch a file; bytes that are not reserved yet are charged to the peer's day. The daily
-    /// limit therefore bounds the bytes that arrive, not the announced sizes, even if the process is killed.
-    /// - Parameter bytes: maximum bytes of the attempt. `updateTransfers` returns those that did not arrive.
-    /// - Returns: the bytes that stay reserved beyond the attempt, for `TransferRow.reservedBytes`; `nil` if the daily limit does not allow
-    ///   the attempt.
+    /// Reserves bytes before an attempt to fetch a file automatically. Uses the file's reservation first, and charges further bytes to the
+    /// peer's current day. Because bytes are charged before they arrive, the daily limit holds even if the peer announced false sizes or
+    /// the process is killed. Blocks the calling thread.
+    /// - Parameter bytes: maximum bytes of the attempt. Bytes that did not arrive are returned to the reservation with `updateTransfers`.
+    /// - Returns: the bytes that stay reserved in addition to the attempt (`TransferRow.reservedBytes`); `nil` if the daily limit does not
+    ///   allow the attempt.
     public func reserveFetch(_ id: Int64, of peer: PeerID, bytes: Int64, at now: Int64) throws -> Int64? {
         try writeSync { writer in
             try writer.change {
@@ -111,7 +113,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// Charges bytes to a peer's day. Call inside `change`.
+    /// Adds bytes to the peer's count of the current day. Call inside `change`.
     fileprivate func charge(_ bytes: Int64, to peer: PeerID, at now: Int64) throws {
         try run(
             """

@@ -1,9 +1,9 @@
 internal import GRDB
 public import HexlistModel
 
-/// A file of this machine that certain peers may fetch.
+/// An offer: a file of this machine that chosen peers may fetch.
 public struct OfferRow: Sendable, Equatable {
-    /// 16 random bytes.
+    /// The id of the offer: 16 random bytes.
     public var id: [UInt8]
     /// The absolute path.
     public var path: String
@@ -11,17 +11,17 @@ public struct OfferRow: Sendable, Equatable {
     public var identity: String
     public var name: String
     public var size: Int64
-    /// 32 bytes.
+    /// The SHA-256 of the content, 32 bytes.
     public var sha256: [UInt8]
     public var mediaType: String?
     /// Milliseconds since 1970.
     public var modified: Int64
-    /// The time by `LivedClock` at which the offer ends.
+    /// The time of `LivedClock` at which the offer ends, unless a peer has another end.
     public var ends: Int64
 
-    /// Maximum number of offers. A row and its peers take about 400 bytes.
+    /// Maximum number of offers. An offer with its peers takes about 400 bytes in the store.
     public static let limit = 200_000
-    /// Lifetime of an offer whose hex is not delivered, 60 days in milliseconds: twice the default lifetime of an outbox row.
+    /// Lifetime in milliseconds of an offer whose hex is not delivered: 60 days, twice the default lifetime of an outbox row.
     public static let waitingTime: Int64 = 60 * 86_400_000
 
     public init(
@@ -49,7 +49,7 @@ public struct OfferRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// The offer with this id, if it is for this peer and has not ended.
+    /// Returns an offer; `nil` if it does not exist, is not for this peer, or has ended.
     public func offer(_ id: [UInt8], to peer: PeerID) throws -> OfferRow? {
         try first(
             """
@@ -58,7 +58,7 @@ extension StoreReader {
             """, id, peer.uuid, lived, read: OfferRow.init)
     }
 
-    /// The offer of an unchanged file, whose digest need not be computed again; `nil` if there is none.
+    /// Returns an offer of the same unchanged file, so that the digest need not be computed again; `nil` if there is none.
     public func offer(ofPath path: String, identity: String) throws -> OfferRow? {
         try first(
             "SELECT \(OfferRow.columns) FROM offer WHERE path = ? AND identity = ? AND offer.ends > ?", path, identity, lived,
@@ -74,15 +74,15 @@ public struct OfferedInRow: Sendable, Equatable {
     public var path: String
     /// The `FileIdentity` of the file when it was offered.
     public var identity: String
-    /// The time by `LivedClock`.
+    /// The time of `LivedClock` at which the offer ends for this peer.
     public var ends: Int64
 }
 
 extension StoreReader {
-    /// Maximum number of offers of one row: as many as a hex can have.
+    /// Maximum number of offers that are read for one outbox row: as many as a hex can have.
     private static let offersOfRow = 3_000
 
-    /// The files that an outbox row offers to its peer now, by name.
+    /// Returns the files that an outbox row currently offers to its peer, ordered by name.
     public func offers(ofRow row: Int64) throws -> [OfferedInRow] {
         try all(
             """
@@ -94,7 +94,7 @@ extension StoreReader {
         ) { OfferedInRow(name: $0.text(0), size: $0.int64(1), path: $0.text(2), identity: $0.text(3), ends: $0.int64(4)) }
     }
 
-    /// The newest outbox row that contains an offer for a peer; `nil` if it was deleted.
+    /// Returns the newest outbox row to a peer that contains an offer; `nil` if there is none.
     public func outboxRow(ofOffer offer: [UInt8], to peer: PeerID) throws -> Int64? {
         try first(
             """
@@ -104,24 +104,24 @@ extension StoreReader {
         ) { $0.int64(0) }
     }
 
-    /// The offer with this id, for any peer, if it has not ended.
+    /// Returns an offer, whichever peers it is for; `nil` if it does not exist or has ended.
     public func offer(_ id: [UInt8]) throws -> OfferRow? {
         try first("SELECT \(OfferRow.columns) FROM offer WHERE id = ? AND offer.ends > ?", id, lived, read: OfferRow.init)
     }
 
-    /// The offers of files in a folder, with their sizes.
+    /// Returns the offers of all files in a folder and its subfolders, with their sizes.
     public func offers(in folder: String) throws -> [(id: [UInt8], size: Int64)] {
-        // "0" is the next character after "/".
+        // "0" is the character after "/", so the range contains exactly the paths that begin with the folder and "/".
         try all("SELECT id, size FROM offer WHERE path > ? AND path < ?", folder + "/", folder + "0") { ($0.bytes(0), $0.int64(1)) }
     }
 }
 
 extension HexStore {
-    /// Does the same as `offer(_:to:)` and blocks.
+    /// Offers files to peers, like `offer(_:to:)`, and blocks the calling thread.
     public func offerSync(_ offers: [OfferRow], to peers: [PeerID]) throws { try writeSync { try $0.offer(offers, to: peers) } }
 
-    /// Offers files to peers, in one transaction. An existing offer is prolonged and extended to these peers.
-    /// - Throws: `.badRequest` above `OfferRow.limit`. Then nothing is changed.
+    /// Offers files to peers, in one transaction. If an offer exists already, its end is postponed and these peers are added.
+    /// - Throws: `.badRequest` if there would be more than `OfferRow.limit` offers. Then nothing is changed.
     public func offer(_ offers: [OfferRow], to peers: [PeerID]) async throws {
         try await write(rows: offers.count * (1 + peers.count)) { try $0.offer(offers, to: peers) }
     }
@@ -150,10 +150,10 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// Days for which an offer stays after its hex was delivered.
+    /// Number of days after the delivery of its hex at which an offer ends.
     private static let daysDelivered: Int64 = 30
 
-    /// Records the offers that an outbox row contains, and prolongs them for the lifetime of the row.
+    /// Records which offers an outbox row contains, and postpones their end to at least `OfferRow.waitingTime` from now.
     func note(offers: [[UInt8]], of row: Int64, to peer: PeerID) throws {
         for offer in offers {
             try run(
@@ -165,18 +165,20 @@ extension StoreWriter {
         }
     }
 
-    /// Lets the offers of delivered outbox rows end after `daysDelivered`.
+    /// Sets the end of the offers of delivered outbox rows to `daysDelivered` days from now, for the recipient.
     func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes) throws {
         try run(
             "UPDATE offerPeer SET ends = ? WHERE peer = ? AND offer IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ? AND ?)",
             lived &+ Self.daysDelivered * 86_400_000, peer, rows.lowerBound, rows.upperBound)
     }
 
-    /// Withdraws the offers of undelivered or cancelled outbox rows from their peer, except offers that other rows contain.
+    /// Withdraws the offers of outbox rows from their peer, because the rows are not delivered or were cancelled. Keeps offers that other
+    /// queued or delivered rows to the peer contain.
     /// - Parameters:
     ///   - rows: rows of one peer.
     ///   - peer: the row id of the peer.
-    ///   - forGood: whether the rows cannot be retried. If not, the offers are kept without a peer.
+    ///   - forGood: whether the rows cannot be retried. If `true`, offers without other uses are deleted. If `false`, they are kept without
+    ///     the peer, for a retry.
     func endOffers(with rows: ClosedRange<Int64>, of peer: Int64, forGood: Bool) throws {
         try run(
             """
@@ -199,7 +201,7 @@ extension StoreWriter {
             """, rows.lowerBound, rows.upperBound)
     }
 
-    /// Restores the offers of an outbox row that is queued again.
+    /// Offers the files of an outbox row to its peer again, because the row is queued again.
     func renewOffers(of row: Int64, to peer: Int64) throws {
         try run(
             """
@@ -209,7 +211,7 @@ extension StoreWriter {
     }
 
     /// Deletes ended offers.
-    /// - Returns: the number of ended offers, counted for each peer.
+    /// - Returns: the number of ended offers. An offer that ended for several peers counts several times.
     func deleteEndedOffers(_ chunk: Int) throws -> Int {
         let due = try all("SELECT offer, peer FROM offerPeer WHERE ends <= ? ORDER BY ends LIMIT ?", lived, chunk) {
             (offer: $0.bytes(0), peer: $0.bytes(1))

@@ -1,15 +1,15 @@
 internal import GRDB
 public import HexlistModel
 
-/// The folder of a file in the cache.
+/// The folder that contains a file of the pool.
 public enum PoolLocation: String, Sendable, CaseIterable {
-    /// The pool, from which files are evicted if space is needed or they were not used for long.
+    /// The folder of cached files, which are evicted if space is needed or if they were not used for a long time.
     case pool
-    /// The folder of files that are kept as long as a hex exists for which the user pinned them.
+    /// The folder of kept files. A file stays there as long as a hex exists for which the user pinned it.
     case kept
 }
 
-/// A complete file in the cache, stored under its digest.
+/// The record of a complete file of the pool, which is stored under its digest.
 public struct PooledFile: Sendable, Equatable {
     public var id: Int64
     /// 32 bytes.
@@ -19,12 +19,12 @@ public struct PooledFile: Sendable, Equatable {
     public var size: Int64
     /// The `FileIdentity` of the file.
     public var identity: String
-    /// The hex for which it was fetched last, which may be deleted.
+    /// The hex for which the file was last fetched or used. The hex may be deleted.
     public var hex: Int64?
-    /// Milliseconds since 1970, for display.
+    /// The time of the last use, in milliseconds since 1970, for display.
     public var usedAt: Int64
 
-    /// Maximum number of files in the pool, including pending transfers. Each has a folder.
+    /// Maximum number of cached files, including pending transfers to the cache. Bounded because each file has its own folder.
     public static let limit = 10_000
 
     fileprivate static let columns = "id, sha256, place, name, size, identity, hex, usedAt"
@@ -43,8 +43,8 @@ public struct PooledFile: Sendable, Equatable {
     }
 }
 
-/// A cached file and one peer that sent it. The cache answers only for such peers; other peers are asked for the file, so that no peer can
-/// find out by naming digests which files are cached.
+/// A file of the pool and a peer that sent it. For a link of a peer, the pool is used only if that peer sent the file before. Otherwise the
+/// file is fetched from the peer, so that a peer cannot probe with digests which files this machine has.
 public struct PooledOrigin: Hashable, Sendable {
     /// 32 bytes.
     public var sha256: [UInt8]
@@ -54,21 +54,21 @@ public struct PooledOrigin: Hashable, Sendable {
     public init(sha256: [UInt8], peer: PeerID) { (self.sha256, self.peer) = (sha256, peer) }
 }
 
-/// Numbers and sizes of files in the cache.
+/// Numbers and sizes of the files of the pool.
 public struct PoolTotals: Sendable, Equatable {
     public var files = 0
     public var bytes: Int64 = 0
     public var keptFiles = 0
     public var keptBytes: Int64 = 0
-    /// Pending transfers to the pool, which reserve space.
+    /// Number of pending transfers to the cache, which reserve space in it.
     public var comingFiles = 0
     public var comingBytes: Int64 = 0
-    /// The automatic ones among these transfers.
+    /// Number of the automatic ones among these transfers.
     public var automaticFiles = 0
     public var automaticBytes: Int64 = 0
 }
 
-/// The pool has no space for new transfers until files are evicted.
+/// The error if the cache has no space for new transfers. The caller may evict files and try again.
 public struct PoolFull: Error, Equatable {
     /// Minimum bytes to evict.
     public var bytes: Int64
@@ -82,7 +82,7 @@ public struct PoolFull: Error, Equatable {
 }
 
 extension StoreReader {
-    /// The cached files with these digests, at most one for each.
+    /// Returns the files of the pool with these digests, at most one for each digest.
     /// - Parameter peer: the peer that sent the files; `nil` for any.
     public func pooled(_ digests: [[UInt8]], from peer: PeerID? = nil) throws -> [PooledFile] {
         try digests.compactMap { digest in
@@ -94,7 +94,7 @@ extension StoreReader {
         }
     }
 
-    /// All cached files with the peers that sent them.
+    /// Returns all files of the pool, with each peer that sent them.
     public func pooledOrigins() throws -> Set<PooledOrigin> {
         Set(
             try all("SELECT sha256, peer FROM pooled JOIN pooledPeer ON pooledPeer.pooled = pooled.id") { row in
@@ -102,7 +102,7 @@ extension StoreReader {
             }.compactMap(\.self))
     }
 
-    /// A page of cached files, newest first.
+    /// Returns a page of the files of the pool, newest first.
     /// - Parameter before: the last id of the previous page.
     public func pooledPage(before: Int64? = nil, limit: Int) throws -> Page<PooledFile> {
         let (rows, hasMore) = try page(
@@ -111,10 +111,10 @@ extension StoreReader {
         return Page(items: rows, next: hasMore ? rows.last?.id : nil)
     }
 
-    /// Files of the pool, least recently used first.
+    /// Returns cached files, least recently used first.
     /// - Parameters:
-    ///   - days: minimum days since the last use, by `LivedClock`; `nil` for any.
-    ///   - before: exclusive end of the files' `usedAt`.
+    ///   - days: minimum number of days since the last use, measured by `LivedClock`; `nil` for no minimum.
+    ///   - before: the time before which the files were last used, in milliseconds since 1970.
     public func leastUsedPooled(unusedFor days: Int? = nil, usedBefore before: Int64 = .max, limit: Int) throws -> [PooledFile] {
         try all(
             "SELECT \(PooledFile.columns) FROM pooled WHERE place = 'pool' AND lived < ? AND usedAt < ? ORDER BY lived, id LIMIT ?",
@@ -122,7 +122,7 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// Files in the wrong folder: pinned files in the pool, and kept files without a hex.
+    /// Returns files that have to be moved to the other folder: pinned files in the cache, and kept files whose hexes were all deleted.
     public func misplacedPooled() throws -> [PooledFile] {
         try all(
             """
@@ -161,7 +161,7 @@ extension StoreReader {
         return sums
     }
 
-    /// The digests of cached files from a peer, and of pending transfers from it to the cache.
+    /// Returns the digests of files of the pool that a peer sent, and of pending transfers from the peer to the pool.
     public func digests(from peer: PeerID) throws -> Set<[UInt8]> {
         Set(
             try all(
@@ -172,7 +172,7 @@ extension StoreReader {
             ) { $0.bytes(0) })
     }
 
-    /// The digests that belong into a folder: of complete files and of pending transfers.
+    /// Returns the digests of the files that belong into a folder, both complete files and pending transfers.
     public func digests(in place: PoolLocation) throws -> Set<[UInt8]> {
         Set(
             try all(
@@ -185,7 +185,7 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Records a use of cached files.
+    /// Records that files of the pool were used.
     /// - Parameter hex: the hex for which they were used.
     public func usePooled(_ ids: [Int64], for hex: Int64?, at now: Int64) throws {
         try writeSync { writer in
@@ -197,14 +197,14 @@ extension HexStore {
         }
     }
 
-    /// Deletes the records of cached files.
+    /// Deletes the records of files of the pool.
     public func dropPooled(_ ids: [Int64]) throws {
         try writeSync { writer in
             _ = try writer.change { try writer.run("DELETE FROM pooled WHERE id IN (SELECT value FROM json_each(?))", jsonArray(ids)) }
         }
     }
 
-    /// Records the folder of a file. May be called before the file is moved.
+    /// Records the folder and the identity of a file of the pool. May be called before the file is moved.
     public func placePooled(_ id: Int64, _ place: PoolLocation, identity: String) throws {
         try writeSync { writer in
             _ = try writer.change {
@@ -213,7 +213,7 @@ extension HexStore {
         }
     }
 
-    /// Pins files, present or future, as long as a hex exists.
+    /// Pins files for as long as a hex exists. The files need not be in the pool yet.
     public func keep(_ digests: [[UInt8]], for hex: Int64) async throws {
         try await write(rows: digests.count) { writer in
             try writer.change {
@@ -231,8 +231,8 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// - Parameter most: maximum bytes of the pool.
-    /// - Throws: `PoolFull`
+    /// - Parameter most: maximum bytes of the cache.
+    /// - Throws: `PoolFull` if the cache has no space for files of these sizes.
     func checkPoolCapacity(for sizes: [Int64], most: Int64) throws {
         guard !sizes.isEmpty else { return }
         let bytes = sizes.clampedSum
@@ -242,7 +242,7 @@ extension StoreWriter {
         guard excess <= 0, files <= 0 else { throw PoolFull(bytes: max(0, excess), files: max(0, files)) }
     }
 
-    /// Records the file of a completed transfer. Its digest must have been verified.
+    /// Records the file of a completed transfer in the pool. The caller must have verified the digest.
     func addPooled(_ row: TransferRow) throws {
         guard let place = row.place, let digest = row.sha256, let name = row.finalName else { return }
         try run(

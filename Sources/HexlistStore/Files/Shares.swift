@@ -1,23 +1,23 @@
 internal import GRDB
 public import HexlistModel
 
-/// A folder of this machine that certain peers may read.
+/// A share: a folder of this machine that chosen peers may read.
 public struct ShareRow: Sendable, Equatable {
     public var id: Int64 = 0
-    /// The name in links and for peers.
+    /// The name of the share, which links contain and peers see.
     public var name: String
-    /// The absolute path, without symbolic links at the time of sharing.
+    /// The absolute path of the folder. Symbolic links were resolved when the folder was shared.
     public var path: String
     public var showsHidden: Bool
-    /// Whether every trusted peer may read it. If not, only `peers` and the members of `groups` may, while they are trusted.
+    /// Whether every trusted peer may read the share. If not, only `peers` and members of `groups` may, as long as they are trusted.
     public var isForAll: Bool
     public var peers: [PeerID]
-    /// Names of groups, without `@`. Membership is checked at each request.
+    /// Names of groups, without `@`. Whether a peer is a member is checked at each request.
     public var groups: [String]
 
     /// Maximum number of shares.
     public static let limit = 200
-    /// Maximum number of peers and groups of one share.
+    /// Maximum number of peers and groups together of one share.
     public static let audienceLimit = 1_000
 
     public init(name: String, path: String, showsHidden: Bool, isForAll: Bool, peers: [PeerID] = [], groups: [String] = []) {
@@ -38,7 +38,7 @@ public struct ShareRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// All shares, by name, with their peers and groups.
+    /// Returns all shares with their peers and groups, ordered by name.
     public func shares() throws -> [ShareRow] {
         var shares = try all("SELECT \(ShareRow.columns) FROM share ORDER BY name", read: ShareRow.init)
         for index in shares.indices {
@@ -55,33 +55,35 @@ extension StoreReader {
         return shares
     }
 
-    /// SQL: whether peer ?1 may read a share.
+    /// SQL condition: the peer with the UUID ?1 may read the share.
     private static let mayRead = """
         (forAll OR EXISTS (SELECT 1 FROM sharePeer WHERE share = share.id AND peer = ?1)
             OR EXISTS (SELECT 1 FROM shareGroup JOIN groupMember ON groupMember.peerGroup = shareGroup.peerGroup
                 JOIN peer ON peer.id = groupMember.peer WHERE shareGroup.share = share.id AND peer.uuid = ?1))
         """
 
-    /// The shares that a peer may read, by name. The caller has to check its trust.
+    /// Returns the shares that a peer may read, ordered by name, without their peers and groups. The caller has to check that the peer is
+    /// trusted.
     public func shares(for peer: PeerID) throws -> [ShareRow] {
         try all("SELECT \(ShareRow.columns) FROM share WHERE \(Self.mayRead) ORDER BY name", peer.uuid, read: ShareRow.init)
     }
 
-    /// The share with this name, case-sensitive, if a peer may read it. The caller has to check its trust.
+    /// Returns the share with this name (case-sensitive); `nil` if the peer may not read it. The caller has to check that the peer is
+    /// trusted.
     public func share(_ name: String, for peer: PeerID) throws -> ShareRow? {
         try first("SELECT \(ShareRow.columns) FROM share WHERE \(Self.mayRead) AND name = ?2", peer.uuid, name, read: ShareRow.init)
     }
 
-    /// The share with this name.
+    /// Returns the share with this name; `nil` if there is none.
     public func share(_ name: String) throws -> ShareRow? { try shares().first { PeerText.areEqual($0.name, name) } }
 }
 
 extension HexStore {
-    /// Adds a share, or replaces the one with this name and path. Names of groups are compared as `NameKey` does.
-    /// - Throws: `.badRequest` if another folder has the name, or above the limits; `.notFound` for a missing group.
+    /// Adds a share, or replaces the share with the same name and path. Names of groups are compared as `NameKey`s.
+    /// - Throws: `.badRequest` if another folder is shared under the name, or a limit is exceeded; `.notFound` if a group does not exist.
     public func share(_ row: ShareRow) async throws -> ShareRow { try await write(rows: 1 + row.peers.count) { try $0.share(row) } }
 
-    /// Deletes a share. The caller has to end its transfers.
+    /// Deletes a share. The caller has to end running transfers from it.
     /// - Returns: the deleted share.
     /// - Throws: `.notFound`
     public func endShare(_ name: String) async throws -> ShareRow { try await write { try $0.endShare(name) } }

@@ -4,56 +4,57 @@ public import HexlistModel
 
 /// The stored state of a transfer.
 public enum StoredTransferState: String, Sendable, CaseIterable {
-    /// Queued or running.
+    /// The transfer is queued or running.
     case waiting
     case done, failed, cancelled
 }
 
-/// A file that this machine fetches from a peer.
+/// A transfer: a file that this machine fetches from a peer or a remote.
 public struct TransferRow: Sendable, Equatable {
     public var id: Int64 = 0
-    /// The hex with the link, which may be deleted.
+    /// The hex that has the link. It may be deleted.
     public var hex: Int64?
     public var url: String
     public var peer: PeerID
     /// The absolute path of the destination folder.
     public var folder: String
-    /// The folder of the cache; `nil` if the user named a destination folder.
+    /// The folder of the pool; `nil` if the user named a destination folder.
     public var place: PoolLocation?
     /// The umask of the requesting process.
     public var mask: Int
-    /// The wanted name, cleaned.
+    /// The requested file name, after unsafe characters were removed.
     public var name: String
     /// Random digits in the name of the partial file.
     public var part: String
     public var state = StoredTransferState.waiting
-    /// A code for the reason of waiting or failing.
+    /// The code of the reason why the transfer waits or failed.
     public var reason: String?
-    /// The reason for users.
+    /// The reason as a message for users.
     public var error: String?
-    /// Received bytes.
+    /// Number of received bytes.
     public var bytes: Int64 = 0
-    /// Total bytes, as the link or the peer announced them.
+    /// The size of the file as the link or the peer announced it.
     public var size: Int64?
-    /// The announced digest, 32 bytes.
+    /// The announced SHA-256, 32 bytes.
     public var sha256: [UInt8]?
     public var entityTag: String?
-    /// The announced time of modification, in milliseconds since 1970 like all times.
+    /// The announced time of modification. Like all times here, in milliseconds since 1970.
     public var modified: Int64?
-    /// Device and inode of the complete file before its last rename, by which a restarted process recognises it.
+    /// Device and inode of the complete file, recorded before its last rename. After a restart the process recognises the file by them.
     public var fileInode: String?
-    /// The name that the last rename gives.
+    /// The name that the file gets by the last rename.
     public var finalName: String?
-    /// The `FileIdentity` of a complete file in the cache. Not a column.
+    /// The `FileIdentity` of a complete file of the pool. Not a column of the table.
     public var identity: String?
     public var attempts = 0
-    /// Bytes reserved of the peer's day (`HexStore.reserveFetch`) that have not arrived; `nil` for a file that the user requested.
+    /// For an automatic transfer, bytes that were charged to the peer's day and have not arrived (`HexStore.reserveFetch`); `nil` if the
+    /// user requested the file.
     public var reservedBytes: Int64?
     public var createdAt: Int64
     public var endedAt: Int64?
 
     private static let remoteScheme = "rclone://"
-    /// Whether the file comes from a remote of rclone (`RemoteLink`) instead of a peer.
+    /// Whether the file is fetched from an rclone remote (`RemoteLink`) instead of a peer.
     fileprivate var isOfRemote: Bool { url.utf8.starts(with: Self.remoteScheme.utf8) }
 
     /// The `reason` of a transfer whose link cannot be fetched.
@@ -61,7 +62,7 @@ public struct TransferRow: Sendable, Equatable {
 
     /// Maximum number of pending transfers.
     public static let limit = 20_000
-    /// Days for which ended transfers are kept.
+    /// Number of days for which the records of ended transfers are kept.
     static let keptDays = 30
 
     public init(
@@ -110,7 +111,7 @@ public struct TransferRow: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// A page of transfers, newest first.
+    /// Returns a page of transfers, newest first.
     /// - Parameters:
     ///   - states: the states to read; `nil` for all.
     ///   - before: the last id of the previous page; `nil` for the first page.
@@ -131,8 +132,8 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// The number of transfers, and their received and total bytes, by state, for a range of ids. Sums are clamped to 2^62, because peers
-    /// announce any sizes and SQLite's `sum()` fails on overflow.
+    /// Returns, for the transfers with ids in a range, their number and their received and total bytes by state. Sums are clamped to 2^62,
+    /// because peers may announce any size and SQLite's `sum()` fails on overflow.
     public func transferSums(_ ids: ClosedRange<Int64>) throws -> [StoredTransferState: (count: Int, bytes: Int64, size: Int64)] {
         let rows = try all(
             """
@@ -143,8 +144,8 @@ extension StoreReader {
         return rows.reduce(into: [:]) { sums, row in if let state = row.0 { sums[state] = row.1 } }
     }
 
-    /// The completed transfers to folders for links with these URLs, newest first.
-    /// - Parameter urls: URLs as bytes.
+    /// Returns the completed transfers of links with these URLs to folders that the user named, newest first.
+    /// - Parameter urls: the URLs as UTF-8 bytes.
     public func doneTransfers(of urls: Set<[UInt8]>) throws -> [TransferRow] {
         let ids = try all("SELECT id, url FROM transfer WHERE state = 'done' AND place IS NULL") {
             urls.contains(Array($0.text(1).utf8)) ? $0.int64(0) : nil
@@ -152,7 +153,7 @@ extension StoreReader {
         return try transfers(ids).reversed()
     }
 
-    /// A page of pending transfers, oldest first.
+    /// Returns a page of pending transfers, oldest first.
     /// - Parameter after: the last id of the previous page; 0 for the first page.
     public func waitingTransfers(after: Int64 = 0, limit: Int = 1_000) throws -> Page<TransferRow> {
         let (rows, hasMore) = try page(
@@ -163,31 +164,32 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Adds transfers in one transaction. They reserve space in the pool until they end.
-    /// - Parameter poolBytes: maximum bytes of the pool, including pending transfers.
+    /// Adds transfers in one transaction. Transfers to the cache reserve space in it until they end.
+    /// - Parameter poolBytes: maximum bytes of the cache, including pending transfers.
     /// - Returns: the rows with their ids, which are consecutive.
-    /// - Throws: `.badRequest` above `TransferRow.limit`; `PoolFull`. Then none is added.
+    /// - Throws: `.badRequest` if more than `TransferRow.limit` transfers would be pending; `PoolFull`. Then none is added.
     public func addTransfers(_ rows: [TransferRow], poolBytes: Int64 = .max) async throws -> [TransferRow] {
         try await write(rows: rows.count) { try $0.addTransfers(rows, poolBytes: poolBytes) }
     }
 
-    /// Adds transfers to folders in one transaction.
-    /// - Parameter make: returns the row with an index. Called on the writer's thread, so that the rows are never in memory all at once.
+    /// Adds `count` transfers to folders in one transaction.
+    /// - Parameter make: returns the row with this index. Called on the writer's thread for one row after the other, so that the rows are
+    ///   never all in memory.
     /// - Returns: the ids.
-    /// - Throws: `.badRequest` above `TransferRow.limit`. Then none is added.
+    /// - Throws: `.badRequest` if more than `TransferRow.limit` transfers would be pending. Then none is added.
     public func addTransfers(
         _ count: Int, _ make: @escaping @Sendable (Int) throws -> TransferRow
     ) async throws -> ClosedRange<Int64> {
         try await write(rows: count) { try $0.addTransfers(count, make) }
     }
 
-    /// Updates transfers. A completed or failed transfer is recorded as an event.
+    /// Updates the stored rows of transfers. When a transfer completes or fails, an event is recorded.
     /// - Parameter completion: called on the writer's thread.
     public func updateTransfers(_ rows: [TransferRow], completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
         submit(rows: rows.count, { try $0.updateTransfers(rows) }, completion: completion)
     }
 
-    /// Records inode and final name of a complete file before its rename. Returns when they are durable. Must not be called from a
+    /// Records the inode and the final name of a complete file before its rename. Blocks until they are durable. Must not be called from a
     /// completion.
     public func placeTransfer(_ id: Int64, inode: String, name: String) throws {
         try writeSync { writer in
@@ -197,7 +199,7 @@ extension HexStore {
         }
     }
 
-    /// Does the same for several files, in one transaction.
+    /// Records the inodes and final names of several complete files, like `placeTransfer`, in one transaction.
     public func placeTransfers(_ placements: [(id: Int64, inode: String, name: String)]) throws {
         try writeSync { writer in
             try writer.change {
@@ -208,7 +210,7 @@ extension HexStore {
         }
     }
 
-    /// Deletes ended transfers.
+    /// Deletes the records of ended transfers. Pending transfers are skipped.
     /// - Returns: the number of deleted transfers.
     public func forgetTransfers(_ ids: [Int64]) async throws -> Int {
         try await write(rows: ids.count) { writer in
@@ -233,7 +235,7 @@ extension StoreWriter {
         }
     }
 
-    /// Adds the rows from `make`, one after the other.
+    /// Adds the rows that `make` returns, one after the other.
     func addTransfers(_ count: Int, _ make: (Int) throws -> TransferRow) throws -> ClosedRange<Int64> {
         try change {
             let before = try waitingTransferCount()
@@ -271,7 +273,7 @@ extension StoreWriter {
         try change {
             for row in rows {
                 let before = try first("SELECT state FROM transfer WHERE id = ?", row.id) { $0.text(0) }
-                guard let before = before.flatMap({ StoredTransferState(rawValue: $0) }) else { continue }  // deleted meanwhile
+                guard let before = before.flatMap({ StoredTransferState(rawValue: $0) }) else { continue }  // the row was deleted meanwhile
                 try run(
                     """
                     UPDATE transfer SET state = ?, reason = ?, error = ?, bytes = ?, size = ?, entityTag = ?, fileInode = ?, finalName = ?,
