@@ -2,8 +2,8 @@
 #define HEXLIST_CSQLITE_H
 #include <sqlite3.h>
 
-/// Turns off SQLite's statistics of allocations. `sqlite3_config` takes a variable number of arguments, which Swift cannot call.
-/// - Returns: an SQLite result code: `SQLITE_MISUSE` once SQLite is initialised.
+/// Disables SQLite's allocation statistics. Written in C, because Swift cannot call the variadic function `sqlite3_config`.
+/// - Returns: an SQLite result code; `SQLITE_MISUSE` if SQLite is initialised already.
 int hexlist_sqlite3_without_memory_statistics(void);
 
 #endif

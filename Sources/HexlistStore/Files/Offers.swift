@@ -104,7 +104,7 @@ extension StoreReader {
         ) { $0.int64(0) }
     }
 
-    /// Returns an offer, whichever peers it is for; `nil` if it does not exist or has ended.
+    /// Returns an offer, for any peer; `nil` if it does not exist or has ended.
     public func offer(_ id: [UInt8]) throws -> OfferRow? {
         try first("SELECT \(OfferRow.columns) FROM offer WHERE id = ? AND offer.ends > ?", id, lived, read: OfferRow.init)
     }

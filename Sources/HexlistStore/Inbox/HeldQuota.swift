@@ -1,10 +1,10 @@
 internal import HexlistModel
 
-/// The capacity for held hexes of one stranger during one batch.
+/// The remaining capacity for held hexes of one stranger, used while one batch is stored.
 ///
-/// A held hex was acknowledged, so it is never displaced: if the quota is used up, new hexes are refused. Peers without an alias have at
-/// most a quarter per source (`HeldSource`), because one host can make any number of keys, and three quarters together, so that a quarter
-/// is left to peers with an alias.
+/// If a quota is used up, new hexes are refused; held hexes are never removed for them, because they were acknowledged. Peers without an
+/// alias may use at most a quarter of the total quota per source (`HeldSource`), because one host can create any number of keys. All peers
+/// without an alias together may use three quarters, so that a quarter is reserved for peers with an alias.
 struct HeldCapacity {
     struct Amount: Equatable {
         var hexes: Int64 = 0
@@ -12,9 +12,9 @@ struct HeldCapacity {
     }
 
     let quotas: HeldQuotas
-    /// Whether the user gave the sender an alias. If so, its source has no quota.
+    /// Whether the user gave the sender an alias. If so, the quotas for peers without an alias do not apply.
     let hasAlias: Bool
-    /// The sender's own held hexes.
+    /// The held hexes of the sender.
     var own: Amount
     /// The held hexes of all peers.
     var all: Amount
@@ -31,7 +31,7 @@ struct HeldCapacity {
         guard fits(own, hexes: quotas.hexesPerPeer, bytes: quotas.bytesPerPeer), fits(all, hexes: quotas.hexes, bytes: quotas.bytes)
         else { return false }
         guard !hasAlias else { return true }
-        // A quarter of one to three hexes is one hex.
+        // If the quota is less than four hexes, a quarter of it is rounded up to one hex.
         return fits(source, hexes: max(min(quotas.hexes, 1), quotas.hexes / 4), bytes: quotas.bytes / 4)
             && fits(unnamed, hexes: quotas.hexes - quotas.hexes / 4, bytes: quotas.bytes - quotas.bytes / 4)
     }
@@ -44,8 +44,9 @@ struct HeldCapacity {
 
 extension StoreWriter {
     /// - Parameters:
-    ///   - sender: the sender's row, if it has one. Its counters must not have changed in this operation.
-    ///   - source: a name from `HeldSource`.
+    ///   - sender: the sender's row; `nil` if it has none. The row must be current: no hex of the sender may have been stored in this
+    ///     operation.
+    ///   - source: the name of the sender's source, from `HeldSource.of`.
     func heldCapacity(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldCapacity {
         let hasAlias = sender?.alias != nil
         var capacity = HeldCapacity(
@@ -54,7 +55,8 @@ extension StoreWriter {
         guard !hasAlias else { return capacity }
         let named = try amount("SELECT coalesce(sum(held), 0), coalesce(sum(heldBytes), 0) FROM peer WHERE alias IS NOT NULL")
         capacity.unnamed = .init(hexes: capacity.all.hexes &- named.hexes, bytes: capacity.all.bytes &- named.bytes)
-        // Reads at most `quotas.hexes` rows. The second condition lets SQLite use the index of hexes outside the inbox.
+        // The query reads at most `quotas.hexes` rows. The condition `<> 'inbox'` is redundant, but lets SQLite use the partial index
+        // `hexBeside`.
         capacity.source = try amount(
             """
             SELECT count(*), coalesce(sum(hex.byteCount), 0) FROM hex JOIN peer ON peer.id = hex.peer

@@ -1,8 +1,9 @@
 import HexlistModel
 
-/// The group of addresses for quotas of held hexes: one household or host, as far as an address shows it.
+/// Groups sender addresses for the quotas of held hexes. A group, called source, is one host or one household, as far as addresses tell
+/// them apart.
 enum HeldSource {
-    /// Returns the name of the group of a numeric address:
+    /// Returns the name of the source of a numeric address:
     ///
     ///     127.0.0.0/8, ::1   loopback
     ///     fe80::/10          link-local%eth0, one for each interface
@@ -11,7 +12,8 @@ enum HeldSource {
     ///     other IPv4         unchanged; an IPv4-mapped address as IPv4
     ///     anything else      unchanged, cut to 64 bytes
     ///
-    /// Hexes that an earlier version held from a link-local or loopback address are counted separately until they are too old.
+    /// An earlier version stored other names for link-local and loopback addresses. Its held hexes are counted separately until they are
+    /// deleted because of their age.
     static func of(_ address: String) -> String {
         let text = String(decoding: address.utf8.prefix(64), as: UTF8.self)
         guard let (address, zone) = IPAddress.withZone(text) else { return text }

@@ -2,7 +2,7 @@ internal import GRDB
 internal import HexlistModel
 
 extension HexInserter {
-    /// Inserts the hexes inside a hex that was just inserted. Their ids follow its id, in the order of `content.children`.
+    /// Inserts the inner hexes of a hex that was just inserted. Their ids follow the id of that hex, in the order of `content.children`.
     @inline(never)
     func insertChildren(of content: HexContent, _ row: Row, _ texts: Texts) throws {
         let insert = try SQLStatement(
@@ -40,17 +40,18 @@ extension HexInserter {
 }
 
 extension HexContent {
-    /// The numbers of hexes and links inside a hex, at all levels.
+    /// The numbers of inner hexes of a hex and of their links, at all levels.
     fileprivate struct DescendantCounts {
         var hexes = 0
         var links = 0
     }
 
-    /// The counts of the hex and of each of `children`.
+    /// The counts for the hex itself, and for each of its `children`.
     fileprivate var descendantCounts: (top: DescendantCounts, children: [DescendantCounts]) {
         var top = DescendantCounts()
         var counts = [DescendantCounts](repeating: DescendantCounts(), count: children.count)
-        // Parents precede their children, so in reverse order the counts of a child are complete before they are added.
+        // Parents precede their children in `children`. In reverse order, the counts of a child are therefore complete before they are
+        // added to its parent.
         for (index, child) in children.enumerated().reversed() {
             let hexes = counts[index].hexes + 1
             let links = counts[index].links + child.links.count

@@ -2,11 +2,12 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// Inserts hexes and their links: the hot path of the store.
+/// Inserts hexes and their links. This is the performance-critical path of receiving hexes.
 ///
-/// The statements are prepared once. Texts are bound without a copy: SQLite reads them in the frame while a statement runs.
+/// Statements are prepared once. Texts are bound without copying: SQLite reads them directly from the received frame while a statement
+/// runs.
 struct HexInserter {
-    /// The columns of a hex besides the texts of its content.
+    /// The columns of a hex except the texts of its content.
     struct Row {
         var id: Int64
         var location: HexLocation
@@ -17,19 +18,20 @@ struct HexInserter {
         var unread = true
         var byteCount: Int
         var receivedAt: Int64
-        /// The time by `LivedClock` since which the hex is held; `nil` unless it is held.
+        /// The time of `LivedClock` at which the hex was held; `nil` if it is not held.
         var heldSince: Int64?
-        /// The `HeldSource` of a held hex.
+        /// The source of a held hex (`HeldSource`); `nil` if it is not held.
         var heldFrom: String?
     }
 
-    /// The size of a hex's range of link ids.
+    /// The number of link ids that are reserved for each hex.
     static let linksPerHex = 8_192
 
-    /// The number of hexes that one statement inserts, if a batch has as many: a statement costs half a microsecond besides its rows.
+    /// The number of hexes that one statement inserts if a batch has as many, because each statement costs half a microsecond in addition
+    /// to its rows.
     ///
-    /// Stays because of a bound: with one hex a statement, a bulk send falls to 0.65 to 0.75 of the floor (at least 0.8,
-    /// Docs/Decisions/0027-optimisations-pay-rent.md).
+    /// Required by a benchmark bound (Docs/Decisions/0027-optimisations-pay-rent.md): with one hex per statement, the rate of a bulk send
+    /// is 0.65 to 0.75 times that of two plain C++ processes (minimum 0.8).
     static let hexesPerStatement = 8
     private static let columns = 18
 
@@ -55,7 +57,8 @@ struct HexInserter {
             """, on: db)
     }
 
-    /// - Returns: `false` if a hex with that peer and proven message id exists; then nothing is inserted.
+    /// - Returns: `false` if the hex is a duplicate: one with the same peer and the same proven message id exists. Then nothing is
+    ///   inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try withTexts(of: content) { texts in
@@ -68,10 +71,10 @@ struct HexInserter {
         }
     }
 
-    /// Inserts `hexesPerStatement` hexes without hexes inside.
-    /// - Parameter row: the row of the first hex. The ids and inbox numbers of the others follow; message ids and sizes are taken from the
-    ///   hexes.
-    /// - Returns: `false` if one of them exists; then none is inserted.
+    /// Inserts `hexesPerStatement` hexes that have no inner hexes.
+    /// - Parameter row: the row of the first hex. The other hexes get the following ids and inbox numbers. Message ids and sizes are taken
+    ///   from the hexes.
+    /// - Returns: `false` if one of the hexes is a duplicate. Then none is inserted.
     func insert(_ hexes: ArraySlice<IncomingHex>, from row: Row) throws -> Bool {
         var texts: [Texts] = []
         texts.reserveCapacity(hexes.count)
@@ -102,7 +105,7 @@ struct HexInserter {
         }
     }
 
-    /// Inserts the links of a hex that has none. After an error some may be inserted.
+    /// Inserts the links of a stored hex that has no links. After an error, some links may have been inserted.
     func insertLinks(of content: HexContent, _ hex: Int64) throws {
         try withTexts(of: content) { try insert(content.links[...], of: hex, $0) }
     }
@@ -120,7 +123,7 @@ struct HexInserter {
         }
     }
 
-    /// Recurses once for each hex, so that the buffers of all hexes stay valid during `body`.
+    /// Calls `body` with the buffers of all hexes. Recurses once for each hex, so that all buffers stay valid during the call.
     private func withTexts<Result>(
         of hexes: ArraySlice<IncomingHex>, _ texts: inout [Texts], _ body: ([Texts]) throws -> Result
     ) rethrows -> Result {
@@ -155,7 +158,7 @@ struct HexInserter {
 }
 
 extension HexLocation: SQLValue {
-    /// The raw value, from static memory.
+    /// Binds the raw value from static memory, without a copy.
     func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
         let text: StaticString =
             switch self {

@@ -2,7 +2,7 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// The statements that insert 1 to 7, 8, 16, 24, 32 or 40 links.
+/// Prepared statements that each insert a fixed number of links: 1 to 8, 16, 24, 32 or 40.
 struct LinkStatements {
     fileprivate static let columns = 5
     private static let most = 40
@@ -11,8 +11,8 @@ struct LinkStatements {
     private let statements: [SQLStatement]
 
     init(on db: Database) throws {
-        // OR FAIL: the default would copy each page first, to undo earlier rows of a failed statement. The write request is rolled back
-        // anyway.
+        // OR FAIL is faster than the default, with which SQLite first copies each page to be able to undo the rows of a failed statement.
+        // That is not needed, because after an error the whole write request is rolled back.
         statements = try Self.sizes.map { rows in
             try SQLStatement(
                 "INSERT OR FAIL INTO link (id, url, description, service, extra) VALUES \(SQLStatement.rows(rows, of: Self.columns))",
@@ -20,24 +20,25 @@ struct LinkStatements {
         }
     }
 
-    /// The statement with the most rows for a count, at least 1.
+    /// Returns the statement with the most rows that `count` links can fill. `count` must be at least 1.
     fileprivate func largest(upTo count: Int) -> (rows: Int, statement: SQLStatement) {
         let rows = count < 8 ? count : min(count & ~7, Self.most)
         return (rows, statements[rows < 8 ? rows &- 1 : 6 &+ rows / 8])
     }
 }
 
-/// Inserts a known number of links with few statements. Rows are bound one after the other; a statement runs once it is full.
+/// Inserts a known number of links with as few statements as possible. Rows are bound one after the other, and a statement runs once all
+/// its rows are bound.
 struct LinkRows {
     private let statements: LinkStatements
-    /// Rows for later statements.
+    /// Number of rows for statements after the current one.
     private var rest: Int
     private var statement: SQLStatement?
     private var parameter: Int32 = 1
-    /// Rows that `statement` still needs.
+    /// Number of rows that are still to be bound to `statement`.
     private var missing = 0
 
-    /// - Parameter count: the number of links that will be added.
+    /// - Parameter count: the total number of links that will be added.
     init(_ count: Int, with statements: LinkStatements) {
         self.statements = statements
         rest = count
@@ -73,6 +74,6 @@ struct LinkRows {
         }
     }
 
-    /// Call after the last row.
+    /// Checks that all announced rows were added. Call after the last one.
     func finish() { assert(missing == 0 && rest == 0, "fewer rows than were announced") }
 }

@@ -2,17 +2,17 @@ internal import GRDB
 public import HexlistModel
 
 extension HexStore {
-    /// Stores a batch of hexes of one session, in order and in one transaction. The sender's current trust decides whether they go to the
-    /// inbox, are held or are refused.
+    /// Stores a batch of received hexes of one session, in order and in one transaction. The sender's current trust and settings decide
+    /// whether the hexes go to the inbox, are held or are refused.
     ///
-    /// After a temporary refusal of a hex with a message id, later hexes are refused with the same code until a refused hex is sent again,
-    /// so that the order is kept (Docs/Protocol.md, "Delivery").
+    /// If a hex with a message id is temporarily refused, all later hexes of the batch are refused with the same code, until a refused hex
+    /// is sent again. This keeps the order (Docs/Protocol.md, "Delivery").
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - policy: the policy for hexes of strangers.
+    ///   - policy: the configured policy for hexes of strangers (`receiveFrom`).
     ///   - diskReserve: bytes of the file system to leave free.
-    ///   - completion: called on the writer's thread with a durable result for each hex. Refusals have no message.
+    ///   - completion: called on the writer's thread with a result for each hex, once the results are durable. Refusals have no message.
     public func receive(
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64,
         completion: @escaping @Sendable (Result<[DeliveryResult], any Error>) -> Void
@@ -25,7 +25,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// - Returns: a result for each hex, valid once the transaction is committed.
+    /// - Returns: a result for each hex. The results are valid only once the transaction is committed.
     func receive(
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
     ) throws -> [DeliveryResult] {
@@ -46,12 +46,12 @@ extension StoreWriter {
         try isDiskFull(reserve: reserve, writing: batch.reduce(into: Int64(0)) { $0 &+= Int64($1.weight) &+ Self.pageBytes })
     }
 
-    /// Whether less than the reserve would stay free after `bytes` are written to the WAL and the database. A reserve of 0 disables the
-    /// check.
+    /// Whether less than `reserve` bytes of the disk would stay free after `bytes` are written to the WAL and to the database. A reserve of
+    /// 0 disables the check. If the result is `false`, the bytes count as reserved in this transaction.
     func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
         guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
-        // Each byte is written twice: into the WAL now, into the database at the checkpoint. `bytesToCheckpoint` includes the pages that
-        // this transaction has allocated so far, although they are not in the WAL yet.
+        // Each byte is written twice: to the WAL now, and to the database at the next checkpoint. `bytesToCheckpoint` includes the pages
+        // that this transaction has allocated so far, although they are not in the WAL yet.
         let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes)
         guard !overflow, free >= needed else { return true }
         if free - needed < (try bytesToCheckpoint()) { return true }
@@ -59,10 +59,11 @@ extension StoreWriter {
         return false
     }
 
-    /// Allowance for each hex besides its weight: a page of an index, or the page in which its texts end.
+    /// Bytes on disk that are assumed for each hex in addition to its weight: a page of an index, or the last, partly filled page of its
+    /// texts.
     private static let pageBytes: Int64 = 4_096
 
-    /// The bytes by which the next checkpoint extends the database file.
+    /// Returns the bytes by which the next checkpoint will extend the database file.
     private func bytesToCheckpoint() throws -> Int64 {
         let pages = try first("PRAGMA page_count") { $0.int64(0) } ?? 0
         let pageSize = try first("PRAGMA page_size") { $0.int64(0) } ?? 0
@@ -70,12 +71,12 @@ extension StoreWriter {
     }
 }
 
-/// Stores one batch.
+/// Stores the hexes of one batch: decides for each hex whether it is inserted, held or refused.
 private struct BatchInsertion {
-    /// The treatment of the sender's hexes.
+    /// The place to which hexes of the sender go.
     private enum Destination {
         case inbox
-        /// The inbox, within the stranger's daily quota.
+        /// The inbox, within the daily quotas for strangers (`receiveFrom: everyone`).
         case inboxWithDailyQuota
         case held
         case refused(RefusalCode, retryAfter: Int?)
@@ -87,17 +88,17 @@ private struct BatchInsertion {
     private let quotas: HeldQuotas
     private let isDiskFull: Bool
     private let destination: Destination
-    /// Whether message ids identify duplicates. `false` on plain TCP, because the sender has proved no key; such hexes also stay held if
+    /// Whether the sender proved its key, so that message ids identify duplicates. `false` on plain TCP. Unproven hexes stay held even if
     /// the peer becomes trusted.
     private var isProven: Bool { sender.fingerprint != nil }
     private let inserter: HexInserter
     private let tombstone: SQLStatement
-    /// Whether the sender has any tombstone. If not, no hex needs a lookup.
+    /// Whether there is any tombstone of the sender. If not, the lookup of tombstones is skipped.
     private let peerHasTombstones: Bool
-    /// The sender's row; `nil` until its first hex is stored.
+    /// The sender's row; `nil` if it has none yet. Inserted with the first stored hex.
     private var peer: PeerRow?
     private lazy var source = HeldSource.of(sender.address)
-    /// The remaining capacity for held hexes; `nil` until a hex is to be held.
+    /// The capacity for held hexes; `nil` until it is needed.
     private var capacity: HeldCapacity?
     private var insertedIDs: [Int64] = []
     private var refusals = RefusalOrder<DeliveryResult>()
@@ -130,8 +131,9 @@ private struct BatchInsertion {
     }
 
     private static func destination(for peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Destination {
-        // Trust belongs to the key. A sender without a proved key is a stranger. A sender with another key than the one recorded for its
-        // UUID is refused: finding such a key takes 2^122 attempts, so the store is damaged.
+        // Trust belongs to a key, so a sender without a proved key is a stranger. A sender whose key differs from the recorded one is
+        // refused. The UUID is derived from the key, and finding another key with the same UUID takes 2^122 attempts, so the record must be
+        // damaged.
         if let known = peer?.fingerprint, let proved = sender.fingerprint, known != proved.bytes {
             return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
         }
@@ -163,7 +165,7 @@ private struct BatchInsertion {
                     results += ids.lazy.map { _ in .stored }
                     continue
                 }
-                isNew = false  // probably a repeated batch, for which every joint insert would fail
+                isNew = false  // probably a repeated batch, in which every joint insert would fail
             }
             for hex in some { results.append(try take(hex)) }
         }
@@ -193,7 +195,7 @@ private struct BatchInsertion {
         }
     }
 
-    /// Records the events, the sender's key and the daily counts.
+    /// Records the events of the stored hexes, the sender's key if it is new, and the daily counts.
     mutating func finish() throws {
         guard let peer, !insertedIDs.isEmpty else { return }
         if peer.fingerprint == nil, let fingerprint = sender.fingerprint {
@@ -213,7 +215,7 @@ private struct BatchInsertion {
 
     // MARK: - Duplicates and refusals
 
-    /// The status of an earlier hex with that sender and message id; `nil` if there is none.
+    /// Returns the status of an earlier hex with the same sender and message id; `nil` if there is none.
     private func earlier(_ hex: IncomingHex) throws -> ReceiptStatus? {
         guard isProven, let id = hex.messageID, let peer else { return nil }
         if try hasTombstone(id, of: peer) { return .stored }
@@ -266,8 +268,8 @@ private struct BatchInsertion {
         return .stored
     }
 
-    /// Whether the hexes can be inserted into the inbox with one statement: nothing has to be decided for a single hex except whether it is
-    /// a duplicate.
+    /// Whether the hexes can be inserted into the inbox with one statement. This requires that none of them can be refused, and that no
+    /// tombstones have to be looked up.
     private func canInsertTogether(_ hexes: ArraySlice<IncomingHex>) -> Bool {
         guard case .inbox = destination, hexes.count == HexInserter.hexesPerStatement, !isDiskFull, !peerHasTombstones, !refusals.isRefusing
         else {
@@ -278,7 +280,7 @@ private struct BatchInsertion {
     }
 
     /// Inserts hexes for which `canInsertTogether` is true.
-    /// - Returns: their ids; `nil` if one of them is a duplicate, and then none is inserted.
+    /// - Returns: the ids of the hexes; `nil` if one of them is a duplicate. Then none is inserted.
     private mutating func insertTogether(_ hexes: ArraySlice<IncomingHex>) throws -> Range<Int64>? {
         let peer = try peerRow()
         let count = Int64(hexes.count)
@@ -292,7 +294,7 @@ private struct BatchInsertion {
         return ids
     }
 
-    /// Updates the counters for hexes inserted into the inbox.
+    /// Updates the counters after hexes were inserted into the inbox.
     private mutating func countArrival(of ids: Range<Int64>, from peer: PeerRow) {
         let count = Int64(ids.count)
         store.counters.nextInbox &+= count

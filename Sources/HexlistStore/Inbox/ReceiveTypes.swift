@@ -3,11 +3,13 @@ public import HexlistModel
 /// The sender of a batch of hexes.
 public struct Sender: Sendable {
     public var peer: PeerID
-    /// The key that the session proved; `nil` on plain TCP. Without a key the sender is a stranger, even if the store knows its UUID.
+    /// The key that the sender proved in the session; `nil` on plain TCP. Without a proved key the sender is treated as a stranger, even if
+    /// its UUID is that of a trusted peer.
     public var fingerprint: Fingerprint?
-    /// The sender's own name. Peer text.
+    /// The name that the sender gives itself. Untrusted text of a peer.
     public var name: String
-    /// The numeric address, with the interface if it is link-local. Held hexes are counted by it (`HeldSource`).
+    /// The numeric address of the sender, with the interface if it is link-local. Quotas of held hexes are counted by address
+    /// (`HeldSource`).
     public var address: String
 
     public init(peer: PeerID, fingerprint: Fingerprint?, name: String, address: String) {
@@ -20,13 +22,15 @@ public struct Sender: Sendable {
 
 /// The quotas for strangers, and for the inbox as a whole (Docs/Reference.md, "Configuration").
 public struct HeldQuotas: Sendable, Equatable {
-    /// Maximum number of held hexes of one peer; with `receiveFrom: everyone`, of hexes of one stranger per day.
+    /// Maximum number of held hexes of one peer. With `receiveFrom: everyone`, also the maximum number of hexes that one stranger can send
+    /// into the inbox per day.
     public var hexesPerPeer: Int
-    /// Maximum bytes of the same hexes.
+    /// Maximum bytes of the hexes that `hexesPerPeer` counts.
     public var bytesPerPeer: Int
-    /// Maximum number for all strangers. One source may hold at most a quarter, and a quarter is reserved for peers with an alias.
+    /// Maximum number of held hexes of all peers together; with `receiveFrom: everyone`, also of hexes of all strangers per day. Of the
+    /// held hexes, one source without an alias may have at most a quarter, and a quarter is reserved for peers with an alias.
     public var hexes: Int
-    /// Maximum bytes for all strangers.
+    /// Maximum bytes of the hexes that `hexes` counts.
     public var bytes: Int
     /// Maximum number of hexes in the inbox; `nil` for no limit.
     public var inboxHexes: Int?
@@ -42,14 +46,14 @@ public struct HeldQuotas: Sendable, Equatable {
     }
 }
 
-/// The pauses, in seconds, that a sender is asked to make after a temporary refusal.
+/// Seconds that a sender is asked to wait before it sends again, by reason of the refusal.
 public enum RetryAfter {
-    /// Ends when the user trusts the sender.
+    /// The sender is not accepted. This usually changes only if the user trusts the sender.
     public static let notAccepting = 3_600
-    /// Ends when the user accepts or deletes held hexes, or they are too old.
+    /// The quota of held hexes is used up, until the user accepts or deletes some, or they are deleted because of their age.
     public static let quotaExceeded = 3_600
-    /// Ends when disk space is free again. Short, because the sender probes with a single hex.
+    /// The disk or the inbox is full. Short, because the sender tries again with a single hex, which costs little.
     public static let storageFull = 5
-    /// After an unexpected failure.
+    /// Storing the hex failed unexpectedly.
     public static let `internal` = 30
 }

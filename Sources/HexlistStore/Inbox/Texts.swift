@@ -1,11 +1,11 @@
 internal import HexlistModel
 
-/// The two buffers that the text slices of a hex refer to.
+/// The two buffers that contain the texts of a hex (`TextSlice`): the received frame, and an arena for other texts.
 struct Texts {
     let frame: UnsafeRawBufferPointer
     let arena: UnsafeRawBufferPointer
 
-    /// The bytes of a slice; empty if the slice is out of the bounds of its buffer.
+    /// The bytes of a text; empty if the slice exceeds its buffer.
     @inline(__always)
     subscript(slice: TextSlice) -> UnsafeRawBufferPointer {
         let bytes = slice.isInArena ? arena : frame

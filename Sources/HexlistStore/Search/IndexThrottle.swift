@@ -1,14 +1,14 @@
-/// Decides when an index batch may run, so that indexing does not slow down writes. Without writes a batch runs at once; during writes,
-/// after five seconds of them, and then in a twentieth of the time, in small batches.
+/// Decides when the next batch of the search index may run, so that indexing does not slow down writes. If the store is idle, batches run
+/// immediately. During continuous writes the first batch runs after five seconds; then small batches take at most a twentieth of the time.
 ///
-/// Stays because of a bound: without it a bulk send falls to 0.65 of the floor (at least 0.8,
-/// Docs/Decisions/0027-optimisations-pay-rent.md).
+/// Required by a benchmark bound (Docs/Decisions/0027-optimisations-pay-rent.md): without the throttle, the rate of a bulk send is 0.65
+/// times that of two plain C++ processes (minimum 0.8).
 struct IndexThrottle {
     /// Time without a write after which the store counts as idle.
     static let idleAfter = Duration.milliseconds(300)
     /// Time of continuous writes before the first batch.
     private static let busyDelay = Duration.seconds(5)
-    /// Batches during writes take 1/20 of the time.
+    /// Batches during writes take at most 1/20 of the time.
     private static let timeShare = 20
 
     private var lastWrite: ContinuousClock.Instant?
@@ -24,10 +24,10 @@ struct IndexThrottle {
         notBefore = end + (end - start) * (Self.timeShare - 1)
     }
 
-    /// Whether a batch has to be small, because writes would wait for it.
+    /// Whether the store is not idle. Then batches have to be small, because writes would have to wait for them.
     func isBusy(at now: ContinuousClock.Instant) -> Bool { lastWrite.map { now - $0 < Self.idleAfter } ?? false }
 
-    /// Time until the next batch, provided that nothing is written meanwhile.
+    /// Returns the time until the next batch may run, provided that nothing is written meanwhile.
     func delay(at now: ContinuousClock.Instant) -> Duration {
         guard let lastWrite, let busySince else { return .zero }
         let untilIdle = lastWrite + Self.idleAfter - now

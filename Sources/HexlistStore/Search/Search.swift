@@ -2,17 +2,17 @@ internal import GRDB
 internal import HexlistModel
 
 extension StoreReader {
-    /// Maximum number of index matches that one page reads, so that a page has a bounded cost even if few matches pass the rest of the
-    /// filter.
+    /// Maximum number of matches in the index that are examined for one page. Bounds the cost of a page even if few matches satisfy the
+    /// conditions that are not in the index.
     private static let maxExamined = 10_000
-    /// Maximum number of peers whose name or alias matches a term.
+    /// Maximum number of peers that one search term can match by name or alias.
     private static let maxPeers = 200
 
-    /// A page of the hexes that match a filter, highest id first.
+    /// Returns a page of the hexes that match a filter, highest id first.
     ///
     /// - Parameters:
-    ///   - limit: maximum number of hits, up to 10 000. Fewer are returned if their hexes exceed 4 MiB, or many matches fail the rest of
-    ///     the filter.
+    ///   - limit: maximum number of hits, up to 10 000. Fewer are returned if their hexes exceed 4 MiB, or if many matches in the index do
+    ///     not satisfy the other conditions.
     ///   - after: the `next` of the previous page.
     /// - Throws: `.badRequest` for a term without words.
     public func search(_ filter: SearchFilter, limit: Int = 20, after: Int64? = nil) throws -> SearchPage {
@@ -38,8 +38,8 @@ extension StoreReader {
         return SearchPage(hits: try hits(ids, query), next: next, behind: try StoreCounters(on: db).unindexed)
     }
 
-    /// The best of the newest 10 000 matches, by a score for words in the description, adjacent words, and words in the sender's name;
-    /// newest first among equals.
+    /// Returns the hits with the highest scores among the newest 10 000 matches. A hex scores for words in the description, adjacent words,
+    /// words in the sender's name, and words in links. Hexes with equal scores are newest first.
     public func best(_ filter: SearchFilter, limit: Int = 20) throws -> SearchPage {
         let query = try query(filter)
         var scores: [Int64: Int] = [:]
@@ -55,7 +55,7 @@ extension StoreReader {
             sizes[oldest] = statement.int(4)
         }
         for (expression, score) in query.scores {
-            // Restricted to the matches: a frequent word occurs in many more hexes.
+            // The query is restricted to the matches, because a frequent word may occur in many more hexes.
             let found = try all(
                 "SELECT rowid FROM search WHERE search MATCH ? AND rowid >= ?", "(\(expression)) AND (\(query.expression))", oldest
             ) { $0.int64(0) }
@@ -66,7 +66,8 @@ extension StoreReader {
         return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try StoreCounters(on: db).unindexed)
     }
 
-    /// A page of ids of the hexes that match a filter, highest first. A hex inside another match is omitted, because it is part of that.
+    /// Returns a page of the ids of the hexes that match a filter, highest first. An inner hex is omitted if a hex that contains it matches
+    /// too.
     ///
     /// - Parameter after: the `next` of the previous page.
     /// - Throws: `.badRequest` for a term without words.
@@ -112,7 +113,7 @@ extension StoreReader {
     }
 
     private func isWanted(_ row: SQLStatement, _ filter: SearchFilter) throws -> Bool {
-        // A hex inside another is unread if the topmost hex is.
+        // An inner hex counts as unread if its topmost hex is unread.
         if filter.unread, !row.bool(2), try row.isNull(1) || !(summary(ofTop: row.int64(0))?.unread ?? false) { return false }
         let receivedAt = row.int64(3)
         return receivedAt >= filter.since ?? .min && receivedAt < filter.until ?? .max
@@ -142,7 +143,7 @@ extension StoreReader {
         return query
     }
 
-    /// The names and aliases of the peers with hexes in the store, most hexes first.
+    /// Returns the names and aliases, as words, of the peers that have hexes in the store; most hexes first.
     private func peerNames(_ words: SearchWords) throws -> [(row: Int64, names: [[SearchWords.Word]])] {
         try all("SELECT id, name, alias FROM peer WHERE hexes > 0 ORDER BY hexes DESC LIMIT 10000") { row in
             (row.int64(0), [words.of(row.bytes(1)), words.of(row.bytes(2))])
@@ -150,14 +151,14 @@ extension StoreReader {
     }
 }
 
-/// A query in the language of FTS5. User input becomes tokenizer words and keys; it is never inserted verbatim.
+/// A query in the language of FTS5. The user's input is converted to words of the tokenizer and to keys, and is never inserted verbatim.
 private struct SearchQuery {
     private let words: SearchWords
     private var conditions: [String] = []
     private var sequences: [WordSequence] = []
-    /// The words of searched hosts, to show the matching link.
+    /// The words of the hosts in the query, to find the matching link for `SearchMatch`.
     private var hosts: [WordSequence] = []
-    /// Expressions that raise the score of a hex in `best`, with their scores.
+    /// FTS5 expressions, and the number by which each raises the score of a matching hex in `best`.
     private(set) var scores: [(String, Int)] = []
 
     /// Whether held hexes are excluded.
@@ -177,7 +178,7 @@ private struct SearchQuery {
         return withoutHeld ? "(\(all)) NOT (\(Self.key(.place, HexLocation.held.rawValue)))" : all
     }
 
-    /// - Returns: `nil` if the term is a key (host, color, service).
+    /// - Returns: the words of a term; `nil` if the term is a host, colour or service.
     static func sequence(_ term: SearchTerm, _ words: SearchWords) throws -> WordSequence? {
         guard case .words(let text, let isPrefix) = term else { return nil }
         return try WordSequence(text, isPrefix: isPrefix, words)
@@ -210,7 +211,7 @@ private struct SearchQuery {
 
     // MARK: - The shown match
 
-    /// The first text of a hex that has the most words.
+    /// Returns an excerpt of the text of a hex that has the most terms of the query; of several, the first.
     func match(in content: HexContent) -> SearchMatch? {
         var best: (count: Int, match: SearchMatch)?
         func look(_ sequences: [WordSequence], _ field: SearchMatch.Field, _ link: Int?, _ slice: TextSlice) {
@@ -237,12 +238,12 @@ private struct SearchQuery {
 }
 
 extension SearchKey {
-    /// The FTS5 condition for a key.
+    /// Returns the FTS5 condition for hexes that have a key.
     static func condition(_ key: [UInt8]) -> String { "key : \"\(String(decoding: key.dropLast(), as: UTF8.self))\"" }
 }
 
 extension SearchMatch {
-    /// Bytes of text before and after the match, and of the match itself.
+    /// Maximum bytes of an excerpt before the match, after it, and of the match itself.
     private static let (bytesBefore, bytesAfter, bytesFound) = (60, 120, 200)
 
     fileprivate init(_ field: Field, _ link: Int?, _ text: [UInt8], _ range: Range<Int>) {
@@ -257,7 +258,7 @@ extension SearchMatch {
         after = String(decoding: text[foundEnd..<end], as: UTF8.self) + (end < text.count ? "…" : "")
     }
 
-    /// The first byte of the character at an offset.
+    /// Returns the offset of the first byte of the UTF-8 character at an offset.
     private static func boundary(in text: [UInt8], at offset: Int) -> Int {
         var offset = max(0, offset)
         while offset > 0, offset < text.count, text[offset] & 0xC0 == 0x80 { offset -= 1 }

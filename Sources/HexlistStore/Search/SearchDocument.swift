@@ -1,26 +1,27 @@
 internal import HexlistModel
 
-/// The indexed texts of one hex.
+/// The texts of one hex that are in the search index.
 ///
-/// They depend only on the rows of the hex, because an entry is removed from the index by the texts with which it was inserted.
+/// The texts must depend only on the stored rows of the hex: FTS5 can remove an entry only with exactly the texts with which it was
+/// inserted.
 struct SearchDocument {
-    /// Raise this number if the same rows give other texts. The index is then rebuilt.
+    /// The version of the conversion from rows to texts. Increase it if the same rows result in other texts; the index is then rebuilt.
     static let format = 2
-    /// Maximum number of parent domains of a host that get a key, besides the whole host.
+    /// Maximum number of parent domains of a host that get a key, in addition to the whole host.
     static let labels = 5
-    /// Bytes of `keys` that every hex may have.
+    /// Bytes up to which `keys` may grow for every hex, however short its texts are.
     static let minimumKeyBytes = 64 << 10
 
     /// The description.
     private(set) var about: [UInt8] = []
-    /// The sender's name that the hex claims.
+    /// The name of the sender, as the hex claims it.
     private(set) var sender: [UInt8] = []
-    /// URLs and descriptions of the links.
+    /// The URLs and descriptions of the links.
     private(set) var links: [UInt8] = []
-    /// Values that match as a whole (`SearchKey`). Hosts and services are omitted above twice the length of the texts and
-    /// `minimumKeyBytes`, because an entry is built in memory.
+    /// Keys for values that match only as a whole (`SearchKey`). If they exceed both `minimumKeyBytes` and twice the length of the texts,
+    /// further hosts and services are omitted, because an entry is built in memory.
     private(set) var keys: [UInt8] = []
-    /// The hosts and services in `keys`.
+    /// The keys of hosts and services in `keys`, to add each only once.
     private var seen: Set<[UInt8]> = []
 
     var byteCount: Int { about.count + sender.count + links.count + keys.count }
@@ -55,21 +56,22 @@ struct SearchDocument {
     }
 }
 
-/// The words in the column `key` of the index: characters of the private use area, ASCII letters and digits, which the tokenizer does not
-/// split, and a space.
+/// Encodes values, such as a host, as single words of the column `key` of the search index. A key consists of characters of Unicode's
+/// private use area, ASCII letters and digits, which the tokenizer does not split, and ends with a space.
 enum SearchKey {
-    /// The kind is the first character of a key, from U+E100 on.
+    /// The kind of a value. It is the first character of a key: U+E100 plus the raw value.
     enum Kind: UInt8 {
         case peer, place, host, color, service, url
     }
 
-    /// Maximum bytes of a text in a key: more than a host name has.
+    /// Maximum bytes of the value in a key; longer values are truncated. More than a host name can have.
     private static let longest = 255
 
-    /// A word between two texts of one column, so that no phrase matches across them: U+E200.
+    /// A word, U+E200, that separates two texts in one column, so that no phrase matches across them.
     static let gap: [UInt8] = [0x20, 0xEE, 0x88, 0x80, 0x20]
 
-    /// The key of a text. ASCII letters become lower case; bytes other than letters and digits become U+E000 and on.
+    /// Returns the key of a value. ASCII letters become lower case. Any other byte except a digit becomes the character U+E000 plus the
+    /// byte.
     static func key(_ kind: Kind, _ text: [UInt8]) -> [UInt8] {
         var key: [UInt8] = [0xEE, 0x84, 0x80 | kind.rawValue]
         for byte in text.prefix(longest) {
@@ -83,7 +85,7 @@ enum SearchKey {
         return key
     }
 
-    /// The key of a URL: a 64-bit hash (FNV-1a). Compare the URLs of matches.
+    /// Returns the key of a URL, which is a 64-bit hash (FNV-1a). Because of collisions, the caller has to compare the URLs of matches.
     static func url(_ url: [UInt8]) -> [UInt8] {
         let hash = url.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         return key(.url, Array(String(hash, radix: 32).utf8))
@@ -91,14 +93,15 @@ enum SearchKey {
 }
 
 extension LinkTarget {
-    /// The host of a URL in ASCII; `nil` if it has none, or programs may disagree about it.
+    /// Returns the host of a URL in ASCII; `nil` if it has no host, or if programs may interpret the URL differently.
     fileprivate static func hostForSearch(of url: [UInt8]) -> [UInt8]? {
         plainHost(of: url)
             ?? (try? LinkTarget(String(decoding: url, as: UTF8.self), schemes: ["http", "https", "ftp", "ws", "wss"]))?.host
             .map { Array($0.utf8) }
     }
 
-    /// The host of a plain ASCII URL whose host has only letters, digits and hyphens. Covers most URLs in a tenth of the time.
+    /// Returns the host of an ASCII URL if it consists only of letters, digits, hyphens and dots; otherwise `nil`. A fast path for most
+    /// URLs, which takes a tenth of the time.
     private static func plainHost(of url: [UInt8]) -> [UInt8]? {
         guard url.count <= maximumBytes, url.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }) else { return nil }
         guard let scheme = ["https://", "http://"].first(where: { url.starts(with: $0.utf8) }) else { return nil }

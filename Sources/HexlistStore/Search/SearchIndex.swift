@@ -1,20 +1,20 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The search index: one FTS5 entry for each hex, inserted after the commit that stored the hex.
+/// The search index: an FTS5 table with one entry for each hex. Entries are inserted in batches after the commits that stored the hexes.
 ///
 /// Entries are inserted in the order of ids. `StoreCounters.indexed` is the highest indexed id; the table `reindex` lists lower ids that
-/// need a new entry. An arriving hex therefore writes nothing to the index, and after a crash index and hexes are consistent. The index
-/// stores no texts, so removing an entry needs the texts of the rows, before these change.
+/// need a new entry. Storing a hex therefore does not write to the index, and after a crash indexing continues from these values. The index
+/// does not store the texts, so an entry can be removed only with the texts of the hex's rows, before the rows change.
 enum SearchIndex {
-    /// Maximum number of entries, and bytes of their texts, in one batch: some 30 ms. A batch has at least one entry.
+    /// Maximum number of entries in one batch, and maximum bytes of their texts. A batch takes about 30 ms and has at least one entry.
     static let batchEntries = 500
     static let batchBytes = 512 << 10
     /// The same limits while other writes wait.
     static let busyBatchEntries = 100
     static let busyBatchBytes = 128 << 10
 
-    /// The name of the value (`setMeta`) with the `SearchDocument.format` of the index.
+    /// The name of the stored value (`setMeta`) that has the `SearchDocument.format` of the index.
     static let formatKey = "searchFormat"
 
     /// Whether the index has the format of this version.
@@ -22,7 +22,7 @@ enum SearchIndex {
         try String.fetchOne(db, sql: "SELECT value FROM meta WHERE key = ?", arguments: [formatKey]) == String(SearchDocument.format)
     }
 
-    /// Empties the index if it has the format of another version.
+    /// Empties the index if it has another format than this version, so that it is rebuilt.
     static func checkFormat(_ db: Database) throws {
         guard try !isOfThisFormat(db) else { return }
         let format = String(SearchDocument.format)
@@ -37,14 +37,14 @@ enum SearchIndex {
             arguments: [formatKey, format])
     }
 
-    /// `SQLITE_CORRUPT_VTAB`: the content of a virtual table is damaged.
+    /// The result code `SQLITE_CORRUPT_VTAB`: the content of a virtual table is damaged.
     fileprivate static let damaged: Int32 = 267
 }
 
 extension StoreWriter {
     var isIndexBehind: Bool { counters.unindexed > 0 }
 
-    /// Indexes the next batch of hexes.
+    /// Indexes the next batch of hexes. Has no effect if all are indexed or the disk has no space.
     func index(entries limit: Int = SearchIndex.batchEntries, bytes: Int = SearchIndex.batchBytes) throws {
         guard isIndexBehind, try !isDiskFull(reserve: diskReserve, writing: Int64(bytes)) else { return }
         try change {
@@ -71,7 +71,8 @@ extension StoreWriter {
     }
 
     /// Inserts one entry.
-    /// - Parameter remaining: the remaining bytes of the batch, for which free disk space was checked. One entry may take more.
+    /// - Parameter remaining: the remaining bytes of the batch, for which free disk space was checked. An entry may be longer; then free
+    ///   space is checked again.
     /// - Returns: `false` if the disk has no space for the entry; then nothing is inserted.
     private func insert(_ id: Int64, _ entries: SearchEntries, _ remaining: inout Int) throws -> Bool {
         guard let document = try entries.document(id) else { return true }
@@ -82,7 +83,7 @@ extension StoreWriter {
         return true
     }
 
-    /// Removes the entries of hexes and of the hexes inside them. Call inside `change`, before the rows change.
+    /// Removes the index entries of hexes and their inner hexes. Call inside `change`, before the rows of the hexes change.
     func unindex(_ ids: [Int64]) throws {
         let indexed = try withDescendants(ids).filter { $0 <= counters.indexed }.sorted()
         guard !indexed.isEmpty else { return }
@@ -98,14 +99,15 @@ extension StoreWriter {
         }
     }
 
-    /// Schedules new entries for hexes after `unindex` of the same hexes. Call inside `change`, after the rows changed.
+    /// Schedules new index entries for hexes and their inner hexes, whose entries `unindex` removed. Call inside `change`, after the rows
+    /// changed.
     func reindex(_ ids: [Int64]) throws {
         let indexed = try withDescendants(ids).filter { $0 <= counters.indexed }
         guard !indexed.isEmpty else { return }
         counters.reindex += Int64(try run("INSERT OR IGNORE INTO reindex (hex) SELECT value FROM json_each(?)", jsonArray(indexed)))
     }
 
-    /// The ids of the hexes and of the hexes inside them, at all levels.
+    /// Returns the ids of the hexes and of their inner hexes, at all levels.
     private func withDescendants(_ ids: [Int64]) throws -> Set<Int64> {
         let list = jsonArray(Set(ids))
         let hasInside = try first("SELECT 1 FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND hexesInside > 0 LIMIT 1", list) { _ in
@@ -125,10 +127,12 @@ extension StoreWriter {
         return Set(all)
     }
 
-    /// Runs `body`. Empties the index if it is damaged, so that it is rebuilt: a damaged index must not prevent the deletion of a hex.
+    /// Runs `body`, which changes the index. If the index is damaged, undoes `body` and empties the index, so that it is rebuilt. A damaged
+    /// index must not prevent the deletion of a hex.
     private func emptyingIfDamaged(_ body: () throws -> Void) throws {
         do {
-            // Releasing the savepoint makes FTS5 write its pending entries. At COMMIT an error could no longer be attributed to the index.
+            // Releasing the savepoint makes FTS5 write its pending entries, so that its errors occur here. At COMMIT they could not be
+            // attributed to the index.
             try run("SAVEPOINT entries")
             try body()
             try run("RELEASE entries")
@@ -139,7 +143,7 @@ extension StoreWriter {
         }
     }
 
-    /// Removes all entries, so that the index is rebuilt.
+    /// Removes all entries of the index, so that it is rebuilt.
     fileprivate func emptyIndex() throws {
         try change {
             try run("INSERT INTO search (search) VALUES ('delete-all')")
@@ -151,7 +155,7 @@ extension StoreWriter {
 }
 
 extension StoreCounters {
-    /// Maximum number of hexes that wait to be indexed.
+    /// Upper bound of the number of hexes that are not indexed yet.
     var unindexed: Int64 { Swift.max(0, nextHex - 1 - indexed) + reindex }
 }
 
@@ -162,7 +166,8 @@ extension HexStore {
         _ = try? await write { try $0.index() }
     }
 
-    /// Indexes the next batch, then reads. If the index is damaged, empties it, so that it is rebuilt, and runs `work` once more.
+    /// Indexes the next batch, then runs `work`, which may search. If the index is damaged, empties it, so that it is rebuilt, and runs
+    /// `work` once more.
     public func readWithIndex<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
         await indexNextBatch()
         do {
@@ -183,7 +188,7 @@ extension HexStore {
     private struct DamagedIndex: Error {}
 }
 
-/// The statements that insert and remove entries.
+/// The prepared statements that insert and remove index entries.
 private struct SearchEntries {
     private let hex: SQLStatement
     private let top: SQLStatement
@@ -223,7 +228,7 @@ private struct SearchEntries {
         try statement.run()
     }
 
-    /// The location and the sender of a hex; for a hex inside another, those of the topmost hex.
+    /// Returns the location and the sender of a hex; for an inner hex, those of its topmost hex.
     private func origin(of id: Int64, _ row: SQLStatement) throws -> (location: String, peer: Int64?) {
         let location = row.text(0)
         guard HexLocation(rawValue: location) == nil else { return (location, row.optionalInt64(1)) }
@@ -232,7 +237,7 @@ private struct SearchEntries {
         return try top.step() ? (top.text(0), top.optionalInt64(1)) : (location, nil)
     }
 
-    /// The texts of a hex; `nil` if there is no such hex.
+    /// Returns the indexed texts of a hex; `nil` if there is no such hex.
     func document(_ id: Int64) throws -> SearchDocument? {
         try hex.bind([id])
         defer { hex.reset() }

@@ -6,11 +6,11 @@ public struct SearchFilter: Sendable, Equatable {
     /// The location; `nil` for the inbox and My Hexlist, without held hexes.
     public var location: HexLocation?
     public var unread: Bool
-    /// The proven sender; `nil` for all.
+    /// The required proven sender; `nil` for all senders.
     public var peer: PeerID?
-    /// Earliest time of arrival, in milliseconds since 1970.
+    /// The earliest time of arrival, in milliseconds since 1970; `nil` for no limit.
     public var since: Int64?
-    /// End of the times of arrival, exclusive.
+    /// The time before which hexes arrived, in milliseconds since 1970; `nil` for no limit.
     public var until: Int64?
 
     public init(
@@ -29,32 +29,33 @@ public struct SearchFilter: Sendable, Equatable {
 /// A hex that matches a search.
 public struct SearchHit: Sendable, Equatable {
     public var summary: HexSummary
-    /// The text with the words; `nil` if the hex matches only by sender, colour, service or host.
+    /// An excerpt of the matching text; `nil` if no text has the words, because the hex matches by sender, colour or service.
     public var match: SearchMatch?
-    /// The topmost hex that contains it; `nil` for a hex of a list.
+    /// The topmost hex that contains the hit; `nil` if the hit is not an inner hex.
     public var top: HexSummary?
 }
 
-/// An excerpt of the text of a hex that matches.
+/// An excerpt of a text of a hex, around the words that match.
 public struct SearchMatch: Sendable, Equatable {
     public enum Field: String, Sendable, CaseIterable {
         case description, linkDescription, url, sender
     }
 
     public var field: Field
-    /// The position of the link, from 0.
+    /// The position of the link that has the text, from 0; `nil` if it is not a text of a link.
     public var link: Int?
-    /// The shortened text before the match. Peer text, like `found` and `after`.
+    /// The end of the text before the match. Untrusted text of a peer, like `found` and `after`.
     public var before: String
     public var found: String
     public var after: String
 }
 
-/// A page of search results, newest first.
+/// A page of search results.
 public struct SearchPage: Sendable {
     public var hits: [SearchHit]
-    /// The value of `after` for the next page; `nil` at the end. A page with few hits may not be the last one.
+    /// The value of `after` for the next page; `nil` on the last page. A page may have fewer hits than requested although it is not the
+    /// last one.
     public var next: Int64?
-    /// Maximum number of hexes that are not indexed yet, and so not found.
+    /// Upper bound of the number of hexes that were not searched, because they are not indexed yet.
     public var behind: Int64
 }

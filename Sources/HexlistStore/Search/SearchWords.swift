@@ -5,9 +5,9 @@ internal import HexlistModel
 /// Splits texts into words with the tokenizer of the search index.
 struct SearchWords {
     struct Word {
-        /// The word without case and diacritics.
+        /// The word in lower case and without diacritics.
         var text: [UInt8]
-        /// Byte range in the text.
+        /// Byte range of the word in the original text.
         var range: Range<Int>
     }
 
@@ -38,7 +38,7 @@ struct SearchWords {
     }
 }
 
-/// Adjacent words of a `SearchTerm.words`.
+/// The words of a `SearchTerm.words`, which must be adjacent in a text.
 struct WordSequence {
     let words: [[UInt8]]
     let isPrefix: Bool
@@ -54,7 +54,7 @@ struct WordSequence {
         }
     }
 
-    /// Byte range of the first occurrence of the words in a text; `nil` if there is none.
+    /// Returns the byte range of the first occurrence of the words in a text; `nil` if the text does not have them.
     func range(in text: [SearchWords.Word]) -> Range<Int>? {
         guard text.count >= words.count else { return nil }
         for start in 0...(text.count - words.count) {
@@ -67,7 +67,8 @@ struct WordSequence {
         return nil
     }
 
-    /// The phrase in the language of FTS5. Quotation marks are doubled, although the tokenizer produces none.
+    /// The words as a phrase in the language of FTS5. Quotation marks are doubled as a precaution, although the tokenizer never returns
+    /// any.
     var phrase: String {
         let text = words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
         return "\"\(text.replacing("\"", with: "\"\""))\"\(isPrefix ? " *" : "")"
