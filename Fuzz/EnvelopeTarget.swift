@@ -28,7 +28,7 @@ private struct FuzzPeer {
 
     init() throws {
         signer = IdentitySigner(try P256.Signing.PrivateKey(rawRepresentation: Array(repeating: 1, count: 32)))
-        let key = try SealingKey(seed: Array(repeating: 2, count: 32))
+        let key = try SealingPrivateKey(seed: Array(repeating: 2, count: 32))
         card = try Card(of: signer, sealingKey: key)
         opener = EnvelopeOpener(key: key, fingerprint: card.fingerprint)
     }
@@ -70,7 +70,7 @@ private func readTexts(_ text: String) {
 
 private func openEnvelope(_ input: inout FuzzInput) {
     let card = FuzzPeer.shared.card
-    var bytes = Array("HXE1".utf8) + card.fingerprint.peerID.uuid.bytes + SealingKey.hash(of: card.sealingKey)
+    var bytes = Array("HXE1".utf8) + card.fingerprint.peerID.uuid.bytes + SealingPrivateKey.hash(of: card.sealingKey)
     if input.flag() { bytes += input.all() } else { bytes = input.all() }
     bytes += Array(repeating: 0, count: max(0, Envelope.sizes.lowerBound - bytes.count))
     guard Envelope(bytes: bytes) == nil || Envelope(bytes: bytes)?.bytes == bytes else { fatalError("another envelope") }

@@ -126,7 +126,7 @@ public struct LinkReply: JSONShape, Sendable, Equatable {
 }
 
 /// The last line of the reply.
-public struct LinkSummary: JSONShape, Sendable, Equatable {
+public struct ServiceLinksSummary: JSONShape, Sendable, Equatable {
     public var made: Int
     public var failed: Int
 
@@ -141,7 +141,7 @@ public enum LinkLine: JSONCoded, Sendable, Equatable {
     /// `{"path":…}`
     case reply(LinkReply)
     /// `{"summary":{…}}`: the last line.
-    case summary(LinkSummary)
+    case summary(ServiceLinksSummary)
     /// `{"error":{…}}`: the last line after a failure. Paths without a line were not processed.
     case error(ErrorJSON)
     /// A line added by a newer daemon; clients ignore it.

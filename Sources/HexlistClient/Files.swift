@@ -54,8 +54,8 @@ extension HexlistClient {
 
     /// Creates links to files of a service.
     /// - Parameter each: called with the reply for each path. Replies arrive in any order.
-    public func links(of service: String, _ request: LinkRequest, _ each: (LinkReply) throws -> Void) async throws -> LinkSummary {
-        var summary: LinkSummary?
+    public func links(of service: String, _ request: LinkRequest, _ each: (LinkReply) throws -> Void) async throws -> ServiceLinksSummary {
+        var summary: ServiceLinksSummary?
         let path = "/v1/services/\(try Self.segment(service, "service"))/links"
         try await connection.lines(
             path, query: URLQuery(), body: request.jsonBytes, type: LocalAPI.jsonType, seconds: Self.readingSeconds

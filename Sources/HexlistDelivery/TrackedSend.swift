@@ -54,7 +54,7 @@ public final class TrackedSend: @unchecked Sendable {
     /// The failed rows of a stream that were not reported yet.
     private var failures: [Int64] = []
     /// The line numbers of a stream; empty for a single hex.
-    private var lines: RowLines
+    private var lines: UnreportedRows
     public private(set) var lastProgress: ContinuousClock.Instant
     private let clocks: Clocks
 
@@ -65,7 +65,7 @@ public final class TrackedSend: @unchecked Sendable {
         self.clocks = clocks
         lastProgress = clocks.now
         self.onChange = onChange
-        lines = RowLines(rowsPerLine: peers.count)
+        lines = UnreportedRows(rowsPerLine: peers.count)
     }
 
     /// The size of a single hex; `nil` for a stream.

@@ -28,7 +28,7 @@ public struct Card: Sendable, Equatable {
     /// A new card.
     /// - Parameter serial: of several valid cards of a peer, the one with the greatest serial counts.
     /// - Throws: an error of the signer.
-    public init(of signer: IdentitySigner, sealingKey: SealingKey, serial: UInt32 = 1) throws {
+    public init(of signer: IdentitySigner, sealingKey: SealingPrivateKey, serial: UInt32 = 1) throws {
         var bytes = Self.magic + signer.keyInfo
         bytes.append(bigEndian: serial)
         bytes += sealingKey.publicKey

@@ -53,7 +53,7 @@ public struct Envelope: Sendable, Equatable {
     /// - Parameter recipient: the card of a trusted key, whose signature was checked.
     /// - Throws: an error of the cryptographic library; none is known for valid keys.
     init(sealing plaintext: [UInt8], for recipient: Card) throws {
-        var bytes = Self.magic + recipient.fingerprint.peerID.uuid.bytes + SealingKey.hash(of: recipient.sealingKey)
+        var bytes = Self.magic + recipient.fingerprint.peerID.uuid.bytes + SealingPrivateKey.hash(of: recipient.sealingKey)
         let key = try XWingMLKEM768X25519.PublicKey(rawRepresentation: Array(recipient.sealingKey))
         var sender = try HPKE.Sender(recipientKey: key, ciphersuite: Self.ciphersuite, info: Self.info(bytes))
         let ciphertext = try sender.seal(plaintext)
@@ -67,7 +67,7 @@ public struct Envelope: Sendable, Equatable {
     var sealingKeyHash: ArraySlice<UInt8> { bytes[20..<28] }
 
     /// Decrypts the letter; `nil` if a byte of the envelope was altered, or the key is another one.
-    func plaintext(openedBy key: SealingKey) -> [UInt8]? {
+    func plaintext(openedBy key: SealingPrivateKey) -> [UInt8]? {
         let ciphertext = Self.headerBytes + Self.encapsulatedKeyBytes
         let header = Array(bytes[..<Self.headerBytes])
         guard

@@ -7,11 +7,11 @@ public struct EnvelopeOpener: Sendable {
     /// Maximum age of a letter in milliseconds, which limits replay. Within it the message id identifies a replayed hex.
     static let maximumAge: UInt64 = 30 * 86_400_000
 
-    private let key: SealingKey
+    private let key: SealingPrivateKey
     private let fingerprint: Fingerprint
 
     /// - Parameter fingerprint: the fingerprint of the recipient's identity key.
-    public init(key: SealingKey, fingerprint: Fingerprint) {
+    public init(key: SealingPrivateKey, fingerprint: Fingerprint) {
         self.key = key
         self.fingerprint = fingerprint
     }
@@ -25,7 +25,7 @@ public struct EnvelopeOpener: Sendable {
     public func open(_ bytes: [UInt8], now: Int64, trust: (Fingerprint) -> Trust) throws(EnvelopeFault) -> Letter {
         guard let envelope = Envelope(bytes: bytes) else { throw EnvelopeFault(.noEnvelope) }
         guard envelope.recipient.elementsEqual(fingerprint.peerID.uuid.bytes) else { throw EnvelopeFault(.notMine) }
-        guard envelope.sealingKeyHash.elementsEqual(SealingKey.hash(of: key.publicKey)) else { throw EnvelopeFault(.otherKey) }
+        guard envelope.sealingKeyHash.elementsEqual(SealingPrivateKey.hash(of: key.publicKey)) else { throw EnvelopeFault(.otherKey) }
         guard let plaintext = envelope.plaintext(openedBy: key) else { throw EnvelopeFault(.damaged) }
         return try letter(plaintext[...], now: now, trust: trust)
     }

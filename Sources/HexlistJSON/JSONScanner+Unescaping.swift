@@ -30,7 +30,7 @@ extension JSONScanner {
         text.append(addingCapacity: stop &- start) { span in
             span.withUnsafeMutableBufferPointer { room, count in
                 guard let room = room.baseAddress else { return }
-                var output = TextOutput(next: room + count)
+                var output = UnescapedBuffer(next: room + count)
                 unescape(start, stop, into: &output, lone: lone)
                 count = output.next - room
             }
@@ -38,7 +38,7 @@ extension JSONScanner {
     }
 
     @inline(__always)
-    private func unescape(_ start: Int, _ stop: Int, into output: inout TextOutput, lone: (UInt32) -> UInt32) {
+    private func unescape(_ start: Int, _ stop: Int, into output: inout UnescapedBuffer, lone: (UInt32) -> UInt32) {
         var position = start
         while true {
             position = copyRun(position, stop, into: &output)
@@ -68,7 +68,7 @@ extension JSONScanner {
     /// Copies the bytes before the next backslash.
     /// - Returns: the position of the backslash, or `stop` if there is none.
     @inline(__always)
-    private func copyRun(_ start: Int, _ stop: Int, into output: inout TextOutput) -> Int {
+    private func copyRun(_ start: Int, _ stop: Int, into output: inout UnescapedBuffer) -> Int {
         var position = start
         while position &+ 16 <= stop {
             // Always copies 16 bytes. The bytes from a backslash on are overwritten later. The output is never longer than the source, so
@@ -108,7 +108,7 @@ extension JSONScanner {
 }
 
 /// The memory to which a string is unescaped. The caller has reserved sufficient capacity.
-private struct TextOutput {
+private struct UnescapedBuffer {
     var next: UnsafeMutablePointer<UInt8>
 
     @inline(__always)

@@ -84,7 +84,7 @@ struct FileAPITests {
             let summary = try await bob.client.links(of: "ada", LinkRequest(paths: ["talks/2026/talk.pdf", "talks/none"])) {
                 links.append($0)
             }
-            #expect(summary == LinkSummary(made: 1, failed: 1))
+            #expect(summary == ServiceLinksSummary(made: 1, failed: 1))
             #expect(links.first { $0.url != nil }?.url == "hexlist://\(ada.uuid)/share/talks/2026/talk.pdf")
             let to = folder.appending(path: "to").path
             let start = try await bob.client.fetch(TransferRequest(service: "ada", path: "talks", to: to))

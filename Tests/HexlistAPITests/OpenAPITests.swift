@@ -59,7 +59,7 @@ import Yams
         Value("CachedFile", CachedFile.self), Value("CachedFiles", CachedFiles.self), Value("CacheSummary", CacheSummary.self),
         Value("CacheCleared", CacheCleared.self), Value("OfferProgress", OfferProgress.self), Value("Offer", OfferResult.self),
         Value("Share", ShareView.self), Value("Service", ServiceView.self), Value("FileEntry", FileEntry.self),
-        Value("FilePage", FilePage.self), Value("LinkSummary", LinkSummary.self),
+        Value("FilePage", FilePage.self), Value("ServiceLinksSummary", ServiceLinksSummary.self),
     ]
 
     @Test("each value has exactly the members described; a member is required if decoding fails without it", arguments: values)

@@ -115,7 +115,7 @@ import Testing
         let list = (0..<1_000).map { "\($0) " + String(repeating: "x", count: 2_000) }
         var (seen, index, count): ([JSONValue], Int, Int) = ([], 0, 0)
         while true {
-            let page = BrowserPage.of(list, after: index)
+            let page = BrowserListReply.of(list, after: index)
             #expect(BrowserMessage.reply(id: 1, page).bytes.count <= NativeMessageDecoder.replyBytes)
             seen += page.items
             count += 1
@@ -123,7 +123,7 @@ import Testing
             index = next
         }
         #expect(count > 4 && seen.compactMap(\.string) == list)
-        #expect(BrowserPage.of(list, after: 5_000).items.isEmpty)
+        #expect(BrowserListReply.of(list, after: 5_000).items.isEmpty)
     }
 
     @Test("a reply that is too long is replaced by an error") func tooLong() {

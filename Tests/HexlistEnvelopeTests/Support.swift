@@ -6,13 +6,13 @@ import HexlistModel
 /// A peer with its identity key, sealing key and card.
 struct Peer {
     let signer: IdentitySigner
-    let key: SealingKey
+    let key: SealingPrivateKey
     let card: Card
 
     /// - Parameter number: determines the sealing key.
     init(_ number: UInt8) throws {
         signer = IdentitySigner(P256.Signing.PrivateKey())
-        key = try SealingKey(seed: Array(repeating: number, count: 32))
+        key = try SealingPrivateKey(seed: Array(repeating: number, count: 32))
         card = try Card(of: signer, sealingKey: key)
     }
 

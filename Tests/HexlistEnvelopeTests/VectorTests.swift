@@ -58,13 +58,13 @@ struct EnvelopeVector: Decodable, CustomTestStringConvertible {
     static let vectors = lines.dropFirst().compactMap { try? JSONDecoder().decode(EnvelopeVector.self, from: $0) }
 
     private let setting: Setting
-    private let key: SealingKey
+    private let key: SealingPrivateKey
     private let fingerprint: Fingerprint
 
     init() throws {
         setting = try #require(Self.setting)
         let seed = try #require(Hexadecimal.decode(setting.sealSeed))
-        key = try SealingKey(seed: seed)
+        key = try SealingPrivateKey(seed: seed)
         let der = try #require(Hexadecimal.decode(setting.recipient))
         let identity = try P256.Signing.PrivateKey(derRepresentation: der)
         fingerprint = Fingerprint.sha256(of: identity.publicKey.derRepresentation)

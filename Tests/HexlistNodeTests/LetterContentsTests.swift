@@ -16,7 +16,7 @@ import Testing
 
     private static func contents(_ frames: [String]) throws -> LetterContents {
         let signer = IdentitySigner(P256.Signing.PrivateKey())
-        let card = try Card(of: signer, sealingKey: SealingKey(seed: Array(repeating: 1, count: 32)))
+        let card = try Card(of: signer, sealingKey: SealingPrivateKey(seed: Array(repeating: 1, count: 32)))
         return LetterContents(Letter(card: card, signedAt: 0, boot: BootNonce(1), frames: frames.map { Array($0.utf8) }))
     }
 

@@ -189,8 +189,8 @@ extension PreparedHexes {
 
 extension EnqueueReport {
     /// The rows of each hex, or the reason why it has none.
-    var results: [Result<[Enqueued], HexlistError>] {
-        parts.flatMap { part -> [Result<[Enqueued], HexlistError>] in
+    var results: [Result<[EnqueuedRow], HexlistError>] {
+        parts.flatMap { part -> [Result<[EnqueuedRow], HexlistError>] in
             switch part {
             case .new(let hexes, let first): (0..<hexes).map { hex in .success(first.map { .new($0 + Int64(hex)) }) }
             case .again(let rows): [.success(rows)]
@@ -219,7 +219,7 @@ func outgoing(_ number: UInt64, to peer: TestPeer, body: String = "{}", createdA
 extension StoreWriter {
     /// Queues hexes for one peer each.
     /// - Returns: the row of each hex, or the reason why it has none.
-    func enqueue(_ batch: [Outgoing], bounds: OutboxBounds = OutboxBounds()) throws -> [Result<Enqueued, HexlistError>] {
+    func enqueue(_ batch: [Outgoing], bounds: OutboxBounds = OutboxBounds()) throws -> [Result<EnqueuedRow, HexlistError>] {
         var full: HexlistError?
         return try batch.map { outgoing in
             if let full { return .failure(full) }
@@ -240,7 +240,7 @@ extension StoreWriter {
         try enqueue(batch, terms, ids: counters.nextOutbox)
     }
 
-    func enqueue(_ outgoing: Outgoing, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
+    func enqueue(_ outgoing: Outgoing, bounds: OutboxBounds = OutboxBounds()) throws -> EnqueuedRow {
         try enqueue([outgoing], bounds: bounds)[0].get()
     }
 }
@@ -263,7 +263,7 @@ extension HexContent {
     }
 }
 
-extension Result<Enqueued, HexlistError> {
+extension Result<EnqueuedRow, HexlistError> {
     var id: Int64? { (try? get())?.id }
 }
 

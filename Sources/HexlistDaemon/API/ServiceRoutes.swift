@@ -60,7 +60,7 @@ struct ServiceRoutes: Sendable {
                 }
             }()
             async let _: Void = { while (try? await Task.sleep(for: Self.waiting)) != nil { step.yield(nil) } }()
-            var summary = LinkSummary(made: 0, failed: 0)
+            var summary = ServiceLinksSummary(made: 0, failed: 0)
             for await line in steps {
                 guard let line else {
                     // Throws if the caller has disconnected, which cancels the running requests.

@@ -24,7 +24,7 @@ struct Mailbox: Sendable {
         own = identity.peerID
         self.boot = boot
         signer = IdentitySigner(keyInfo: identity.keyInfo, sign: identity.signature(of:))
-        let key = try SealingKey(seed: identity.secret(for: SealingKey.purpose))
+        let key = try SealingPrivateKey(seed: identity.secret(for: SealingPrivateKey.purpose))
         card = try Card(of: signer, sealingKey: key)
         opener = EnvelopeOpener(key: key, fingerprint: identity.fingerprint)
     }

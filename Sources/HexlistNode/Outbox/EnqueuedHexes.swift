@@ -40,7 +40,7 @@ struct EnqueuedHexes: Sendable {
 
     /// The outcomes of a single hex, one for each recipient.
     func outcomes() throws -> [SendOutcome] {
-        let rows: [Enqueued]
+        let rows: [EnqueuedRow]
         switch report.parts.first {
         case .new(_, let first): rows = first.map { .new($0) }
         case .again(let again): rows = again

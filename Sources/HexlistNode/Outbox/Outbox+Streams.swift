@@ -91,7 +91,7 @@ extension Outbox {
         var queued = [[OutgoingHex]](repeating: [], count: peers.count)
         taken.forEachPart { part, hexes, index in
             let isMost = hexes.isMost(index..<index + part.hexes)
-            func accept(_ index: Int, _ position: Int, _ row: Enqueued) {
+            func accept(_ index: Int, _ position: Int, _ row: EnqueuedRow) {
                 send.tracked.accepted(row.id, for: peers[position], row.state, isEarlier: row.isEarlier, line: hexes.line(index))
                 guard row.state == .queued else { return }
                 let body = isMost ? hexes.body(index) : ArraySlice(Array(hexes.body(index)))

@@ -172,7 +172,7 @@ extension StoreWriter {
     /// Enqueues a hex for which some recipients have rows from earlier sends with the same key.
     private func enqueueAgain(
         _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [ContactInfo], _ options: EnqueueOptions
-    ) throws -> [Enqueued] {
+    ) throws -> [EnqueuedRow] {
         let made = new.isEmpty ? [] : try insertRowRanges(hexes, index..<(index + 1), new, options)
         let ids = Dictionary(zip(new.map(\.peer), made)) { first, _ in first }
         let offers = hexes.offers(index)
@@ -314,7 +314,7 @@ extension StoreWriter {
     }
 
     /// Queues the row of an earlier send with the same key and content again. Has no effect if the row is queued or delivered.
-    private func requeue(_ earlier: OutboxRow, _ hexes: PreparedHexes, _ index: Int, lifetime: Int64) throws -> Enqueued {
+    private func requeue(_ earlier: OutboxRow, _ hexes: PreparedHexes, _ index: Int, lifetime: Int64) throws -> EnqueuedRow {
         guard earlier.state != .queued, !earlier.state.isDelivered, let found = try outboxRowRange(earlier.id) else {
             return .existing(earlier)
         }

@@ -25,7 +25,7 @@ public struct EnqueueOptions: Sendable {
 }
 
 /// The result of enqueuing one hex for one recipient: the row, and whether it is new.
-public enum Enqueued: Sendable, Equatable {
+public enum EnqueuedRow: Sendable, Equatable {
     /// The id of a new row.
     case new(Int64)
     /// An earlier send with the same key had a row that failed, expired, or was rejected or cancelled. The row is queued again; it keeps
@@ -56,7 +56,7 @@ public struct EnqueueReport: Sendable {
         /// it.
         case new(hexes: Int, first: [Int64])
         /// One hex whose key was used by an earlier send to one of the recipients, with its row for each recipient.
-        case again([Enqueued])
+        case again([EnqueuedRow])
         /// One hex that was refused and got no rows: `.keyConflict` if its key was used for other content, or `.recentlyFailed`.
         case refused(HexlistError)
 

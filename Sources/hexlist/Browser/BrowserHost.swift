@@ -99,7 +99,7 @@ final class BrowserHost: Sendable {
         switch operation {
         case .recipients(let index):
             let all = BrowserRecipient.all(try await client.peers(all: true), try await client.groups())
-            return BrowserPage.of(all, after: index)
+            return BrowserListReply.of(all, after: index)
         case .send(let send):
             let outcomes = try await client.send(
                 HexlistClient.Send(content: .hex(send.hex.jsonBytes), peers: send.to, timeout: Self.sendTimeout, key: "browser:\(send.key)")
@@ -107,7 +107,7 @@ final class BrowserHost: Sendable {
             return followed(outcomes.map { BrowserRow($0) })
         case .rows(let ids): return followed(try await rows(ids))
         case .inbox(let unread, let cursor, let limit):
-            var page = BrowserPage()
+            var page = BrowserListReply()
             page.next = try await client.hexes(HexlistClient.HexFilter(unread: unread), limit: limit, after: cursor) {
                 _ = page.add(BrowserHexRow(hex: $0))
             }
@@ -115,7 +115,7 @@ final class BrowserHost: Sendable {
         case .hex(let id, let index):
             let hex = try await client.hex(id)
             guard hex.location == "inbox" else { throw HexlistError(.notFound, "Hex \(id) is not in the inbox.") }
-            var page = BrowserPage.of(BrowserItem.all(hex), after: index)
+            var page = BrowserListReply.of(BrowserItem.all(hex), after: index)
             page.head = [("hex", BrowserHexRow(hex: hex))]
             return page
         case .mark(let ids, let unread):

@@ -45,7 +45,7 @@ struct BrowserFault: JSONEncodable {
 }
 
 /// A page of a list in the form `{"items":[…],"next":…}`, preceded by the members of `head`.
-struct BrowserPage: JSONEncodable {
+struct BrowserListReply: JSONEncodable {
     /// Maximum bytes of all items. A single item may be larger.
     static let bytes = 384 << 10
 
@@ -75,8 +75,8 @@ struct BrowserPage: JSONEncodable {
     }
 
     /// Creates a page with the items of a complete list, from an index on.
-    static func of(_ list: some RandomAccessCollection<some JSONEncodable>, after index: Int) -> BrowserPage {
-        var page = BrowserPage()
+    static func of(_ list: some RandomAccessCollection<some JSONEncodable>, after index: Int) -> BrowserListReply {
+        var page = BrowserListReply()
         for (number, item) in list.dropFirst(index).enumerated() {
             guard page.add(item) else {
                 page.next = String(index + number)

@@ -3,7 +3,7 @@ import HexlistModel
 import Synchronization
 
 /// The drafts of the page, in memory: paths that the command line names, so that the page can offer them without naming paths itself.
-struct DraftTable {
+struct OfferablePaths {
     /// Maximum number of drafts; one more displaces the oldest.
     static let capacity = 16
     static let lifetime = Duration.seconds(600)
@@ -40,8 +40,8 @@ struct DraftTable {
 }
 
 /// The drafts of the daemon, protected by a mutex.
-final class DraftBox: Sendable {
-    private let table = Mutex(DraftTable())
+final class PageDrafts: Sendable {
+    private let table = Mutex(OfferablePaths())
 
-    func withLock<Result: Sendable>(_ body: (inout sending DraftTable) -> sending Result) -> Result { table.withLock(body) }
+    func withLock<Result: Sendable>(_ body: (inout sending OfferablePaths) -> sending Result) -> Result { table.withLock(body) }
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Allows one backup at a time, because each takes as much disk space as the store.
-final class BackupLock: Sendable {
+final class SingleBackup: Sendable {
     /// Proof that the lock was taken.
     struct Permit: Sendable { fileprivate init() {} }
 

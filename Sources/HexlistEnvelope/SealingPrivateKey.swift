@@ -3,7 +3,7 @@ import Crypto
 /// The private key that opens a peer's envelopes: X-Wing, which is ML-KEM-768 with X25519 (HPKE KEM 0x647A).
 ///
 /// It is derived from the identity, so it needs no storage and no backup, and exists exactly as long as the identity.
-public struct SealingKey: Sendable {
+public struct SealingPrivateKey: Sendable {
     /// The purpose for which an identity derives the secret that is used as `seed`.
     public static let purpose = "hexlist-seal-1"
     /// Bytes of a public sealing key.

@@ -2,7 +2,7 @@ import NIOCore
 
 /// Maps the outbox rows of a stream to the line numbers of its input, and queues the rows whose results are still to be reported.
 /// Consecutive rows of consecutive lines are stored as one run.
-struct RowLines: Sendable {
+struct UnreportedRows: Sendable {
     /// Maximum number of runs with known lines. Rows beyond have no line.
     static let runLimit = 100_000
 
