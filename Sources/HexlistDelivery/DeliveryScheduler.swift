@@ -57,7 +57,7 @@ public final class DeliveryScheduler {
 
     public func hasWork(for peer: PeerID) -> Bool { links[peer]?.delivery.hasWork ?? false }
 
-    /// Whether the peer has a courier, rows or a pause.
+    /// Whether the scheduler has state of the peer: a courier, queued rows, or a wait before the next attempt.
     public func knows(_ peer: PeerID) -> Bool { links[peer] != nil }
 
     /// Whether the peer is being dialled for queued rows.

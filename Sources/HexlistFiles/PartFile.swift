@@ -105,7 +105,7 @@ public final class PartFile: Sendable {
 
     public let specification: Specification
     private let folder: Descriptor
-    /// An instant after the folder was opened and before the first write.
+    /// A time between the opening of the folder and the first write.
     private let since: ContinuousClock.Instant
     private let file: Descriptor
     private let device: UInt64

@@ -118,10 +118,12 @@ struct TextLine {
     var text: String { TextLinks.string(TextLinks.trimmed(scalars[...])) }
 
     private mutating func addAddresses(_ range: Range<Int>, _ isPlain: Bool) {
-        for address in TextLinks.addresses(scalars, in: range, isPlain: isPlain) {
+        // The end of the last link with its marks. An address inside it, such as one in a title, is not a link of its own.
+        var end = start
+        for address in TextLinks.addresses(scalars, in: range, isPlain: isPlain) where address.range.lowerBound >= end {
             let text = TextLinks.string(scalars[address.range])
             var range = address.range
-            while range.lowerBound > start, range.upperBound < scalars.count,
+            while range.lowerBound > end, range.upperBound < scalars.count,
                 TextLinks.isPair(scalars[range.lowerBound - 1], scalars[range.upperBound])
             {
                 range = (range.lowerBound - 1)..<(range.upperBound + 1)
@@ -132,6 +134,7 @@ struct TextLine {
                 range = (address.range.lowerBound - 1)..<(title.upperBound + 1)
             }
             found.append(Found(link: link, range: range))
+            end = range.upperBound
         }
     }
 

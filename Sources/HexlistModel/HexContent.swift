@@ -17,7 +17,7 @@ public struct TextSlice: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - place: the offset in bytes. Its top bit is set if the text is in the arena.
+    ///   - place: the offset in bytes: in the arena if the top bit is set, otherwise in the bytes of the frame.
     ///   - count: the length in bytes.
     @inlinable
     public init(place: UInt32, count: UInt32) {

@@ -157,8 +157,8 @@ final class PeerRegistry {
         keep(ContactInfo(record, name: record.name, seenAt: at, endpoints: endpoints), node)
     }
 
-    /// Stores the peer's new name after a later Hello, at most once a second for each session. Each write is caused by a Hello, because two
-    /// sessions of one key with different names would otherwise overwrite each other forever.
+    /// Stores the peer's new name after a later Hello, at most once a second for each session. Writes only after a Hello, never after a change
+    /// of the record: two sessions of one key with different names would overwrite each other forever.
     func rememberName(_ session: PeerSession, _ node: isolated Node) {
         guard !node.isStopping, session.connection.isOpen, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
             let record = records[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello

@@ -22,7 +22,8 @@ enum DuplicateSessions {
         var isAnswered: Bool
         /// Whether two users are comparing digits on it.
         var isPairing = false
-        /// Whether its boot nonce differs from that of the newest session, so that its answer may show that two machines have the key.
+        /// Whether its boot nonce differs from that of the newest session. If such a session still answers a challenge, two machines have
+        /// the key.
         var isOtherStart = false
     }
 

@@ -63,6 +63,7 @@ struct SendInputTests {
             (["ask ada@a.example"], [], "ask ada@a.example"), (["see www.a.example/b."], ["https://www.a.example/b|"], "see."),
             (["mailto:ada@a.example Ada"], ["mailto:ada@a.example|Ada"], ""),
             (["look at this", "https://a.example"], ["https://a.example|"], "look at this"),
+            (["see <https://a.example|https://b.example>"], ["https://a.example|https://b.example"], "see"),
             (["[A (b)](https://a.example/x_(y)) "], ["https://a.example/x_(y)|A (b)"], ""),
         ])
     func text(arguments: [String], links: [String], text: String) throws {

@@ -95,7 +95,7 @@ struct SpooledImport: ImportSource {
     /// The offsets in the file at which the lines of the entries end.
     private var ends: [Int] = []
     fileprivate(set) var refused: [BulkRefusal] = []
-    /// Number of refused lines that are not in `refused`.
+    /// Number of further refused lines, after `refused` has reached its maximum.
     fileprivate(set) var unlisted = 0
     private let window = Window()
 

@@ -67,9 +67,15 @@ struct PageGate: Sendable {
     private func answer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         try checkSource(request)
         let path = request.uri.path
+        // The router ignores empty parts of a path; the comparisons below do not.
+        guard path == "/" || !path.contains("//") && !path.hasSuffix("/") else {
+            throw HexlistError(.forbidden, "The page cannot do this.", hint: "Use `hexlist`: `hexlist --help`.")
+        }
         if let file = PageFile.all.first(where: { $0.path == path }) { return try Self.response(file, request) }
         if path == "/session" { return try await session(request) }
+        if path == "/proof" { return try proof(request) }
         let token = try validToken(request)
+        if path == "/session/reload" { return try renewal(request, token) }
         guard Self.operations.allowed(at: path).contains(request.method) else {
             throw HexlistError(.forbidden, "The page cannot do this.", hint: "Use `hexlist`: `hexlist --help`.")
         }
@@ -147,6 +153,21 @@ struct PageGate: Sendable {
             throw HexlistError(.forbidden, "This address was already used, or has expired.", hint: "Run `hexlist web` to open a new page.")
         }
         return APIReply.json(session)
+    }
+
+    /// Proves to a page that this is the listener that it knows, before the page sends its token: HMAC-SHA-256 of the nonce, with `proof` as
+    /// the key.
+    private func proof(_ request: Request) throws(HexlistError) -> Response {
+        guard request.method == .get, let query = request.uri.query, query.hasPrefix("nonce="), query.utf8.count == 70 else {
+            throw HexlistError(.badRequest, "/proof takes GET and a nonce of 64 digits.")
+        }
+        return APIReply.json(PageSecret(secret: server.answer(to: String(query.dropFirst(6)))))
+    }
+
+    /// A new reload secret, which replaces the one from before a restart of the daemon.
+    private func renewal(_ request: Request, _ token: String) throws(HexlistError) -> Response {
+        guard request.method == .post else { throw HexlistError(.methodNotAllowed, "/session/reload takes POST.") }
+        return APIReply.json(PageSecret(secret: server.renewReload(of: token)))
     }
 
     /// Returns the token of the request.

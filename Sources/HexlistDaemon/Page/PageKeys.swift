@@ -36,10 +36,11 @@ struct PageKeys {
     /// When a secret was last requested or a page made a request.
     private var usedAt: Instant
 
-    /// - Parameter saved: the pages from before a restart of the daemon.
+    /// - Parameter saved: the pages from before a restart of the daemon. Their reload secrets are dropped: while the daemon was stopped, a
+    ///   program of another user may have served the port, and read the secret from a page that was reloaded.
     init(now: Instant, restoring saved: [SavedPages.Page] = []) {
         usedAt = now
-        pages = saved.map { Page(keys: $0, heardAt: now) }
+        pages = saved.map { Page(keys: SavedPages.Page(token: $0.token, reload: nil), heardAt: now) }
     }
 
     /// The pages to restore after a restart.
@@ -67,6 +68,12 @@ struct PageKeys {
         }
         pages.append(Page(keys: SavedPages.Page(token: Self.hash(token), reload: Self.hash(reload)), heardAt: now))
         return true
+    }
+
+    mutating func renewReload(of token: String, to reload: String) {
+        let hash = Self.hash(token)
+        guard let index = pages.firstIndex(where: { $0.keys.token == hash }) else { return }
+        pages[index].keys.reload = Self.hash(reload)
     }
 
     private mutating func take(_ secret: String, _ now: Instant) -> Bool {

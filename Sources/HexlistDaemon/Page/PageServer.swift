@@ -1,3 +1,4 @@
+import Crypto
 import HexlistAPI
 import HexlistModel
 import NIOCore
@@ -70,6 +71,23 @@ final class PageServer: Sendable {
         guard let changed else { return nil }
         save(changed)
         return session
+    }
+
+    /// The answer to a challenge of a page.
+    func answer(to nonce: String) -> String {
+        let code = HMAC<SHA256>.authenticationCode(for: Array(nonce.utf8), using: SymmetricKey(data: Array(proof.utf8)))
+        return code.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+    }
+
+    /// A new reload secret of a page.
+    func renewReload(of token: String) -> String {
+        let reload = Self.random()
+        save(
+            state.withLock { state in
+                state.keys.renewReload(of: token, to: reload)
+                return SavedPages(port: state.port, proof: proof, pages: state.keys.saved)
+            })
+        return reload
     }
 
     func admits(_ token: String) -> Bool { state.withLock { $0.keys.admit(token, now: now()) } }

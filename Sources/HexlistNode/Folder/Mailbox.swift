@@ -64,7 +64,8 @@ struct Mailbox: Sendable {
                 arrivals.hasMore = true
                 break
             }
-            guard let content = try folder.read(file, in: own.description, sizes: 0...Envelope.sizes.upperBound) else { continue }
+            // A file that cannot be read does not keep the others from being read.
+            guard let content = (try? folder.read(file, in: own.description, sizes: 0...Envelope.sizes.upperBound)) ?? nil else { continue }
             do throws(EnvelopeFault) {
                 let letter = try opener.open(content.bytes, now: now, trust: trust)
                 guard let id = Envelope(bytes: content.bytes)?.id else { continue }

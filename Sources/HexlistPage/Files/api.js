@@ -84,6 +84,25 @@ export const part = encodeURIComponent;
 const visible = () => document.hidden
   ? new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true })) : null;
 
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/**
+ * Checks that the program at the port is the daemon that gave the token, before the token is sent to it again: after a stop of the daemon any
+ * user of the machine may have taken the port. Returns null if nothing answers. Throws a Fault with status 403 for another program.
+ */
+async function checkProof() {
+  const nonce = hex(crypto.getRandomValues(new Uint8Array(32))), encoder = new TextEncoder();
+  const reply = await fetch(`/proof?nonce=${nonce}`).catch(() => null);
+  if (!reply) return null;
+  const key = await crypto.subtle.importKey('raw', encoder.encode(proof), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  const expected = hex(new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(nonce))));
+  const given = await reply.json().catch(() => null);
+  if (given?.secret !== expected) throw new Fault({ message: 'This page has expired.' }, 403);
+  return true;
+}
+
+let hasConnected = false;
+
 /**
  * Opens the event stream and yields `[name, JSON]` until it ends. Leaving the loop closes the connection.
  * Throws a Fault with status 403 if the page has expired.
@@ -92,12 +111,15 @@ async function* events() {
   const abort = new AbortController();
   const lost = () => null; // the connection failed
   try {
+    if (hasConnected && !await checkProof()) return;
     const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
     const reply = await fetch('/v1/web', { headers, signal: abort.signal }).catch(lost);
     if (!reply || (!reply.ok && reply.status !== 403)) return;
     if (!reply.ok || reply.headers.get('Hexlist-Proof') !== proof) throw new Fault({ message: 'This page has expired.' }, 403);
     isConnected = true;
     for (const resolve of waiting.splice(0)) resolve(true);
+    if (hasConnected) call('POST', '/session/reload').then(({ secret }) => sessionStorage.setItem('reload', secret), () => {});
+    hasConnected = true;
     const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let text = ''; ;) {
       const piece = await reader.read().catch(lost);

@@ -165,7 +165,7 @@ public struct ChangedRows: Sendable {
     public var rows: [OutboxRow]
     /// The number of rows that were selected by id but not changed, because their state does not permit it.
     public var passedOver = 0
-    /// The value of `OutboxSelection.peer(_:after:)` for the next rows of the peer; `nil` at the end.
+    /// Pass it as `after` of `OutboxSelection.peer(_:after:)` to read the peer's next rows; `nil` at the end.
     public var next: Int64?
 }
 

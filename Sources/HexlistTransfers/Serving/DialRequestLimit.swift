@@ -7,7 +7,7 @@ struct DialRequestLimit {
     private(set) var underWay = 0
     private var count = 0
     private var windowEnds: ContinuousClock.Instant?
-    /// Until when no dial starts, after one that failed.
+    /// The end of the pause after a failed dial. No dial starts before it.
     private var restEnds: ContinuousClock.Instant?
 
     /// - Returns: whether another dial may start. The caller must call `ended` after each dial.

@@ -348,7 +348,7 @@ public struct PairingCoordinator: Sendable {
         max(0, limits.failuresPerKey - recent(failed[key], now: now).count)
     }
 
-    /// The failures of a key within `memory`.
+    /// The failures of a key that are recent enough to count: younger than `limits.memory`.
     private func recent(_ failures: [Instant]?, now: Instant) -> [Instant] { (failures ?? []).filter { $0 + limits.memory > now } }
 
     private func recentFailures(now: Instant) -> [Fingerprint: [Instant]] {

@@ -2,7 +2,7 @@ import HexlistSystem
 
 /// Creates the note that names the command for the next page of a list.
 enum MoreNote {
-    /// Returns the note.
+    /// Returns the note with the command for the next page.
     /// - Parameters:
     ///   - cursor: the value of --after in the new command.
     ///   - arguments: the current command line, including the name of the program.
