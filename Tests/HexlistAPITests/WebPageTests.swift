@@ -268,7 +268,9 @@ import Testing
             #expect(answered.status == 200 && !answered.body.contains(session.proof), "\(answered.body)")
             #expect(try await ask(port, "GET /proof?nonce=\(nonce)").body == answered.body)
             #expect(try await ask(port, "GET /proof?nonce=\(nonce.reversed().map(String.init).joined())").body != answered.body)
-            for line in ["GET /proof", "GET /proof?nonce=1", "POST /proof?nonce=\(nonce)"] { #expect(try await ask(port, line).status == 400) }
+            for line in ["GET /proof", "GET /proof?nonce=1", "POST /proof?nonce=\(nonce)"] {
+                #expect(try await ask(port, line).status == 400)
+            }
             #expect(try await ask(port, "POST /session/reload").status == 403)
             let renewed = try await ask(port, "POST /session/reload", [token])
             let secret = try PageSecret(jsonBytes: Array(renewed.body.utf8)).secret
