@@ -55,7 +55,7 @@ struct APIQuery {
 
     func choice<Choice: RawRepresentable & CaseIterable>(_ name: String, _ fallback: Choice) throws(HexlistError) -> Choice
     where Choice.RawValue == String {
-        guard let text = try value(name) else { return fallback }
+        guard let text = try text(name) else { return fallback }
         return try Self.choice(text, of: name)
     }
 
@@ -74,7 +74,7 @@ struct APIQuery {
 
     /// The value of `after`: the position after which a list continues.
     func cursor() throws(HexlistError) -> Int64? {
-        guard let text = try value("after") else { return nil }
+        guard let text = try text("after") else { return nil }
         guard let cursor = Int64(text), cursor >= 0 else {
             throw HexlistError(.badRequest, "`after` takes what a list gave as `next`.")
         }
@@ -83,14 +83,14 @@ struct APIQuery {
 
     /// The value of a point in time.
     func time(_ name: String) throws(HexlistError) -> Timestamp? {
-        guard let text = try value(name) else { return nil }
+        guard let text = try text(name) else { return nil }
         guard let time = Timestamp(text) else { throw Self.notAllowed(name, text, "a time as `2031-04-05T06:07:08.009Z`") }
         return time
     }
 
     /// The value of a duration, in seconds.
     func seconds(_ name: String, fallback: Double) throws(HexlistError) -> Double {
-        guard let text = try value(name) else { return fallback }
+        guard let text = try text(name) else { return fallback }
         guard let seconds = DurationText.seconds(text), seconds <= LocalAPI.longestWaitSeconds else {
             throw Self.notAllowed(name, text, "seconds up to \(Int(LocalAPI.longestWaitSeconds))")
         }
