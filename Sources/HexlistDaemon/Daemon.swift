@@ -147,6 +147,7 @@ public struct Daemon: Sendable {
                 supervisor: supervisor, stateFolder: folder,
                 downloadFolder: DownloadFolder.path(
                     environment: options.environment, configurationHome: options.paths.configurationHome),
+                autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
                 startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
                 eventLoop: otherLoop, logger: logger)

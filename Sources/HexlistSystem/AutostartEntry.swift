@@ -7,16 +7,8 @@
 public struct AutostartEntry: Sendable {
     public let path: String
 
-    /// - Returns: `nil` if neither `XDG_CONFIG_HOME` nor `HOME` is set in the environment.
-    public init?(environment: [String: String]) {
-        if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") {
-            path = folder + "/autostart/hexlist.desktop"
-        } else if let home = environment["HOME"], home.hasPrefix("/") {
-            path = home + "/.config/autostart/hexlist.desktop"
-        } else {
-            return nil
-        }
-    }
+    /// - Parameter configurationHome: the absolute path of the user's configuration folder, `XDG_CONFIG_HOME`.
+    public init(configurationHome: String) { path = configurationHome + "/autostart/hexlist.desktop" }
 
     public var exists: Bool { access(path, F_OK) == 0 }
 
@@ -31,8 +23,7 @@ public struct AutostartEntry: Sendable {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { throw .last }
         defer { close(descriptor) }
-        let bytes = Array(Self.text(program: program).utf8)
-        guard bytes.withUnsafeBytes({ Glibc.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else { throw .last }
+        try BlockingWrite.write(Array(Self.text(program: program).utf8), to: descriptor)
     }
 
     /// Removes the entry. Does nothing if it does not exist.

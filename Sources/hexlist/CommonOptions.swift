@@ -63,6 +63,9 @@ enum Environment {
 
     static func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
+    /// The variables that are set, as `NAME=value`, for the environment of another program.
+    static func assignments(of names: [String]) -> [String] { names.compactMap { name in value(name).map { "\(name)=\($0)" } } }
+
     /// The folder for temporary files.
     static var temporaryFolder: String { value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp" }
 }

@@ -10,9 +10,10 @@ enum DaemonStarter {
 
     /// Enables and starts the systemd user unit. Without systemd or without the unit, starts the installed hexlistd directly and writes an
     /// autostart entry.
-    /// - Parameter notifySocket: the path for a temporary socket on which hexlistd reports that it is ready. Its folder must belong to this
-    ///   user.
-    static func start(notifySocket: String) async throws(HexlistError) {
+    /// - Parameters:
+    ///   - notifySocket: the path for a temporary socket on which hexlistd reports that it is ready. Its folder must belong to this user.
+    ///   - configurationHome: the user's configuration folder, for the autostart entry.
+    static func start(notifySocket: String, configurationHome: String) async throws(HexlistError) {
         if await startUnit() { return }
         guard let program = InstalledDaemon.path() else {
             throw HexlistError(.daemonUnreachable, "hexlistd is not installed.", hint: "Install the package hexlist.")
@@ -29,7 +30,7 @@ enum DaemonStarter {
         case .notStarted(let reason):
             throw HexlistError(.daemonUnreachable, "hexlistd cannot be started: \(reason).")
         }
-        guard let entry = AutostartEntry(environment: Environment.variables) else { return }
+        let entry = AutostartEntry(configurationHome: configurationHome)
         do {
             try entry.write(program: program)
         } catch {
@@ -48,11 +49,10 @@ enum DaemonStarter {
 
     /// The environment variables of this session that hexlistd, its hooks and systemctl need.
     private static var environment: [String] {
-        [
+        Environment.assignments(of: [
             "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LC_ALL", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
             "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
-            "XDG_CURRENT_DESKTOP",
-            "HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET",
-        ].compactMap { name in Environment.value(name).map { "\(name)=\($0)" } }
+            "XDG_CURRENT_DESKTOP", "HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET",
+        ])
     }
 }

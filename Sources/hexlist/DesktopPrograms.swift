@@ -10,9 +10,9 @@ enum DesktopPrograms {
 
     /// The environment variables that a program needs to access the desktop session, as `NAME=value`.
     static var environment: [String] {
-        [
+        Environment.assignments(of: [
             "HOME", "PATH", "LANG", "LC_ALL", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",
             "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "BROWSER", "HEXLIST_SOCKET", "HEXLIST_STATE_DIR",
-        ].compactMap { name in Environment.value(name).map { "\(name)=\($0)" } }
+        ])
     }
 }

@@ -56,9 +56,10 @@ public struct TestDaemon: Sendable {
             let hookFaults = HookFaults()
             let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))
             let api = APIContext(
-                supervisor: supervisor, stateFolder: folder.path, downloadFolder: "\(folder.path)/downloads", startedAt: .now,
-                openSchemes: Settings.Open().schemes, configuration: inForce,
-                hooks: hookFaults, metrics: metrics, eventLoop: group.next(), logger: logger)
+                supervisor: supervisor, stateFolder: folder.path, downloadFolder: "\(folder.path)/downloads",
+                autostart: Autostart(configurationHome: folder.path, environment: [:]), startedAt: .now,
+                openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics, eventLoop: group.next(),
+                logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(configuration: .init(services: [server, PageService(api: api)], logger: logger))

@@ -279,6 +279,18 @@ import Testing
         }
     }
 
+    @Test("the start at login is turned off for the environment of the daemon") func autostart() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (port, token, _, _) = try await begin(daemons[0])
+            let entry = AutostartEntry(configurationHome: daemons[0].api.stateFolder)
+            try entry.write(program: "/usr/bin/hexlistd")
+            for changed in [1, 0] {
+                #expect(try await ask(port, "DELETE /v1/autostart", [token]).body == #"{"changed":\#(changed)}"#)
+                #expect(!entry.exists)
+            }
+        }
+    }
+
     @Test("drafts are bounded in number and time") func draftBounds() {
         var table = OfferablePaths()
         let now = ContinuousClock.now

@@ -110,6 +110,16 @@ struct WireTextTests {
         #expect(paths.socket == socket)
     }
 
+    @Test(
+        "the configuration folder; a relative path of the environment is ignored",
+        arguments: [
+            (["HOME": "/home/a"], "/home/a/.config"), (["HOME": "/home/a", "XDG_CONFIG_HOME": "/c"], "/c"),
+            (["HOME": "/home/a", "XDG_CONFIG_HOME": "c"], "/home/a/.config"),
+        ])
+    func configurationHome(environment: [String: String], path: String) {
+        #expect(HexlistPaths(environment: environment).configurationHome == path)
+    }
+
     @Test("an option overrides the environment")
     func pathsOfTheCommandLine() {
         let environment = ["HEXLIST_STATE_DIR": "/s", "HEXLIST_CONFIG": "/c.yaml", "HEXLIST_SOCKET": "/k"]

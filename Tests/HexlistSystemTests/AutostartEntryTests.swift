@@ -5,16 +5,12 @@ import Testing
 
 @Suite("The autostart entry", .timeLimit(.minutes(5))) struct AutostartEntryTests {
     @Test func `it lies in the configuration folder`() {
-        #expect(AutostartEntry(environment: ["HOME": "/home/a"])?.path == "/home/a/.config/autostart/hexlist.desktop")
-        #expect(AutostartEntry(environment: ["HOME": "/home/a", "XDG_CONFIG_HOME": "/c"])?.path == "/c/autostart/hexlist.desktop")
-        #expect(
-            AutostartEntry(environment: ["HOME": "/home/a", "XDG_CONFIG_HOME": "c"])?.path == "/home/a/.config/autostart/hexlist.desktop")
-        #expect(AutostartEntry(environment: [:]) == nil)
+        #expect(AutostartEntry(configurationHome: "/c").path == "/c/autostart/hexlist.desktop")
     }
 
     @Test func `it is written with its folders, and removed`() async throws {
         try await TemporaryFolder.with { folder in
-            let entry = try #require(AutostartEntry(environment: ["HOME": folder.path]))
+            let entry = AutostartEntry(configurationHome: "\(folder.path)/.config")
             #expect(!entry.exists)
             try entry.write(program: "/usr/bin/hexlistd")
             try entry.write(program: "/usr/bin/hexlistd")

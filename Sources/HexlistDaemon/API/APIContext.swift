@@ -16,6 +16,7 @@ struct APIContext: Sendable {
     let stateFolder: String
     /// The folder for files saved from the page.
     let downloadFolder: String
+    let autostart: Autostart
     let startedAt: ContinuousClock.Instant
     /// Schemes of links that may be opened.
     let openSchemes: [String]

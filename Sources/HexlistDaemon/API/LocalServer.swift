@@ -135,7 +135,7 @@ enum LocalServer {
         FileRoutes(api: api).add(to: router)
         UploadRoutes(api: api).add(to: router)
         DraftRoutes(api: api).add(to: router)
-        AutostartRoutes.add(to: router)
+        AutostartRoutes(api: api).add(to: router)
         ShareRoutes(api: api).add(to: router)
         ServiceRoutes(api: api).add(to: router)
         CacheRoutes(api: api).add(to: router)

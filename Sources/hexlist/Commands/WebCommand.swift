@@ -85,9 +85,11 @@ extension WebCommand {
         do {
             return (try await common.withClient { try await $0.openPage() }, false)
         } catch let error as HexlistError where error.code == .daemonUnreachable && start {
-            let folder = HexlistPaths.folder(of: common.paths.socket)
+            let paths = common.paths
+            let folder = HexlistPaths.folder(of: paths.socket)
             mkdir(folder, 0o700)  // hexlistd creates this folder itself, but it does not run yet
-            try await DaemonStarter.start(notifySocket: HexlistPaths.join(folder, "start.\(getpid())"))
+            try await DaemonStarter.start(
+                notifySocket: HexlistPaths.join(folder, "start.\(getpid())"), configurationHome: paths.configurationHome)
             return (try await common.withClient { try await $0.openPage() }, true)
         }
     }
