@@ -67,6 +67,7 @@ public struct Card: Sendable, Equatable {
 
 extension Fingerprint {
     static func sha256(of bytes: some Collection<UInt8>) -> Fingerprint {
+        // Unreachable for any input: `Fingerprint` refuses only other counts than 32, and every SHA-256 digest has 32 bytes.
         guard let fingerprint = Fingerprint(bytes: Array(SHA256.hash(data: Array(bytes)))) else { fatalError("SHA-256 has 32 bytes") }
         return fingerprint
     }

@@ -80,9 +80,17 @@ struct TextLine {
             found.append(Found(link: LinkText.Link(url: TextLinks.string(word)), range: word.indices))
             from = word.endIndex
         }
-        for markdown in MarkdownLinks.titled(line) {
-            // Markdown links have offsets in UTF-8, which are converted to offsets in Unicode scalars.
-            guard let range = Self.scalarRange(markdown.range, in: line), range.lowerBound >= from else { continue }
+        // Markdown links have ascending offsets in UTF-8, which are converted to offsets in Unicode scalars in one pass.
+        var position = (scalars: from, utf8: scalars[..<from].reduce(0) { $0 + UTF8.width($1) })
+        func advance(to utf8: Int) -> Int {
+            while position.utf8 < utf8 {
+                position.utf8 += UTF8.width(scalars[position.scalars])
+                position.scalars += 1
+            }
+            return position.scalars
+        }
+        for markdown in MarkdownLinks.titled(line) where markdown.range.lowerBound >= position.utf8 {
+            let range = advance(to: markdown.range.lowerBound)..<advance(to: markdown.range.upperBound)
             addAddresses(from..<range.lowerBound, isPlain)
             let isImage = range.lowerBound > from && scalars[range.lowerBound - 1] == "!"
             found.append(
@@ -136,16 +144,6 @@ struct TextLine {
             found.append(Found(link: link, range: range))
             end = range.upperBound
         }
-    }
-
-    private static func scalarRange(_ range: Range<Int>, in line: String) -> Range<Int>? {
-        let utf8 = line.utf8
-        guard let lower = utf8.index(utf8.startIndex, offsetBy: range.lowerBound, limitedBy: utf8.endIndex),
-            let upper = utf8.index(utf8.startIndex, offsetBy: range.upperBound, limitedBy: utf8.endIndex)
-        else { return nil }
-        let scalars = line.unicodeScalars
-        let start = scalars.distance(from: scalars.startIndex, to: lower)
-        return start..<start + scalars.distance(from: lower, to: upper)
     }
 
     /// Returns the links with the words next to them as titles. The words next to links that already have a title are returned as `rest`.

@@ -1,4 +1,5 @@
 import Crypto
+import HexlistModel
 
 /// Secrets, page tokens and event streams of the page's listener. A value type without side effects: time and random values are passed in.
 struct PageKeys {
@@ -121,7 +122,7 @@ struct PageKeys {
     var end: Instant? { streams.isEmpty ? usedAt + Self.idleTime : nil }
 
     private static func hash(_ key: String) -> String {
-        SHA256.hash(data: Array(key.utf8)).map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+        Hexadecimal.encode(SHA256.hash(data: Array(key.utf8))).lowercased()
     }
 
     /// Compares in constant time for texts of equal length.

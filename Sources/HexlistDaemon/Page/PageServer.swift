@@ -76,7 +76,7 @@ final class PageServer: Sendable {
     /// The answer to a challenge of a page.
     func answer(to nonce: String) -> String {
         let code = HMAC<SHA256>.authenticationCode(for: Array(nonce.utf8), using: SymmetricKey(data: Array(proof.utf8)))
-        return code.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+        return Hexadecimal.encode(code).lowercased()
     }
 
     /// A new reload secret of a page.

@@ -29,7 +29,7 @@ final class FolderRoute {
     private let times: NodeConfiguration.Mailbox
     private let startedAt: ContinuousClock.Instant
     private let timer: DeadlineTimer
-    private var watch: FolderAdditions?
+    private var watch: FolderWatch?
     private var isWorking = false
     /// Whether `work` was called while it ran, so that it runs again.
     private var isDue = false
@@ -90,7 +90,7 @@ final class FolderRoute {
         guard !isWorking else { return isDue = true }
         isWorking = true
         if watch == nil {
-            watch = try? FolderAdditions(in: mailbox.ownPath) { [weak node] in node?.onLoop { $0.folderRoute?.somethingCame($0) } }
+            watch = try? FolderWatch.additions(in: mailbox.ownPath) { [weak node] in node?.onLoop { $0.folderRoute?.somethingCame($0) } }
         }
         read(node)
     }
