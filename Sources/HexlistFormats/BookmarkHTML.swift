@@ -33,8 +33,7 @@ public enum BookmarkHTML {
         private var lines: LineNumbers
         /// The file itself, followed by the open lists, outermost first.
         private var scopes = [Scope(isDefinition: false, folder: nil)]
-        /// The index of the hex for links outside folders; `nil` until needed.
-        private var loose: Int?
+        private var loose = LooseHex()
         /// The element whose text is being collected in `text`.
         private var reads = Reads.nothing
         private var text: [UInt8] = []
@@ -217,9 +216,9 @@ public enum BookmarkHTML {
             last = .leftOut
             guard !tag.hasOpenQuote else { return reading.skip(.openQuote, title, line: lines.number(at: tag.start)) }
             var link = HexTree.Link(url: MarkupText.trimmed(tag["href"] ?? ""), title: title, extra: BookmarkHTML.members(tag))
-            if link.title.utf8.elementsEqual(link.url.utf8) { link.title = "" }
+            link.removeRepeatedTitle()
             let isOwn = HexlistAttribute.apply(tag[HexlistAttribute.attribute], to: &link)
-            let hex = folder ?? looseHex()
+            let hex = folder ?? loose.index(in: &reading.forest, description: name)
             let isAdded = reading.add(link, to: hex, isOwn: isOwn, line: lines.number(at: tag.start))
             if isAdded { last = .link(hex, reading.forest.hexes[hex].links.count - 1) }
         }
@@ -234,13 +233,6 @@ public enum BookmarkHTML {
             case .hex(let hex): reading.forest.hexes[hex].extra.append(member)
             case .link(let hex, let link): reading.forest.hexes[hex].links[link].extra.append(member)
             }
-        }
-
-        private mutating func looseHex() -> Int {
-            if let loose { return loose }
-            loose = reading.forest.hexes.count
-            reading.forest.hexes.append(HexTree.Hex(description: name))
-            return reading.forest.hexes.count - 1
         }
     }
 

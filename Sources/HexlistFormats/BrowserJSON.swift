@@ -31,7 +31,7 @@ enum BrowserJSON {
     private struct Reader {
         var reading = FileReading()
         var lines: LineNumbers
-        private var loose: Int?
+        private var loose = LooseHex()
 
         init(lines: LineNumbers) { self.lines = lines }
 
@@ -63,7 +63,9 @@ enum BrowserJSON {
                 }
                 for child in children { addFirefox(child, inside: hex, name: name) }
             } else {
-                add(node.text("uri") ?? "", node.text("title") ?? "", extra, to: parent ?? looseHex(name), value)
+                add(
+                    node.text("uri") ?? "", node.text("title") ?? "", extra,
+                    to: parent ?? loose.index(in: &reading.forest, description: name), value)
             }
         }
 
@@ -87,16 +89,9 @@ enum BrowserJSON {
         }
 
         private mutating func add(_ url: String, _ title: String, _ extra: [HexTree.Member], to hex: Int, _ value: JSONValue) {
-            let title = title.utf8.elementsEqual(url.utf8) ? "" : title
-            let link = HexTree.Link(url: url, title: title, extra: extra)
+            var link = HexTree.Link(url: url, title: title, extra: extra)
+            link.removeRepeatedTitle()
             reading.add(link, to: hex, line: lines.number(at: value.bytes.startIndex))
-        }
-
-        private mutating func looseHex(_ name: String) -> Int {
-            if let loose { return loose }
-            loose = reading.forest.hexes.count
-            reading.forest.hexes.append(HexTree.Hex(description: name))
-            return reading.forest.hexes.count - 1
         }
     }
 

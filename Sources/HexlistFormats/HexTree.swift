@@ -17,6 +17,11 @@ public struct HexTree: Sendable, Equatable {
             self.service = service
             self.extra = extra
         }
+
+        /// Removes the title if it only repeats the address.
+        mutating func removeRepeatedTitle() {
+            if title.utf8.elementsEqual(url.utf8) { title = "" }
+        }
     }
 
     public struct Hex: Sendable, Equatable {

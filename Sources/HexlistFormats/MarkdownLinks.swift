@@ -167,7 +167,9 @@ enum MarkdownLinks {
     }
 
     static func link(_ url: String, _ title: String) -> HexTree.Link {
-        HexTree.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
+        var link = HexTree.Link(url: url, title: title)
+        link.removeRepeatedTitle()
+        return link
     }
 
     /// Returns the position of the bracket that closes the one at `open`; `nil` if there is none.

@@ -12,7 +12,7 @@ public enum OPML {
         var (title, text, isTitle): (String, [UInt8], Bool) = (name, [], false)
         /// For each open outline, the index of the hex to which its inner outlines belong; `nil` if there is none.
         var open: [Int?] = []
-        var loose: Int?
+        var loose = LooseHex()
         while let token = scanner.next() {
             switch token {
             case .text(let bytes): if isTitle, text.count < 4_096 { text += bytes }
@@ -27,11 +27,7 @@ public enum OPML {
                     reading.skip(.openQuote, tag["text"] ?? tag["title"] ?? "", line: lines.number(at: tag.start))
                     // It is unknown whether a broken tag has content. Most outlines are links, so the tag is treated as closed.
                 } else if let (link, isOwn) = link(tag) {
-                    let target = hex ?? loose ?? reading.forest.hexes.count
-                    if hex == nil, loose == nil {
-                        loose = target
-                        reading.forest.hexes.append(HexTree.Hex(description: title))
-                    }
+                    let target = hex ?? loose.index(in: &reading.forest, description: title)
                     reading.add(link, to: target, isOwn: isOwn, line: lines.number(at: tag.start))
                     if !tag.isClosed { open.append(hex) }
                 } else {
@@ -50,7 +46,7 @@ public enum OPML {
     private static func link(_ tag: MarkupScanner.Tag) -> (HexTree.Link, isOwn: Bool)? {
         guard let url = [tag["url"], tag["htmlurl"], tag["xmlurl"]].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
         var link = HexTree.Link(url: url, title: tag["text"] ?? tag["title"] ?? "")
-        if link.title.utf8.elementsEqual(url.utf8) { link.title = "" }
+        link.removeRepeatedTitle()
         if let feed = tag["xmlurl"], !feed.isEmpty, !feed.utf8.elementsEqual(url.utf8) { link.extra.append(.init("feed", feed)) }
         if let created = tag["created"], !created.isEmpty {
             link.extra.append(BookmarkDate.member(created, as: "addDate", otherwise: "created"))

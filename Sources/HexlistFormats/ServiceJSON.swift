@@ -112,15 +112,18 @@ enum ServiceJSON {
         var reading = FileReading()
         var lines: LineNumbers
         private let name: String
-        /// The index of the hex for ungrouped entries, and of the hex for archived entries; `nil` until needed.
-        private var loose: Int?
-        private var archive: Int?
+        /// The hex for ungrouped entries, and the one for archived entries.
+        private var loose = LooseHex()
+        private var archive = LooseHex()
 
         init(name: String, lines: LineNumbers) { (self.name, self.lines) = (name, lines) }
 
         mutating func add(_ value: JSONValue, as entry: Entry) {
             let isArchived = text(value, entry.archived).map { $0 == "true" || $0 == "1" } ?? false
-            add(value, as: entry, to: isArchived ? hex("Archive", \.archive) : hex(name, \.loose))
+            let hex =
+                isArchived
+                ? archive.index(in: &reading.forest, description: "Archive") : loose.index(in: &reading.forest, description: name)
+            add(value, as: entry, to: hex)
         }
 
         private mutating func add(_ value: JSONValue, as entry: Entry, to hex: Int) {
@@ -151,7 +154,9 @@ enum ServiceJSON {
             }
             for name in Self.groupNames { for inside in group.member(name)?.elements ?? [] { addGroup(inside, inside: hex) } }
             for name in Self.linkNames {
-                for link in group.member(name)?.elements ?? [] { addLink(link, to: hex ?? self.hex(self.name, \.loose)) }
+                for link in group.member(name)?.elements ?? [] {
+                    addLink(link, to: hex ?? loose.index(in: &reading.forest, description: self.name))
+                }
             }
         }
 
@@ -168,16 +173,9 @@ enum ServiceJSON {
         }
 
         private mutating func add(_ url: String, _ title: String, _ extra: [HexTree.Member], to hex: Int, _ value: JSONValue) {
-            let link = HexTree.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title, extra: extra)
+            var link = HexTree.Link(url: url, title: title, extra: extra)
+            link.removeRepeatedTitle()
             reading.add(link, to: hex, line: lines.number(at: value.bytes.startIndex))
-        }
-
-        private mutating func hex(_ description: String, _ kept: WritableKeyPath<Self, Int?>) -> Int {
-            if let hex = self[keyPath: kept] { return hex }
-            let hex = reading.forest.hexes.count
-            self[keyPath: kept] = hex
-            reading.forest.hexes.append(HexTree.Hex(description: description))
-            return hex
         }
 
         /// Returns the first of these members that is a non-empty string, a number or a Boolean, as text; `nil` if there is none.

@@ -18,7 +18,7 @@ public enum XBEL {
         private var name: String
         /// The index of the hex of each open folder, outermost first.
         private var open: [Int] = []
-        private var loose: Int?
+        private var loose = LooseHex()
         private var bookmark: (link: HexTree.Link, line: Int)?
         /// The text of the open `<title>` or `<desc>`; `nil` outside these elements.
         private var text: [UInt8]?
@@ -73,7 +73,7 @@ public enum XBEL {
                 if bookmark.link.title.isEmpty { self.bookmark?.link.title = title }
             } else if let hex = open.last {
                 if reading.forest.hexes[hex].description.isEmpty { reading.forest.hexes[hex].description = title }
-            } else if loose == nil {
+            } else if loose.index == nil {
                 name = title
             }
         }
@@ -91,13 +91,8 @@ public enum XBEL {
             text = nil
             guard var (link, line) = bookmark else { return }
             bookmark = nil
-            if link.title.utf8.elementsEqual(link.url.utf8) { link.title = "" }
-            let target = open.last ?? loose ?? reading.forest.hexes.count
-            if open.isEmpty, loose == nil {
-                loose = target
-                reading.forest.hexes.append(HexTree.Hex(description: name))
-            }
-            reading.add(link, to: target, line: line)
+            link.removeRepeatedTitle()
+            reading.add(link, to: open.last ?? loose.index(in: &reading.forest, description: name), line: line)
         }
     }
 }
