@@ -167,35 +167,48 @@ public struct Diagnostics: Sendable {
     // MARK: Dial-back
 
     /// Asks a peer to dial this machine's port (Docs/Protocol.md, "Dial-back"). A recent answer is reused while it still applies.
+    ///
+    /// If the session ends before the answer and another one is open, the peer is asked on that one.
     /// - Parameters:
     ///   - waits: whether to wait until the peer may be asked again, and until sessions with it are compared.
-    ///   - timeout: the time to wait for the answer. The peer's dial takes up to 3 s.
+    ///   - timeout: the time to wait for the answer on one session. The peer's dial takes up to 3 s.
     public func requestDialBack(from peer: PeerID, waits: Bool = true, timeout: TimeAmount = .seconds(8)) async -> DialBackOutcome {
         await node.perform { node in
-            if waits { await waitUntilCompared(peer, node) }
-            // A peer ignores requests that come too soon.
-            if let last = node.links[peer]?.lastDialBackRequest {
-                let next = last + node.dialBacks.pause * 1.25
-                if next > node.clocks.now, let answer = node.links[peer]?.dialBackAnswer, isCurrent(answer, of: peer, node) {
-                    return .result(answer)
+            for _ in 0..<Self.sessionAttempts {
+                if waits { await waitUntilCompared(peer, node) }
+                // A peer ignores requests that come too soon.
+                if let last = node.links[peer]?.lastDialBackRequest {
+                    let next = last + node.dialBacks.pause * 1.25
+                    if next > node.clocks.now, let answer = node.links[peer]?.dialBackAnswer, isCurrent(answer, of: peer, node) {
+                        return .result(answer)
+                    }
+                    guard waits || next <= node.clocks.now else { return .cannotAsk }
+                    try? await Task.sleep(until: next, clock: .continuous)
                 }
-                guard waits || next <= node.clocks.now else { return .cannotAsk }
-                try? await Task.sleep(until: next, clock: .continuous)
+                guard let session = node.links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: node.port),
+                    session.machine.peerHello?.answersDialBack == true
+                else { return .cannotAsk }
+                let result = await requestDialBack(on: session, of: peer, to: port, timeout: timeout, node)
+                if let result { return .result(result) }
+                guard waits, session.machine.isClosed, node.links[peer]?.sending != nil else { break }
             }
-            guard let session = node.links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: node.port),
-                session.machine.peerHello?.answersDialBack == true
-            else { return .cannotAsk }
-            node.links[peer]?.lastDialBackRequest = node.clocks.now
-            node.links[peer]?.dialBackAnswer = nil
-            let request = DialBack(token: BootNonce.random, port: port)
-            let result = await node.eventLoop.within(timeout, otherwise: DialBack.Result?.none) { done in
-                session.checks.dialBack = (request.token, done)
-                session.act { $0.askToDialBack(request, &$1) }
-            }
-            if session.checks.dialBack?.token == request.token { session.checks.dialBack = nil }
-            node.links[peer]?.dialBackAnswer = result
-            return result.map { .result($0) } ?? .noReply
+            return .noReply
         }
+    }
+
+    private func requestDialBack(
+        on session: PeerSession, of peer: PeerID, to port: UInt16, timeout: TimeAmount, _ node: isolated Node
+    ) async -> DialBack.Result? {
+        node.links[peer]?.lastDialBackRequest = node.clocks.now
+        node.links[peer]?.dialBackAnswer = nil
+        let request = DialBack(token: BootNonce.random, port: port)
+        let result = await node.eventLoop.within(timeout, otherwise: DialBack.Result?.none) { done in
+            session.checks.dialBack = (request.token, done)
+            session.act { $0.askToDialBack(request, &$1) }
+        }
+        if session.checks.dialBack?.token == request.token { session.checks.dialBack = nil }
+        node.links[peer]?.dialBackAnswer = result
+        return result
     }
 
     /// Whether a recent answer still applies. Failures are tried again, because the user may have fixed their cause.

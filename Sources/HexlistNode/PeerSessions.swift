@@ -5,7 +5,7 @@ import HexlistWire
 /// The open sessions with one peer, and its rate limits. Kept while there is a session or a delivery to the peer, so that limits outlive a
 /// session.
 struct PeerSessions {
-    /// The open sessions, oldest first, of which the last is used. There are several only while duplicates are compared.
+    /// The sessions whose connection is open, oldest first. There are several only while duplicates are compared.
     var sessions: [PeerSession] = []
     /// Whether an alert was recorded since the peer had no session: only the first alert of a stranger is recorded.
     var hasRecordedAlert = false
@@ -16,7 +16,8 @@ struct PeerSessions {
     /// The answer to that request; `nil` without one.
     var dialBackAnswer: DialBack.Result?
 
-    var sending: PeerSession? { sessions.last }
+    /// The session that is used: the newest one that has not been ended.
+    var sending: PeerSession? { sessions.last { !$0.machine.isClosed } }
 
     /// Whether open sessions have different boot nonces: the peer restarted, or is two machines.
     var hasSeveralBoots: Bool {

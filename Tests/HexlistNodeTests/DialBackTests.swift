@@ -1,4 +1,6 @@
+import HexlistDiscovery
 import HexlistModel
+import HexlistSession
 import HexlistTransport
 import HexlistWire
 import TestSupport
@@ -26,6 +28,23 @@ struct DialBackTests {
             // The dial left no session behind and ended none.
             #expect(try await one.verified() == [two.id])
             #expect(try await one.send(to: two).state == .stored)
+        }
+    }
+
+    @Test("a request is repeated on the session that replaces the asked one")
+    func replacedSession() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            for node in [one.node, two.node] { await node.pauseDialBacks(.zero) }
+            _ = try await two.node.peers.setTrust(one.id, .trusted)
+            let port = await two.node.diagnostics.facts().status.port
+            // Two is busy with other dials, so it leaves the first request without an answer.
+            await two.node.occupyDialBacks()
+            async let outcome = one.node.diagnostics.requestDialBack(from: two.id, timeout: .seconds(600))
+            let asked = try await one.node.untilAsked(two.id)
+            await two.node.freeDialBacks()
+            try await one.node.openAnotherSession(with: two.id, port: port)
+            await one.node.end(asked)
+            #expect(await outcome == .result(.reached))
         }
     }
 
@@ -81,5 +100,22 @@ struct DialBackTests {
 
 extension Node {
     fileprivate func pauseDialBacks(_ pause: Duration) { dialBacks.pause = pause }
+    fileprivate func occupyDialBacks() { while dialBacks.begin() {} }
+    fileprivate func freeDialBacks() { for _ in 0..<DialBackLimits.atOnce { dialBacks.ended() } }
+    /// Returns the session on which the peer has been asked to dial back.
+    fileprivate func untilAsked(_ peer: PeerID) async throws -> PeerSession {
+        for _ in 0..<6_000 {
+            if let session = links[peer]?.sessions.first(where: { $0.checks.dialBack != nil }) { return session }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw CancellationError()
+    }
+    fileprivate func openAnotherSession(with peer: PeerID, port: Int) async throws {
+        let endpoint = Endpoint(host: "127.0.0.1", port: UInt16(port), via: .lastKnown)
+        let report = try await transport.dial([DialTarget(endpoint)], expecting: peer).report.get()
+        let session = begin(try #require(report.connection), SessionDial(endpoint: endpoint, probe: nil, expected: peer))
+        #expect(await eventLoop.within(.seconds(60), otherwise: false) { session.checks.opened = $0 })
+    }
+    fileprivate func end(_ session: PeerSession) { session.act { $0.end(.idle, &$1) } }
     fileprivate func forgetAsking(_ peer: PeerID) { links[peer]?.lastDialBackRequest = nil }
 }
