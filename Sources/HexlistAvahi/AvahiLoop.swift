@@ -8,8 +8,7 @@ import Logging
 /// do not access the properties.
 ///
 /// Callbacks only record events. Objects are created and freed, and the daemon is called, after the callback has returned, so that nothing
-/// is freed inside its own callback. The type has more than 15 properties because it stores the handles of libavahi-client and the state of
-/// each.
+/// is freed inside its own callback.
 final class AvahiLoop {
     private let mailbox: AvahiMailbox
     let domains: [String]

@@ -1,7 +1,6 @@
 import HexlistModel
 
-/// The directory's state of one peer. The type has more than 15 properties because announcements, probes and sessions each update some of
-/// them independently.
+/// The directory's state of one peer. Announcements, probes and sessions each update some of its properties.
 struct DirectoryPeer: Sendable {
     enum Presence: Sendable, Equatable {
         /// Announced, but not proved by a Hello.

@@ -9,7 +9,6 @@ public import HexlistModel
 /// at most `limits.records` announcements, about `limits.instances` peers besides those of the store, `limits.resolvers` open resolvers,
 /// and on average `limits.probesPerSecond` probes per second.
 ///
-/// The type has more than 15 properties because peers, announcements, conflicts, probes and deadlines change together with each input.
 /// Separate parts are `ProbeQueue`, `ResolverSlots`, `DialPolicy` and `IdentityConflict`.
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant

@@ -7,8 +7,6 @@ import Synchronization
 ///
 /// Confined to its event loop, which every method asserts; that makes it `Sendable`. No method calls the delegate before the method
 /// returns: the delegate is called at the end of the current read burst or in the next tick of the loop.
-///
-/// It has more than 15 properties because eleven are constants that describe the connection; the others are the state of one channel.
 public final class PeerConnection: @unchecked Sendable {
     public enum Role: Sendable {
         case dialer, acceptor

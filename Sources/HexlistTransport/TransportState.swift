@@ -2,7 +2,7 @@ import HexlistModel
 import Logging
 import NIOCore
 
-/// The shared state of a transport, confined to its event loop. It has more than 15 properties because all parts of a transport share it.
+/// The shared state of a transport, confined to its event loop.
 final class TransportState {
     let eventLoop: any EventLoop
     let contexts: TLSContexts

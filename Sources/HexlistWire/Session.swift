@@ -5,9 +5,6 @@ public import HexlistModel
 /// Performs no IO and uses neither clock nor randomness: the caller passes in decoded frames, store results and the time, and carries out
 /// the actions in order. Receipts and the latest Pong are coalesced here until the connection is writable, so a peer that does not read
 /// cannot make memory grow.
-///
-/// It has more than 15 properties because a connection has identities, sequence numbers of both directions, pending frames, and several
-/// independent timeouts.
 public struct Session: Sendable {
     public typealias Instant = ContinuousClock.Instant
 

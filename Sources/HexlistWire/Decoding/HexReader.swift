@@ -29,7 +29,7 @@ enum LimitViolation {
 /// Parses a HexJM into slices of its bytes: one pass for the hex, and one for each level of inner hexes (`HexReader+Children`).
 ///
 /// Members may come in any order and be repeated. Each is parsed at its position and the last one is used (T19), so a repeated member costs
-/// only its own bytes. The type has more than 15 properties: the members of the hex, and reusable buffers.
+/// only its own bytes.
 struct HexReader {
     var texts = TextReader()
     var unknown = UnknownMembers()
