@@ -58,14 +58,14 @@ public struct LinkText: Sendable, Equatable {
 
 /// A line of text, divided into links and the text between them.
 struct TextLine {
-    private struct Found {
+    private struct FoundLink {
         var link: LinkText.Link
         /// The part of the line that the link replaces, including brackets around the address, as offsets of Unicode scalars.
         var range: Range<Int>
     }
 
     private let scalars: [Unicode.Scalar]
-    private var found: [Found] = []
+    private var found: [FoundLink] = []
     /// The offset of the first scalar after the list marks.
     private let start: Int
 
@@ -77,7 +77,7 @@ struct TextLine {
         var from = start
         let word = scalars[start...].prefix { !TextLinks.isSpace($0) }
         if LinkScheme.isOpaque(TextLinks.string(word)) {
-            found.append(Found(link: LinkText.Link(url: TextLinks.string(word)), range: word.indices))
+            found.append(FoundLink(link: LinkText.Link(url: TextLinks.string(word)), range: word.indices))
             from = word.endIndex
         }
         // Markdown links have ascending offsets in UTF-8, which are converted to offsets in Unicode scalars in one pass.
@@ -92,9 +92,9 @@ struct TextLine {
         for markdown in MarkdownLinks.titled(line) where markdown.range.lowerBound >= position.utf8 {
             let range = advance(to: markdown.range.lowerBound)..<advance(to: markdown.range.upperBound)
             addAddresses(from..<range.lowerBound, isPlain)
-            let isImage = range.lowerBound > from && scalars[range.lowerBound - 1] == "!"
+            let isImage = range.lowerBound > (found.last?.range.upperBound ?? from) && scalars[range.lowerBound - 1] == "!"
             found.append(
-                Found(
+                FoundLink(
                     link: LinkText.Link(url: markdown.link.url, title: markdown.link.title),
                     range: (isImage ? range.lowerBound - 1 : range.lowerBound)..<range.upperBound))
             from = range.upperBound
@@ -102,10 +102,12 @@ struct TextLine {
         addAddresses(from..<scalars.count, isPlain)
     }
 
-    /// Returns the range of the title in `<address|title>`, the form in which Slack copies links; `nil` if there is no title.
-    private func slackTitle(behind address: Range<Int>) -> Range<Int>? {
-        guard address.lowerBound > start, scalars[address.lowerBound - 1] == "<", address.upperBound < scalars.count,
-            scalars[address.upperBound] == "|", let end = scalars[address.upperBound...].firstIndex(of: ">")
+    /// Returns the range of the title in `<address|title>`, the form in which Slack copies links; `nil` if there is no title within `part`.
+    /// A title has no `<`.
+    private func slackTitle(behind address: Range<Int>, within part: Range<Int>) -> Range<Int>? {
+        guard address.lowerBound > part.lowerBound, scalars[address.lowerBound - 1] == "<", address.upperBound < part.upperBound,
+            scalars[address.upperBound] == "|",
+            let end = scalars[address.upperBound..<part.upperBound].firstIndex(where: { $0 == ">" || $0 == "<" }), scalars[end] == ">"
         else { return nil }
         return address.upperBound + 1..<end
     }
@@ -125,23 +127,25 @@ struct TextLine {
     /// The line without white space at both ends.
     var text: String { TextLinks.string(TextLinks.trimmed(scalars[...])) }
 
-    private mutating func addAddresses(_ range: Range<Int>, _ isPlain: Bool) {
+    /// Adds the addresses in a part of the line that has no Markdown link. The range of each lies within the part, so that ranges never
+    /// overlap.
+    private mutating func addAddresses(_ part: Range<Int>, _ isPlain: Bool) {
         // The end of the last link with its marks. An address inside it, such as one in a title, is not a link of its own.
-        var end = start
-        for address in TextLinks.addresses(scalars, in: range, isPlain: isPlain) where address.range.lowerBound >= end {
+        var end = part.lowerBound
+        for address in TextLinks.addresses(scalars, in: part, isPlain: isPlain) where address.range.lowerBound >= end {
             let text = TextLinks.string(scalars[address.range])
             var range = address.range
-            while range.lowerBound > end, range.upperBound < scalars.count,
+            while range.lowerBound > end, range.upperBound < part.upperBound,
                 TextLinks.isPair(scalars[range.lowerBound - 1], scalars[range.upperBound])
             {
                 range = (range.lowerBound - 1)..<(range.upperBound + 1)
             }
             var link = LinkText.Link(url: address.hasScheme ? text : "https://\(text)")
-            if let title = slackTitle(behind: address.range) {
+            if let title = slackTitle(behind: address.range, within: part) {
                 link.title = TextLinks.string(TextLinks.trimmed(scalars[title]))
                 range = (address.range.lowerBound - 1)..<(title.upperBound + 1)
             }
-            found.append(Found(link: link, range: range))
+            found.append(FoundLink(link: link, range: range))
             end = range.upperBound
         }
     }

@@ -61,10 +61,23 @@ import Testing
         arguments: ["https://a.example/Inc.", "https://a.example/Yahoo!", "https://a.example/x_(y)"])
     func alone(url: String) { #expect(LinkText(url).links == [LinkText.Link(url: url)]) }
 
+    @Test(
+        "the parts of two links never overlap, also if a bracket, an exclamation mark or a title reaches into the next link",
+        arguments: [
+            ("a <https://a.example/b|x [t](https://c.example/d>) y", ["https://a.example/b", "https://c.example/d>"]),
+            ("a <https://a.example|[t](https://c.example)> y", ["https://a.example", "https://c.example"]),
+            ("https://a.example/![x](https://b.example)", ["https://a.example/!", "https://b.example"]),
+            ("a \"[t](https://b.example)\"https://c.example\"", ["https://b.example", "https://c.example"]),
+            ("(https://a.example[t](https://b.example))", ["https://a.example", "https://b.example"]),
+            ("<https://a.example|<https://b.example|b>>", ["https://a.example", "https://b.example"]),
+        ])
+    func overlaps(text: String, urls: [String]) { #expect(LinkText(text).links.map(\.url) == urls) }
+
     @Test("long texts take time in proportion to their length", .timeLimit(.minutes(1)))
     func long() {
         let pieces = [
             "https://a.example/ ", "[a](https://b.example) ", "(((((", "[[[[[", "](", "www.", "a://b", "\n- ", "https://a,", "“”",
+            "<https://a.example|",
         ]
         for piece in pieces {
             let text = String(repeating: piece, count: 100_000 / piece.utf8.count)
