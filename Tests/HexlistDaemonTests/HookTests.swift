@@ -434,6 +434,19 @@ struct HookTests {
         }
     }
 
+    @Test("removing hooks during a read of the event log logs no error")
+    func removedWhileReading() async throws {
+        try await stage { stage in
+            for _ in 0..<20 {
+                for event in [EventType.peerUp, .peerDown, .hexReceived] { try stage.hook(event, "true") }
+                await stage.read()
+                for event in [EventType.peerUp, .peerDown, .hexReceived] { unlink("\(stage.folder.path)/hooks/\(event.rawValue)") }
+                await stage.read()
+            }
+            #expect(!stage.log.text.contains("CancellationError") && !stage.log.text.contains(" error "))
+        }
+    }
+
     @Test("a stop kills a running hook without counting a failure; the next start repeats the run")
     func stopping() async throws {
         try await stage { stage in

@@ -64,6 +64,7 @@ struct HookWorker: Sendable {
                 return false
             } catch is HookNotAllowed {  // the hook is checked again after the next change
             } catch {
+                guard !Task.isCancelled else { return false }  // a read of the store ended with `CancellationError`
                 logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
             }
         } while await changes.next() != nil && !Task.isCancelled
