@@ -6,11 +6,12 @@ enum DownloadFolder {
     /// Maximum bytes of user-dirs.dirs.
     private static let limit = 64 << 10
 
-    /// `XDG_DOWNLOAD_DIR` of the environment or of user-dirs.dirs, or `~/Downloads`.
+    /// `XDG_DOWNLOAD_DIR` of the environment or of user-dirs.dirs, or `~/Downloads`. A value that is the home folder itself means that the
+    /// user has no download folder (xdg-user-dirs), and is ignored.
     /// - Parameter configurationHome: the folder of user-dirs.dirs.
     static func path(environment: [String: String], configurationHome: String) -> String {
-        if let path = environment["XDG_DOWNLOAD_DIR"], path.hasPrefix("/") { return path }
         let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? HexlistPaths.homeFolder()
+        if let path = environment["XDG_DOWNLOAD_DIR"], path.hasPrefix("/"), !isSame(path, home) { return path }
         let text = (try? SmallFile.read("\(configurationHome)/user-dirs.dirs", limit: limit)) ?? ""
         return path(in: text, home: home) ?? HexlistPaths.join(home, "Downloads")
     }
@@ -26,7 +27,10 @@ enum DownloadFolder {
             isEscaped = !isEscaped && character == "\\"
             if !isEscaped { value.append(character) }
         }
-        if value.hasPrefix("$HOME/") { return HexlistPaths.join(home, String(value.dropFirst("$HOME/".count))) }
-        return value.hasPrefix("/") ? value : nil
+        if value.hasPrefix("$HOME/") { value = HexlistPaths.join(home, String(value.dropFirst("$HOME/".count))) }
+        return value.hasPrefix("/") && !isSame(value, home) ? value : nil
     }
+
+    /// Whether two absolute paths have the same names.
+    private static func isSame(_ one: String, _ other: String) -> Bool { one.split(separator: "/") == other.split(separator: "/") }
 }
