@@ -30,17 +30,19 @@ public struct HexlistPaths: Sendable, Equatable {
     ///   - environment: the variables of the process.
     ///   - stateFolder, configurationFile, socket: paths from the command line; they take precedence over the environment.
     ///   - isOwnFolder: returns whether a path is a folder that belongs to this user.
+    ///   - isForeignHome: returns whether a value of `HOME` is ignored, because it is the home of another user.
     public init(
         environment: [String: String], stateFolder: String? = nil, configurationFile: String? = nil, socket: String? = nil,
-        isOwnFolder: (String) -> Bool = HexlistPaths.isOwnFolder
+        isOwnFolder: (String) -> Bool = HexlistPaths.isOwnFolder, isForeignHome: (String) -> Bool = HexlistPaths.isForeignHome
     ) {
         func variable(_ name: String) -> String? {
             environment[name].flatMap { $0.isEmpty ? nil : $0 }
         }
+        let home = variable("HOME").flatMap { isForeignHome($0) ? nil : $0 } ?? HexlistPaths.homeFolder()
         /// Returns the folder that a variable names, or the default. The XDG specification says that relative paths are ignored.
         func base(_ name: String, _ fallback: String) -> String {
             if let path = variable(name), path.hasPrefix("/") { return path }
-            return HexlistPaths.join(variable("HOME") ?? HexlistPaths.homeFolder(), fallback)
+            return HexlistPaths.join(home, fallback)
         }
         configurationHome = base("XDG_CONFIG_HOME", ".config")
         dataHome = base("XDG_DATA_HOME", ".local/share")
@@ -80,6 +82,13 @@ public struct HexlistPaths: Sendable, Equatable {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid()
     }
 
+    /// Whether a path is a folder of another user in which this user cannot write, while this user has a home folder: the value of `HOME`
+    /// after `sudo -E -u`, for example.
+    public static func isForeignHome(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_uid != geteuid() && access(path, W_OK | X_OK) != 0 && isOwnFolder(homeFolder())
+    }
+
     public static func isFolder(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
@@ -100,9 +109,9 @@ public struct HexlistPaths: Sendable, Equatable {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// The home folder from the user database, for processes without `HOME`.
+    /// The home folder from the user database, for processes without a `HOME` of their own.
     public static func homeFolder() -> String {
-        guard let entry = getpwuid(getuid()), let home = entry.pointee.pw_dir else { return "/" }
+        guard let entry = getpwuid(geteuid()), let home = entry.pointee.pw_dir else { return "/" }
         return String(cString: home)
     }
 }

@@ -120,6 +120,15 @@ struct WireTextTests {
         #expect(HexlistPaths(environment: environment).configurationHome == path)
     }
 
+    @Test("HOME of another user is ignored, as after `sudo -E -u`")
+    func foreignHome() {
+        let own = HexlistPaths(environment: ["HOME": "/home/ada"], isForeignHome: { _ in false })
+        #expect(own.stateFolder == "/home/ada/.local/share/hexlist")
+        let foreign = HexlistPaths(environment: ["HOME": "/home/ada"], isForeignHome: { $0 == "/home/ada" })
+        #expect(foreign.stateFolder == HexlistPaths.join(HexlistPaths.homeFolder(), ".local/share/hexlist"))
+        #expect(!HexlistPaths.isForeignHome("/nowhere") && !HexlistPaths.isForeignHome(HexlistPaths.homeFolder()))
+    }
+
     @Test("an option overrides the environment")
     func pathsOfTheCommandLine() {
         let environment = ["HEXLIST_STATE_DIR": "/s", "HEXLIST_CONFIG": "/c.yaml", "HEXLIST_SOCKET": "/k"]
