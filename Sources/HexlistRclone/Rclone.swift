@@ -81,7 +81,7 @@ public final class Rclone: Sendable {
         }
         guard let remote = remotes.first(where: { PeerText.areEqual($0.name, link.remote) }) else {
             let name = TerminalText.clean(link.remote, columns: 60)
-            throw RemoteFault(.final, "notFound", HexlistError(.notFound, "rclone has no remote \(name) any more."))
+            throw RemoteFault(.final, "notFound", HexlistError(.notFound, "rclone no longer has a remote \(name)."))
         }
         try await remote.copy(link.path, to: folder, as: file)
     }

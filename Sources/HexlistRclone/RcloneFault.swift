@@ -94,7 +94,7 @@ enum RcloneFault: Error, Equatable, Sendable {
         switch self {
         case .missing:
             return HexlistError(
-                .gone, "rclone is not installed.", hint: "Install it (`apt install rclone`) and set up a remote with `rclone config`.")
+                .gone, "rclone is not installed.", hint: "Install it (`apt install rclone`), then add a remote with `rclone config`.")
         case .tooOld(let version):
             return HexlistError(
                 .gone, "rclone \(version) is too old.", hint: "Install \(Self.oldest.map { "\($0)" }.joined(separator: ".")) or newer.")
@@ -104,12 +104,12 @@ enum RcloneFault: Error, Equatable, Sendable {
                 hint: "Name a command that prints its password in `services.rclone.passwordCommand`.")
         case .noPassword:
             return HexlistError(
-                .gone, "The command in `services.rclone.passwordCommand` gave no password that opens rclone's configuration.",
+                .gone, "The command in `services.rclone.passwordCommand` did not print the password of rclone's configuration.",
                 hint: "Try it with `rclone listremotes --password-command`.")
         case .noConfiguration(let path):
             return HexlistError(
                 .gone, "rclone's configuration \(TerminalText.clean(path, columns: 200)) does not exist.",
-                hint: "`services.rclone.config` names it: change that, or make the file with `\(command) config`.")
+                hint: "Change `services.rclone.config`, or create the file with `\(command) config`.")
         case .notStarted(let words):
             return HexlistError(.gone, "rclone could not be started\(Self.quote(words)).", hint: "Try `rclone rcd --rc-no-auth` by hand.")
         case .ended(let words): return HexlistError(.gone, "rclone ended during a request\(Self.quote(words)).")

@@ -68,7 +68,7 @@ public struct RcloneRemote: Sendable {
         let entries = elements.compactMap(FileEntry.init(rclone:))
         if entries.isEmpty, elements.isEmpty, !folder.isEmpty, try await isFile(folder) {
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean("\(serviceName):\(folder)", columns: 200)) is a file.", hint: "Specify its folder."
+                .badRequest, "\(TerminalText.clean("\(serviceName):\(folder)", columns: 200)) is a file.", hint: "Give its folder."
             )
         }
         return (entries, elements.count - entries.count)

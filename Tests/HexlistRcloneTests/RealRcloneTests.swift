@@ -259,7 +259,7 @@ struct RealRcloneTests {
         try await with(text, change: { $0.passwordCommand = "/bin/false" }) { rclone, _ in
             await Self.expect(.gone) {
                 do { _ = try await rclone.remotes() } catch let error as HexlistError {
-                    #expect(error.message.contains("gave no password"), "\(error)")
+                    #expect(error.message.contains("did not print the password"), "\(error)")
                     throw error
                 }
             }

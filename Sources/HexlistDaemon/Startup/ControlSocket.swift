@@ -35,8 +35,8 @@ final class ControlSocket: Sendable {
         currentPath = Mutex(path)
         guard path.utf8.count <= SystemSocket.maximumPathBytes else {
             throw HexlistError(
-                .configuration, "The socket path \(path) has \(path.utf8.count) bytes; \(SystemSocket.maximumPathBytes) fit.",
-                hint: "Name a shorter one with --socket, or a shorter state folder.")
+                .configuration, "The socket path \(path) has \(path.utf8.count) bytes; the maximum is \(SystemSocket.maximumPathBytes).",
+                hint: "Choose a shorter path with --socket, or a shorter state folder.")
         }
         let folder = HexlistPaths.folder(of: path)
         try PrivateFolder.make(folder)
@@ -95,7 +95,7 @@ final class ControlSocket: Sendable {
 
     private static func check(folder: String, isNamed: Bool) throws(HexlistError) {
         var status = stat()
-        guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unfit(folder, "it is no folder") }
+        guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unfit(folder, "it is not a folder") }
         // The owner of the folder could replace the socket. So could users who can write to the folder, unless it has the sticky bit.
         guard status.st_uid == geteuid() || status.st_uid == 0 else { throw unfit(folder, "it belongs to user \(status.st_uid)") }
         let isShared = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
@@ -112,7 +112,7 @@ final class ControlSocket: Sendable {
         guard lstat(path, &status) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             throw HexlistError(
-                .configuration, "\(path) is there and is no socket.", hint: "Move it away, or name another socket with --socket.")
+                .configuration, "\(path) exists and is not a socket.", hint: "Move it away, or choose another path with --socket.")
         }
         let descriptor = SystemSocket.open(AF_UNIX, .stream, isBlocking: false)
         guard descriptor >= 0 else { throw unknown(path, .last) }
@@ -124,17 +124,17 @@ final class ControlSocket: Sendable {
     }
 
     private static func unknown(_ path: String, _ error: SystemError) -> HexlistError {
-        taken("It is not known whether another process listens on \(path) (\(error)).")
+        taken("Another process may be listening on \(path) (\(error)).")
     }
 
     private static func taken(_ message: String) -> HexlistError {
         HexlistError(
-            .alreadyRunning, message, hint: "Stop that process first, or give this one a socket of its own with --socket.")
+            .alreadyRunning, message, hint: "Stop that process, or choose another socket with --socket.")
     }
 
     private static func unfit(_ folder: String, _ reason: String) -> HexlistError {
         HexlistError(
             .stateFolder, "The socket cannot be in \(folder) (\(reason)).",
-            hint: "Name a place in a folder of this user with --socket.")
+            hint: "Choose a folder of this user with --socket.")
     }
 }

@@ -26,8 +26,8 @@ public struct MissingPartsRecreation: Sendable, Equatable {
         let kept = try Identity.load(from: state.path)
         guard hasNewStore || kept == nil else {
             throw HexlistError(
-                .badRequest, "The store and the identity in \(state.path) are there.",
-                hint: "Nothing was changed. To begin anew with both, move the whole folder away.")
+                .badRequest, "\(state.path) has both a store and an identity.",
+                hint: "Nothing was changed. To replace both, move the whole folder away.")
         }
         try StateFolderContents.checkRestore(state.path)
         let aside = try openStore(state, isNew: hasNewStore, acceptsAny: kept == nil && !hasNewStore)

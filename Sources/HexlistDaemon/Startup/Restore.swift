@@ -39,7 +39,7 @@ public struct Restore: Sendable, Equatable {
 
         let files = try StoreBackup.restore(backup, to: StateFolder.storePath(making))
         guard let pem = files[identityName] else {
-            throw HexlistError(.badRequest, "The backup \(backup) has no identity.", hint: "Take another one.")
+            throw HexlistError(.badRequest, "The backup \(backup) has no identity.", hint: "Use another backup.")
         }
         let identity = try Identity.restore(pem, in: making)
         let store = try HexStore(path: StateFolder.storePath(making))

@@ -26,7 +26,7 @@ enum SetAsideFolder {
         guard rename(path, other) == 0 else {
             throw HexlistError(
                 .stateFolder, "\(path) cannot be moved to \(other) (\(String(cString: strerror(errno)))).",
-                hint: "Nothing is lost: what was here is there or in a folder before-… beside it. Try again.")
+                hint: "Nothing is lost: the files are in \(path), \(other) or a folder before-… beside it. Try again.")
         }
     }
 

@@ -25,7 +25,7 @@ struct StateFolder {
                 let socket = holder.socket.map { " Its socket is \($0)." } ?? ""
                 return HexlistError(
                     .alreadyRunning, "Another hexlistd\(holder.words) uses the state folder \(path).\(socket)",
-                    hint: "Stop it first, or give this one a folder of its own with --state-dir.")
+                    hint: "Stop it, or choose another state folder with --state-dir.")
             }
         }
         self.path = path
@@ -59,9 +59,9 @@ struct StateFolder {
             guard let target = StateFolderContents.target(ofLink: path) else { throw fault(path, reason) }
             throw HexlistError(
                 .stateFolder, "The state folder \(path) is a link to \(target), which is missing.",
-                hint: "Mount the disk it is on, or name another folder with --state-dir. To begin anew, remove the link.")
+                hint: "Mount its disk, or choose another folder with --state-dir. To start with an empty state, remove the link.")
         }
-        guard status.st_mode & S_IFMT == S_IFDIR else { throw fault(path, "it is no folder") }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw fault(path, "it is not a folder") }
         guard status.st_uid == geteuid() else { throw fault(path, "it belongs to user \(status.st_uid)") }
         if status.st_mode & 0o077 != 0, chmod(path, 0o700) != 0 { throw fault(path, String(cString: strerror(errno))) }
         guard access(path, R_OK | W_OK | X_OK) == 0 else { throw fault(path, String(cString: strerror(errno))) }
@@ -70,7 +70,7 @@ struct StateFolder {
     private static func fault(_ path: String, _ reason: String) -> HexlistError {
         HexlistError(
             .stateFolder, "The state folder \(path) cannot be used (\(reason)).",
-            hint: "Make it a folder of this user with mode 0700, or name another one with --state-dir.")
+            hint: "Make it a folder of this user with mode 0700, or choose another one with --state-dir.")
     }
 }
 
@@ -81,11 +81,12 @@ extension LockFile.Fault {
         switch self {
         case .closed(let error):
             HexlistError(
-                .stateFolder, "\(path) cannot be made (\(error)).", hint: "Make its folder writable for this user, or name another one.")
+                .stateFolder, "\(path) cannot be created (\(error)).",
+                hint: "Make its folder writable for this user, or choose another one.")
         case .unlockable(let error):
             HexlistError(
                 .stateFolder, "\(path) cannot be locked (\(error)).",
-                hint: "Is the folder on a file system without locks? Name a local one.")
+                hint: "Its file system may not support locks. Choose a local folder.")
         case .held(let holder): held(holder)
         }
     }
@@ -113,7 +114,7 @@ enum PrivateFolder {
 
     private static func fault(_ path: String) -> HexlistError {
         HexlistError(
-            .stateFolder, "The folder \(path) cannot be made (\(String(cString: strerror(errno)))).",
-            hint: "Make it yourself for this user, or name another one with --state-dir or --socket.")
+            .stateFolder, "The folder \(path) cannot be created (\(String(cString: strerror(errno)))).",
+            hint: "Create it for this user, or choose another one with --state-dir or --socket.")
     }
 }

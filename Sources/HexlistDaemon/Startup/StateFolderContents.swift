@@ -18,8 +18,8 @@ enum StateFolderContents {
         try checkRestore(folder)
         guard !exists(store), let trace = trace(in: folder) else { return }
         throw HexlistError(
-            .storeUnusable, "The store \(store) is missing, and \(trace) is there: this is no first start.",
-            hint: "Mount the disk it is on, or put it back (`hexlist restore FILE`). `hexlistd --begin-anew` makes an empty one.")
+            .storeUnusable, "The store \(store) is missing, but \(trace) exists, so this is not a first start.",
+            hint: "Mount its disk, or restore a backup (`hexlist restore FILE`). For an empty store: `hexlistd --begin-anew`.")
     }
 
     /// Checks that no restore was interrupted.
@@ -30,7 +30,7 @@ enum StateFolderContents {
         let missing = isStoreHere ? Identity.fileName : StateFolder.storeName
         throw HexlistError(
             .stateFolder, "A restore in \(folder) was interrupted: \(missing) is missing.",
-            hint: "Restore again (`hexlist restore FILE`). What was there before is in a folder \(StateFolder.asidePrefix)… beside it.")
+            hint: "Restore again (`hexlist restore FILE`). The earlier files are in a folder \(StateFolder.asidePrefix)… beside it.")
     }
 
     /// The name of an entry that shows that the folder had a store and an identity: made by a running daemon, a restore or `--begin-anew`.
