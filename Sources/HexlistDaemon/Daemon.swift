@@ -182,7 +182,12 @@ public struct Daemon: Sendable {
             try await node.start()
         } catch {
             await node.stop()
-            throw error
+            guard var fault = error as? HexlistError, fault.code == .portInUse, let port = await node.configuration.port,
+                let listener = PortListener.find(port: port)
+            else { throw error }
+            let name = TerminalText.clean(listener.description, columns: 80)
+            fault.hint = "\(name) listens there. Stop it, or set another `port`."
+            throw fault
         }
     }
 }

@@ -112,6 +112,8 @@ struct WrongInput {
                     let output = try await Command.run([Checkout.hexlistd], environment: second.environment)
                     #expect(output.status == 1, "\(output)")
                     #expect(output.err.contains("\(port)"))
+                    let pid = try #require(JSONLines.member("pid", of: try await first.hexlist("status", "--json").out))
+                    #expect(output.err.contains("hexlistd (pid \(pid)) listens there."), "\(output)")
                     #expect(isShort(output.err))
                 }
                 #expect(try await first.hexlist("status").status == 0)
