@@ -41,6 +41,9 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var match: MatchJSON?
     /// The outermost hex around this one; `nil` if it is at the top level, or not a search result.
     public var top: TopJSON?
+    /// Number and total size of the linked files, at all levels; `nil` if there are none, or if they were not requested.
+    public var files: Int?
+    public var fileBytes: Int64?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,

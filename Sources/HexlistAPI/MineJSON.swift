@@ -75,6 +75,28 @@ public struct MineSave: JSONShape, Sendable, Equatable {
     }
 }
 
+/// A hex that was deleted from My Hexlist and can be restored.
+public struct BinnedHexJSON: JSONShape, Sendable, Equatable {
+    /// The id that the hex had.
+    public var id: Int64
+    public var subject: String
+    /// Number of hexes inside it, and of links, at all levels.
+    @LeftOutEmpty public var hexesInside: Int
+    public var links: Int
+    public var deletedAt: Timestamp
+    /// The time from which it can no longer be restored, while the daemon runs.
+    public var ends: Timestamp
+
+    public init(id: Int64, subject: String, hexesInside: Int, links: Int, deletedAt: Timestamp, ends: Timestamp) {
+        self.id = id
+        self.subject = subject
+        self.links = links
+        self.deletedAt = deletedAt
+        self.ends = ends
+        self.hexesInside = hexesInside
+    }
+}
+
 /// The reply to `POST /v1/mine/save`: the ids of the new hexes, and the number of copied hexes and links at all levels.
 public struct SavedJSON: JSONShape, Sendable, Equatable {
     public var ids: [Int64]

@@ -11,18 +11,23 @@ public struct OfferRequest: JSONShape, Sendable, Equatable {
     public var toAll: Bool?
     /// Whether to offer copies of the files, which are kept until the offers end.
     public var copy: Bool?
+    /// Whether to offer copies if all files together have at most `files.copyBelow` bytes. Ignored with `copy`.
+    public var copySmall: Bool?
     /// A hex to use instead of paths: its file links are changed to point to this machine's copies of the files.
     public var hex: Int64?
 
     private enum CodingKeys: String, RequestKey {
-        case paths, to, toAll, copy, hex
+        case paths, to, toAll, copy, copySmall, hex
     }
 
-    public init(paths: [String], to: [String], toAll: Bool? = nil, copy: Bool? = nil, hex: Int64? = nil) {
+    public init(
+        paths: [String], to: [String], toAll: Bool? = nil, copy: Bool? = nil, copySmall: Bool? = nil, hex: Int64? = nil
+    ) {
         self.paths = paths
         self.to = to
         self.toAll = toAll
         self.copy = copy
+        self.copySmall = copySmall
         self.hex = hex
     }
 }
@@ -55,7 +60,7 @@ public struct OfferLeftOut: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var changed: Int
     /// Files and folders with read errors.
     @LeftOutEmpty public var failed: Int
-    /// Folders without files.
+    /// Folders without files, which older daemons left out.
     @LeftOutEmpty public var empty: Int
     /// The first ten absolute paths of `notAllowed`, `changed` and `failed`.
     @LeftOutEmpty public var paths: [String]
@@ -101,8 +106,11 @@ public struct OfferResult: JSONShape, Sendable, Equatable {
     @EmptyIfMissing public var leftOut: Int
     /// `leftOut` by cause; `nil` if no folder entry was left out.
     public var leftOutBy: OfferLeftOut?
+    /// Number of files that are offered as copies.
+    @LeftOutEmpty public var copied: Int
 
-    public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int, leftOutBy: OfferLeftOut? = nil) {
+    public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int, leftOutBy: OfferLeftOut? = nil, copied: Int = 0) {
+        self.copied = copied
         self.leftOutBy = leftOutBy
         self.hex = hex
         self.files = files

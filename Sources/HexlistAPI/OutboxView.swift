@@ -23,6 +23,8 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var bytes: Int
     /// Whether the row was in flight when it was cancelled, so that the peer may have the hex; set only in the reply to a cancellation.
     public var mayHaveArrived: Bool?
+    /// The numbers of the files that the row offers to its peer; `nil` for a row without files.
+    public var files: OutboxFiles?
     /// The files that the row offers to its peer; set only if a single row is requested.
     public var offers: [OutboxOffer]?
 
@@ -68,8 +70,11 @@ public struct OutboxOffer: JSONShape, Sendable, Equatable {
     public var ends: Timestamp
     /// The reason why the file can no longer be fetched; `nil` if it can.
     public var problem: ForwardCompatibleEnum<OfferProblem>?
+    /// Whether the peer has the file.
+    @LeftOutEmpty public var fetched: Bool
 
-    public init(name: String, size: Int64, ends: Timestamp, problem: OfferProblem? = nil) {
+    public init(name: String, size: Int64, ends: Timestamp, problem: OfferProblem? = nil, fetched: Bool = false) {
+        self.fetched = fetched
         self.problem = problem.map { ForwardCompatibleEnum($0) }
         self.name = name
         self.size = size

@@ -36,12 +36,14 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     /// fetched today.
     public var fetchLimit: Int64?
     public var fetchedToday: Int64?
+    /// The place for automatically fetched files; `nil` if none are fetched, or into the cache.
+    public var fetchTo: ForwardCompatibleEnum<PeerFetchTarget>?
 
     public init(
         uuid: PeerID?, name: String, alias: String? = nil, state: State, reason: String? = nil, why: String? = nil, trust: Trust,
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
         lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true,
-        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil
+        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: PeerFetchTarget = .cache
     ) {
         self.uuid = uuid
         self.name = name
@@ -61,6 +63,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.notify = notify ? nil : false
         self.fetchLimit = fetchLimit
         self.fetchedToday = fetchLimit == nil ? nil : fetchedToday
+        self.fetchTo = fetchLimit == nil || fetchTo == .cache ? nil : ForwardCompatibleEnum(fetchTo)
     }
 
     public var label: PeerDisplayName { PeerDisplayName(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }

@@ -19,6 +19,18 @@ public struct TrustRequest: JSONShape, Sendable, Equatable {
     }
 }
 
+/// The body of `POST /v1/peers/{peer}/takeover`.
+public struct TakeoverRequest: JSONShape, Sendable, Equatable {
+    /// The PEER whose place is taken.
+    public var from: String
+
+    private enum CodingKeys: String, RequestKey {
+        case from
+    }
+
+    public init(from: String) { self.from = from }
+}
+
 /// The body of `PATCH /v1/peers/{peer}`: one or more members to change; `null` removes the alias.
 extension PeerChange: JSONCoded {
     public func write(to json: inout JSONWriter) {
@@ -27,12 +39,13 @@ extension PeerChange: JSONCoded {
             $0.member("receive", receive?.rawValue)
             $0.member("notify", notify)
             $0.member("fetchLimit", fetchLimit)
+            $0.member("fetchTo", fetchTo?.rawValue)
         }
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit"])
-        guard !object.names.isEmpty else { throw JSONFault("`alias`, `receive`, `notify` or `fetchLimit` is missing") }
+        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit", "fetchTo"])
+        guard !object.names.isEmpty else { throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit` or `fetchTo` is missing") }
         let alias: NullIfNone<String>? = try object.given("alias")
         let word: String? = try object.given("receive")
         let receive = try word.map { word throws(JSONFault) -> PeerReceive in
@@ -43,9 +56,16 @@ extension PeerChange: JSONCoded {
         }
         let limit: Int64? = try object.given("fetchLimit")
         guard (0...1 << 50).contains(limit ?? 0) else { throw JSONFault("`fetchLimit`: bytes from 0 to \(1 << 50) are expected") }
+        let place: String? = try object.given("fetchTo")
+        let target = try place.map { place throws(JSONFault) -> PeerFetchTarget in
+            guard let known = PeerFetchTarget(rawValue: place) else {
+                throw JSONFault("`fetchTo`: one of \(PeerFetchTarget.allCases.map(\.rawValue).joined(separator: ", ")) is expected")
+            }
+            return known
+        }
         self.init(
             alias: alias.map { .set($0.wrappedValue) } ?? .unchanged, receive: receive, notify: try object.given("notify"),
-            fetchLimit: limit)
+            fetchLimit: limit, fetchTo: target)
     }
 }
 

@@ -16,6 +16,8 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
     /// The reason why the peer refused the hex: an error code of the protocol.
     public var code: String?
     public var message: String?
+    /// The numbers of the files that the hex offers to the peer; `nil` for a hex without files, and in a stream of hexes.
+    public var files: OutboxFiles?
 
     public init(
         outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerSummary? = nil, state: OutboxState, earlier: Bool = false,
@@ -50,6 +52,7 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
         json.member("nextAttemptAt", nextAttemptAt)
         json.member("code", code)
         json.member("message", message)
+        json.member("files", files)
     }
 
     public init(json: JSONValue) throws(JSONFault) {
@@ -64,5 +67,6 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
         nextAttemptAt = try object.optional("nextAttemptAt")
         code = try object.optional("code")
         message = try object.optional("message")
+        files = try object.optional("files")
     }
 }

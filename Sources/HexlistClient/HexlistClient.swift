@@ -104,6 +104,11 @@ extension HexlistClient {
 
     public func forget(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/forget") }
 
+    /// Lets a peer take the place of another one: alias, settings, groups and waiting hexes. The other one is forgotten.
+    public func takeOver(from old: String, by peer: String) async throws -> PeerView {
+        try await connection.call(.POST, Self.path(peer) + "/takeover", body: TakeoverRequest(from: old).jsonBytes)
+    }
+
     public func rename(_ peer: String, alias: String?) async throws -> PeerView {
         try await connection.call(.PATCH, Self.path(peer), body: PeerChange(alias: .set(alias)).jsonBytes)
     }
@@ -113,8 +118,11 @@ extension HexlistClient {
     ///   - receive: where hexes from this peer go; `nil` for no change.
     ///   - notify: whether hexes from this peer cause desktop notifications; `nil` for no change.
     ///   - fetchLimit: maximum bytes of automatic downloads per hex and per day, 0 for none; `nil` for no change.
-    public func setPeer(_ peer: String, receive: PeerReceive?, notify: Bool?, fetchLimit: Int64? = nil) async throws -> PeerView {
-        let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit)
+    ///   - fetchTo: the place for automatic downloads; `nil` for no change.
+    public func setPeer(
+        _ peer: String, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil, fetchTo: PeerFetchTarget? = nil
+    ) async throws -> PeerView {
+        let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit, fetchTo: fetchTo)
         return try await connection.call(.PATCH, Self.path(peer), body: change.jsonBytes)
     }
 
@@ -212,11 +220,14 @@ extension HexlistClient {
         public var unread: Bool
         /// The sender, as a PEER argument; `nil` for hexes from anybody.
         public var from: String?
+        /// Whether the linked files are counted.
+        public var countsFiles: Bool
 
-        public init(location: String = "inbox", unread: Bool = false, from: String? = nil) {
+        public init(location: String = "inbox", unread: Bool = false, from: String? = nil, countsFiles: Bool = false) {
             self.location = location
             self.unread = unread
             self.from = from
+            self.countsFiles = countsFiles
         }
     }
 
@@ -234,6 +245,7 @@ extension HexlistClient {
         query.add("location", filter.location)
         if filter.unread { query.add("unread", "true") }
         query.add("from", filter.from)
+        if filter.countsFiles { query.add("files", "true") }
         query.add("limit", String(limit))
         query.add("after", cursor)
         return try await connection.page("/v1/hexes", query: query, body)
@@ -343,6 +355,23 @@ extension HexlistClient {
     public func moveMine(_ id: Int64, _ move: MineMove) async throws -> HexJSON {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
+
+    /// Requests a page of the hexes that were deleted from My Hexlist and can be restored, newest first.
+    public func binnedHexes(limit: Int, after cursor: String? = nil) async throws -> Page<BinnedHexJSON> {
+        try await Self.collected { body in
+            var query = URLQuery()
+            query.add("limit", String(limit))
+            query.add("after", cursor)
+            return try await connection.page("/v1/mine/bin", query: query, body)
+        }
+    }
+
+    /// Restores a deleted hex of My Hexlist.
+    /// - Parameter id: the id that it had.
+    /// - Returns: the hex, with a new id.
+    public func restoreMine(_ id: Int64) async throws -> HexJSON { try await connection.call(.POST, "/v1/mine/bin/\(id)/restore") }
+
+    public func emptyBin() async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/mine/bin") }
 
     /// Returns the number of hexes and links that deleting the selection would remove, without deleting anything.
     public func deletion(_ selection: HexSelection) async throws -> ChangedJSON {

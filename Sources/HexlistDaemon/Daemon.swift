@@ -73,6 +73,10 @@ public struct Daemon: Sendable {
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         var settings = try loader.load()
         settings.node.files.cacheFolder = options.paths.cacheFolder
+        if settings.node.files.downloads == nil {
+            settings.node.files.downloads = DownloadFolder.path(
+                environment: options.environment, configurationHome: options.paths.configurationHome)
+        }
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
             logger.warning(
@@ -145,8 +149,7 @@ public struct Daemon: Sendable {
             let faults = HookFaults()
             let api = APIContext(
                 supervisor: supervisor, stateFolder: folder,
-                downloadFolder: DownloadFolder.path(
-                    environment: options.environment, configurationHome: options.paths.configurationHome),
+                downloadFolder: settings.node.files.downloads ?? "",
                 autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
                 startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,

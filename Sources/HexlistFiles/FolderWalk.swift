@@ -22,6 +22,8 @@ public struct FolderWalk: Sendable {
         /// Index of the parent in `folders`; `nil` for the top folder.
         public var parent: Int?
         public var files: [File] = []
+        /// Whether all entries of the folder could be read.
+        public var isRead = true
     }
 
     /// The reason why an entry is skipped.
@@ -39,8 +41,6 @@ public struct FolderWalk: Sendable {
         case changed
         /// The entry could not be read because of a system error.
         case failed
-        /// A folder that has no files, even in its sub-folders.
-        case empty
     }
 
     /// Counts of the skipped entries, by cause.
@@ -91,9 +91,6 @@ public struct FolderWalk: Sendable {
         let isFolder: Bool
     }
 
-    /// Indices of folders that could not be read completely. They may contain files, so they do not count as empty.
-    private var closed: Set<Int> = []
-
     /// Walks a folder.
     /// - Parameters:
     ///   - path: the absolute path; its last component may be a symbolic link to a folder.
@@ -131,19 +128,9 @@ public struct FolderWalk: Sendable {
             }
             index += 1
         }
-        countEmpty()
         skipped.paths = skipped.paths.map { "\(path)/\($0)" }
         for index in folders.indices {
             for file in folders[index].files.indices { folders[index].files[file].path = "\(path)/\(folders[index].files[file].path)" }
-        }
-    }
-
-    /// Counts the folders that have no files, even in their sub-folders.
-    private mutating func countEmpty() {
-        var isEmpty = folders.indices.map { folders[$0].files.isEmpty && !closed.contains($0) }
-        // A folder comes after its parent, so the reverse order visits children first.
-        for index in folders.indices.dropFirst().reversed() {
-            if isEmpty[index] { skipped.count(.empty) } else if let parent = folders[index].parent { isEmpty[parent] = false }
         }
     }
 
@@ -169,7 +156,7 @@ public struct FolderWalk: Sendable {
             folder = try root.open(beneath: path, O_RDONLY | O_DIRECTORY)
         } catch {
             guard !path.names.isEmpty else { throw error }
-            closed.insert(index)
+            folders[index].isRead = false
             try skipped.add(error, path.description)
             return []
         }
@@ -202,7 +189,7 @@ public struct FolderWalk: Sendable {
         } catch {
             // Entries that were read before the error are sent. The rest of the folder counts as one skipped entry.
             guard !path.names.isEmpty else { throw error }
-            closed.insert(index)
+            folders[index].isRead = false
             try skipped.add(error, path.description)
         }
         if let fault { throw fault }

@@ -13,11 +13,17 @@ public struct PeerChange: Sendable, Equatable {
     public var notify: Bool?
     /// Maximum bytes of offered files that are fetched automatically, per hex and per day; 0 disables fetching. `nil` for no change.
     public var fetchLimit: Int64?
+    /// The place for automatically fetched files; `nil` for no change.
+    public var fetchTo: PeerFetchTarget?
 
-    public init(alias: Alias = .unchanged, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil) {
+    public init(
+        alias: Alias = .unchanged, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil,
+        fetchTo: PeerFetchTarget? = nil
+    ) {
         self.alias = alias
         self.receive = receive
         self.notify = notify
         self.fetchLimit = fetchLimit
+        self.fetchTo = fetchTo
     }
 }

@@ -193,7 +193,7 @@ public actor Node {
         logger.info("node stopped")
     }
 
-    /// Applies the settings that can change at run time: name, announce, receiveFrom, peers, limits, cache size.
+    /// Applies the settings that can change at run time: name, announce, receiveFrom, peers, limits, files.
     public func reconfigure(_ configuration: NodeConfiguration) async {
         let old = self.configuration
         self.configuration.name = configuration.name
@@ -201,8 +201,10 @@ public actor Node {
         self.configuration.receiveFrom = configuration.receiveFrom
         self.configuration.peers = configuration.peers
         self.configuration.limits = configuration.limits
-        (self.configuration.files.cacheBytes, self.configuration.files.cacheDays) =
-            (configuration.files.cacheBytes, configuration.files.cacheDays)
+        let files = self.configuration.files
+        self.configuration.files = configuration.files
+        // Folders need a restart.
+        (self.configuration.files.cacheFolder, self.configuration.files.downloads) = (files.cacheFolder, files.downloads)
         transport.setLimits(TransportLimits(configuration))
         transfers.reconfigure(TransfersConfiguration(self.configuration))
         if configuration.peers != old.peers {

@@ -85,7 +85,7 @@ public struct NodeConfiguration: Sendable {
         public init() {}
     }
 
-    /// The pool of fetched files.
+    /// The pool of fetched files, and the copies of sent ones.
     public struct Files: Sendable, Equatable {
         /// Maximum bytes of the pool, including transfers in progress.
         public var cacheBytes = 1 << 30
@@ -93,6 +93,10 @@ public struct NodeConfiguration: Sendable {
         public var cacheDays = 30
         /// The folder of the pool; `nil` for one beside the store.
         public var cacheFolder: String?
+        /// Maximum bytes of the files of one send that are copied by default.
+        public var copyBelow = 16 << 20
+        /// The absolute path of the download folder; `nil` if there is none.
+        public var downloads: String?
 
         public init() {}
     }

@@ -27,7 +27,7 @@ extension PeerView {
             },
             lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
             unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true,
-            fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: now))
+            fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: now), fetchTo: record?.fetchTo ?? .cache)
     }
 
     /// A known peer without a row in the directory.
@@ -44,7 +44,7 @@ extension PeerView {
             },
             lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread, groups: record.groups,
             receive: record.receive, notify: record.notify, fetchLimit: record.fetchLimit,
-            fetchedToday: record.fetchedBytes(at: now))
+            fetchedToday: record.fetchedBytes(at: now), fetchTo: record.fetchTo)
     }
 
     /// Whether the UUID is proven, so that the peer can be named; also during an identity conflict.

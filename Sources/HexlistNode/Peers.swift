@@ -82,6 +82,33 @@ public struct Peers: Sendable {
         }
     }
 
+    /// Lets a trusted peer take the place of another one with the same owner, because the machine was reinstalled: moves alias, settings,
+    /// groups and waiting hexes, and forgets the other peer.
+    /// - Throws: `HexlistError` `badRequest` if the peer is not trusted, or the other one is online.
+    public func takeOver(from old: PeerID, by new: PeerID) async throws -> PeerView {
+        try await node.perform { node in
+            await node.registry.reload(node)
+            let (before, after) = (try node.peerList.required(old), try node.peerList.required(new))
+            guard old != new, after.trust == .trusted else {
+                throw HexlistError(
+                    .badRequest, "\(after.label.text()) is not trusted, so it cannot take over from another peer.",
+                    hint: "Pair first: `hexlist pair \(new.shortID)`.")
+            }
+            guard before.state != .verified else {
+                throw HexlistError(.badRequest, "\(before.label.text()) is online, so it is another machine.")
+            }
+            let rows = try await node.store.takeOver(from: old, by: new)
+            await node.registry.reload(node)
+            node.registry.reserveAddresses(node)
+            node.finder.apply(.forget(old), node)
+            node.applyTrust(.stranger, toSessionsOf: old)
+            node.endUninvited()
+            if rows > 0 { node.deliver { $0.retried([], of: [new], $1) } }
+            node.notifyWatchers()
+            return node.peerList.view(of: new) ?? after
+        }
+    }
+
     /// Deletes the record of a peer, but not its hexes. A peer that is online becomes a stranger.
     public func forget(_ peer: PeerID) async throws {
         try await node.perform { node in

@@ -87,6 +87,7 @@ extension TransfersConfiguration {
     init(_ configuration: NodeConfiguration) {
         self.init(
             name: configuration.name, cacheBytes: Int64(configuration.files.cacheBytes), cacheDays: configuration.files.cacheDays,
-            cacheFolder: configuration.files.cacheFolder, minimumFree: Int64(configuration.limits.diskReserveBytes))
+            cacheFolder: configuration.files.cacheFolder, minimumFree: Int64(configuration.limits.diskReserveBytes),
+            copyBelow: Int64(configuration.files.copyBelow), downloads: configuration.files.downloads)
     }
 }

@@ -25,10 +25,10 @@ extension FileTransfers {
         _ request: TransferRequest, _ service: String, _ typed: String, _ destination: FetchDestination, _ mask: Int
     ) async throws -> TransferStart {
         guard case .folder(let base) = destination else {
-            throw HexlistError(.badRequest, "What is fetched of a service goes into a folder.", hint: "`--to` names it.")
+            throw HexlistError(.badRequest, "Files of a service can only be fetched into a folder.", hint: "Name a folder with `--to`.")
         }
         guard let path = SharePath(typed: typed) else {
-            throw HexlistError(.badRequest, "\(TerminalText.clean(typed, columns: 200)) is no path in a service.")
+            throw HexlistError(.badRequest, "\(TerminalText.clean(typed, columns: 200)) is not a path in a service.")
         }
         let found = try await services.named(service)
         if let peer = found as? PeerShares, let seconds = request.timeout {
@@ -98,8 +98,8 @@ extension FileTransfers {
             // Checks the limit before folders are created on the disk.
             guard plan.files.count <= TransferRow.limit, folders.count <= TransferRow.limit else {
                 throw HexlistError(
-                    .tooLarge, "Hex \(id) has more than \(TransferRow.limit) files or folders; so many can be fetched at once.",
-                    hint: "Name some of its links by their numbers.")
+                    .tooLarge, "Hex \(id) has more than \(TransferRow.limit) files or folders; that is the maximum for one fetch.",
+                    hint: "Give the numbers of some of its links.")
             }
             for (index, file) in plan.files.enumerated() {
                 rows[index].folder = ([folder == "/" ? "" : folder] + plan.path(of: file.folder)).joined(separator: "/")
@@ -176,7 +176,7 @@ extension FileTransfers {
         guard !force, let until = keys.compactMap({ fetching.pause(of: $0, now: clocks.now) }).max() else { return }
         let seconds = max(1, (until - clocks.now).components.seconds)
         throw HexlistError(
-            .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
+            .recentlyFailed, "This failed several times; it can be started again in \(seconds) s.", hint: "To start it now: --force.")
     }
 
     /// Retries the transfer with this key if it is already in the queue.
@@ -194,7 +194,7 @@ extension FileTransfers {
             guard let digest = row.sha256, row.size != nil else {
                 let numbers = [row.hex.map { "\($0)" } ?? ""] + (request.links ?? []).map { "\($0)" }
                 throw HexlistError(
-                    .badRequest, "The link to \(row.name) says neither how large the file is nor which SHA-256 it has.",
+                    .badRequest, "The link to \(row.name) has no size or no SHA-256, so the file cannot be cached.",
                     hint: "`hexlist fetch \(numbers.joined(separator: " "))` fetches it into the current folder.")
             }
             var placed = row
@@ -259,14 +259,14 @@ extension FileTransfers {
             }
         }
         throw HexlistError(
-            .storageFull, "The cache is full of files that are open or being fetched.",
-            hint: "`hexlist transfers` lists what is being fetched. Fetch into a folder with `--to`, or with `--keep`.")
+            .storageFull, "The cache is full: its files are open or being fetched.",
+            hint: "Fetch into a folder with `--to`, or with `--keep`. `hexlist transfers` lists the transfers.")
     }
 }
 
 extension TransferRow {
     /// Whether a file with the same name, size and modification time is already in the folder. Blocks.
-    fileprivate var isThere: Bool { FileMatch.exists(HexlistPaths.join(folder, name), size: size, modified: modified) }
+    var isThere: Bool { FileMatch.exists(HexlistPaths.join(folder, name), size: size, modified: modified) }
 }
 
 extension TransferRow {

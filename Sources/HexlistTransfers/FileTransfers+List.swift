@@ -61,8 +61,8 @@ extension FileTransfers {
         guard let row = try await store.read({ try $0.transfers([id]) }).first else { throw Self.noTransfer(id) }
         guard fetching.cancel(row, self) else {
             throw HexlistError(
-                .badRequest, "Transfer \(id) has ended already: \(view(of: row).state).",
-                hint: "`hexlist transfers rm \(id)` takes it off the list.")
+                .badRequest, "Transfer \(id) has already ended (\(view(of: row).state)).",
+                hint: "To remove it from the list: `hexlist transfers rm \(id)`.")
         }
         return try await settledTransfer(id)
     }
@@ -74,20 +74,20 @@ extension FileTransfers {
             if case .paused(let until) = fetching.retry(TransferID(id), force: force, self) {
                 throw HexlistError(
                     .recentlyFailed,
-                    "Transfer \(id) failed repeatedly and pauses for \(max(1, (until - clocks.now).components.seconds)) s.",
-                    hint: "`--force` tries it now.")
+                    "Transfer \(id) failed several times and pauses for \(max(1, (until - clocks.now).components.seconds)) s.",
+                    hint: "To try now: --force.")
             }
             return view(of: row)
         }
         guard row.state != .done else {
-            throw HexlistError(.badRequest, "Transfer \(id) is done.", hint: "`hexlist fetch` fetches it again where it is there no more.")
+            throw HexlistError(.badRequest, "Transfer \(id) is done.", hint: "If the file is gone, fetch it again with `hexlist fetch`.")
         }
-        if let other = fetching.known(TransferKey(row)) { throw HexlistError(.badRequest, "Transfer \(other) fetches the same.") }
+        if let other = fetching.known(TransferKey(row)) { throw HexlistError(.badRequest, "Transfer \(other) already fetches this file.") }
         if !force, let until = fetching.pause(of: TransferKey(row), now: clocks.now) {
             throw HexlistError(
                 .recentlyFailed,
-                "Transfer \(id) failed repeatedly; it can be tried again in \(max(1, (until - clocks.now).components.seconds)) s.",
-                hint: "`--force` tries it now.")
+                "Transfer \(id) failed several times; it can be tried again in \(max(1, (until - clocks.now).components.seconds)) s.",
+                hint: "To try now: --force.")
         }
         (row.state, row.reason, row.error, row.endedAt) = (.waiting, nil, nil, nil)
         row.reservedBytes = nil  // a retry is the user's request, so the daily limit does not apply
@@ -101,7 +101,7 @@ extension FileTransfers {
     public func forget(_ id: Int64) async throws {
         let row = try await transfer(id)
         guard try await store.forgetTransfers([id]) == 1 else {
-            throw HexlistError(.badRequest, "Transfer \(id) is \(row.state).", hint: "`hexlist transfers cancel \(id)` first.")
+            throw HexlistError(.badRequest, "Transfer \(id) is \(row.state).", hint: "First run `hexlist transfers cancel \(id)`.")
         }
     }
 
@@ -119,7 +119,7 @@ extension FileTransfers {
     }
 
     private static func noTransfer(_ id: Int64) -> HexlistError {
-        HexlistError(.notFound, "There is no transfer \(id).", hint: "`hexlist transfers` lists them.")
+        HexlistError(.notFound, "There is no transfer \(id).", hint: "`hexlist transfers --all` lists the transfers.")
     }
 
     private func view(of stored: TransferRow) -> TransferView {

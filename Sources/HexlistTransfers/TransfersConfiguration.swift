@@ -10,12 +10,21 @@ public struct TransfersConfiguration: Sendable {
     public var cacheFolder: String?
     /// Bytes that must stay free on the disk.
     public var minimumFree: Int64
+    /// Maximum total size in bytes of the files of a send that are copied by default.
+    public var copyBelow: Int64
+    /// The absolute path of the folder for files of peers whose files are downloaded automatically; `nil` if there is none.
+    public var downloads: String?
 
-    public init(name: String, cacheBytes: Int64, cacheDays: Int, cacheFolder: String?, minimumFree: Int64) {
+    public init(
+        name: String, cacheBytes: Int64, cacheDays: Int, cacheFolder: String?, minimumFree: Int64, copyBelow: Int64 = 16 << 20,
+        downloads: String? = nil
+    ) {
         self.name = name
         self.cacheBytes = cacheBytes
         self.cacheDays = cacheDays
         self.cacheFolder = cacheFolder
         self.minimumFree = minimumFree
+        self.copyBelow = copyBelow
+        self.downloads = downloads
     }
 }

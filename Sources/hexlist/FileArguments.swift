@@ -54,16 +54,17 @@ enum FileArgument {
 
     /// Offers files to peers and shows the progress of reading them.
     /// - Parameters:
-    ///   - copying: whether the daemon keeps copies of the files.
+    ///   - copy: whether the daemon keeps copies of the files; `nil` for copies of small ones.
     ///   - hex: the id of a hex with links to files on this machine, which are offered instead of `paths`.
     static func offer(
-        _ paths: [String], to peers: [String], all: Bool, copying: Bool = false, hex: Int64? = nil, _ client: HexlistClient
+        _ paths: [String], to peers: [String], all: Bool, copy: Bool? = nil, hex: Int64? = nil, _ client: HexlistClient
     ) async throws -> OfferResult {
         let paths = try paths.map { path throws(HexlistError) in try absolute(path) }
         let line = ProgressLine()
         let clock = ContinuousClock.now
         defer { line.end() }
-        let request = OfferRequest(paths: paths, to: peers, toAll: all ? true : nil, copy: copying ? true : nil, hex: hex)
+        let request = OfferRequest(
+            paths: paths, to: peers, toAll: all ? true : nil, copy: copy, copySmall: copy == nil && hex == nil ? true : nil, hex: hex)
         let offer = try await client.offer(request) { progress in
             guard ContinuousClock.now - clock > .seconds(1) else { return }
             line.update(
@@ -94,6 +95,7 @@ struct OfferingInput: JSONEncodable {
             $0.member("hexDescription", hex.description.isEmpty ? given : hex.description)
             $0.member("hexColor", hex.color)
             $0.member("links", links)
+            if let folder = offered?["folder"] { $0.member("folder", folder) }
             if let children = offered?["children"] { $0.member("children", children) }
         }
     }

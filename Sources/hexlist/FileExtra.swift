@@ -11,6 +11,9 @@ enum FileExtra {
         extra?.member("links")?.member(String(index))?.member("size")?.integer.flatMap { $0 < 0 ? nil : $0 }
     }
 
+    /// Whether the hex that `extra` belongs to was made from a folder.
+    static func isFolder(_ extra: JSONValue?) -> Bool { extra?.member("hex")?.member("folder")?.string != nil }
+
     /// Returns the part of `extra` that belongs to the child hex at this index.
     static func child(_ extra: JSONValue?, _ index: Int) -> JSONValue? { extra?.member("children")?.member(String(index)) }
 
@@ -18,6 +21,7 @@ enum FileExtra {
     static func rest(_ extra: JSONValue?, _ links: [LinkJSON], _ children: [ChildJSON]) -> JSONValue? {
         extra?.filtered { name, value in
             switch name {
+            case "hex": value.filtered { $0 == "folder" ? nil : $1 }
             case "links":
                 value.filtered { index, members in
                     guard let index = Int(index), links.indices.contains(index), FileArgument.isLink(links[index].url) else {

@@ -35,6 +35,7 @@ struct LinkList {
             if hasReachedStart { cursor = nil }
         } while cursor != nil && left > 0
         if !table.isEmpty { try output.table(table) }
+        try output.cut(cursor)
         try output.flush()
         if listed == 0, !output.json { StandardError.note("No \(page.after == nil ? "" : "more ")links.") }
         if let cursor { StandardError.note(MoreNote.text(cursor)) }

@@ -17,15 +17,19 @@ struct RowReason {
     let next: Timestamp?
     /// The last message of the peer or of this machine about the row, in the form `code: message`.
     let lastMessage: String
+    /// The files that the row offers; `nil` for a row without files.
+    var files: OutboxFiles?
 
     init(_ send: SendOutcome) {
         self.init(
             send.outboxID, send.state, PeerDisplayName(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, [send.code, send.message])
+        files = send.files
     }
 
     init(_ row: OutboxView) {
         let lastMessage = row.code == nil && row.message == nil ? [row.lastError] : [row.code, row.message]
         self.init(row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, lastMessage)
+        files = row.files
     }
 
     private init(
@@ -52,7 +56,7 @@ struct RowReason {
         case .held: return "delivered; waiting for approval there"
         case .expired: return "not delivered in time"
         // A stored row was delivered; its last message belongs to an earlier attempt that failed.
-        case .stored: return ""
+        case .stored: return files.map(FileText.progress) ?? ""
         case .rejected, .failed, .cancelled: return lastMessage
         }
     }
@@ -131,12 +135,22 @@ enum SameNamePeer {
         return here.count == 1 ? here[0] : nil
     }
 
-    /// Returns advice to pair with the new peer and send again.
-    /// - Parameter row: the id of the waiting outbox row.
-    static func advice(_ gone: PeerView, _ here: PeerView, row: Int64) -> String {
+    /// Returns the only trusted peer that is offline and has the name of a peer that was just paired: probably the same machine before it
+    /// was reinstalled. `nil` if there are none or several.
+    static func earlier(than new: PeerView, among peers: [PeerView]) -> PeerView? {
+        guard let key = NameKey(new.name) else { return nil }
+        let old = peers.filter { peer in
+            peer.uuid != nil && peer.uuid != new.uuid && peer.trust == .trusted && peer.state == .away
+                && (key.isKey(of: peer.name) || peer.alias.map(key.isKey) ?? false)
+        }
+        return old.count == 1 ? old[0] : nil
+    }
+
+    /// Returns advice to pair with the new peer, which can then take over the waiting hexes.
+    static func advice(_ gone: PeerView, _ here: PeerView) -> String {
         let short = here.uuid?.shortID ?? ""
         return
             "\(gone.label.shown()) now has a different key (\(here.label.shown(.full))). Reinstalled? Pair again: `hexlist pair \(short)`, "
-            + "then send to \(short) and `hexlist outbox cancel \(row)`. If the digits differ, it is another machine."
+            + "and say that it is this machine: the waiting hexes then go there. If the digits differ, it is another machine."
     }
 }

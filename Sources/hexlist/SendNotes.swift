@@ -69,7 +69,7 @@ struct SendNotes {
             return lines
         }
         if let seen = gone.lastSeen { lines[0] = "\(gone.label.shown(.named)) was last seen \(HumanText.moment(seen)). " + lines[0] }
-        if let here = SameNamePeer.of(gone, among: known) { lines.append(SameNamePeer.advice(gone, here, row: outcome.outboxID)) }
+        if let here = SameNamePeer.of(gone, among: known) { lines.append(SameNamePeer.advice(gone, here)) }
         return lines
     }
 }

@@ -44,10 +44,12 @@ import Yams
         Value("Configuration", ConfigurationJSON.self), Value("Configuration.items", SettingJSON.self),
         Value("DoctorReport.steps", DoctorStep.self), Value("Peer", PeerView.self), Value("Peer.endpoints", EndpointView.self),
         Value("Hex", HexJSON.self), Value("Link", LinkJSON.self), Value("HexInside", ChildJSON.self), Value("Saved", SavedJSON.self),
+        Value("BinnedHex", BinnedHexJSON.self),
         Value("MineEdit", MineEditRequest.self), Value("LinkEdit", LinkEdit.self), Value("Match", MatchJSON.self),
         Value("EarlierLink", EarlierLinkJSON.self), Value("ListedLink", ListedLinkJSON.self), Value("Status.search", SearchState.self),
         Value("Hex.top", TopJSON.self), Value("PeerSummary", PeerSummary.self),
-        Value("OutboxRow", OutboxView.self), Value("OutboxOffer", OutboxOffer.self), Value("PageInvitation", PageInvitation.self),
+        Value("OutboxRow", OutboxView.self), Value("OutboxOffer", OutboxOffer.self), Value("OutboxFiles", OutboxFiles.self),
+        Value("PageInvitation", PageInvitation.self),
         Value("PageOverview", PageOverview.self), Value("Draft", Draft.self),
         Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
         Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventJSON.self),
@@ -75,9 +77,10 @@ import Yams
     @Test("an outcome of a send, encoded by hand, has exactly the members described") func send() throws {
         let peer = PeerID(.nil)
         let least = SendOutcome(outboxID: 1, messageID: MessageID(.nil), peer: peer, state: .queued)
-        let most = SendOutcome(
+        var most = SendOutcome(
             outboxID: 1, messageID: MessageID(.nil), peer: peer, tag: PeerSummary(name: "n", alias: "a", trust: .trusted), state: .queued,
             earlier: true, waitingFor: .peer, nextAttemptAt: Timestamp(milliseconds: 0), code: "c", message: "m")
+        most.files = OutboxFiles(state: .offered, count: 1, bytes: 1)
         let (names, required) = try Self.described("Send")
         #expect(try Set(names) == Set(JSONObject(JSONValue(most)).names))
         #expect(try required == Set(JSONObject(JSONValue(least)).names))
@@ -89,6 +92,7 @@ import Yams
         "the allowed strings of a member are those of the enumeration",
         arguments: [
             ("SendState", OutboxState.allCases.map(\.rawValue)), ("Send.waitingFor", OutboxWait.allCases.map(\.rawValue)),
+            ("OutboxFiles.state", OutboxFiles.State.allCases.map(\.rawValue)),
             ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
             ("Peer.trust", Trust.allCases.map(\.rawValue)), ("PeerSummary.trust", Trust.allCases.map(\.rawValue)),
             ("Service.kind", ServiceKind.allCases.map(\.rawValue)), ("FileEntry.kind", FileKind.allCases.map(\.rawValue)),

@@ -124,6 +124,18 @@ struct RowReasonTests {
         #expect(SameNamePeer.of(Self.gone, among: peers)?.uuid?.description.prefix(1) == number.map { "\($0)" })
     }
 
+    @Test(
+        "the earlier peer of a reinstalled machine",
+        arguments: [
+            ([gone], 1), ([peer(3, "x", alias: "BOB", .away, trust: .trusted)], 3), ([peer(3, "bob", .verified, trust: .trusted)], nil),
+            ([peer(3, "bob", .away)], nil), ([gone, peer(3, "bob", .away, trust: .trusted)], nil),
+            ([peer(3, "ada", .away, trust: .trusted)], nil), ([], nil),
+        ] as [([PeerView], Int?)])
+    func earlier(peers: [PeerView], number: Int?) {
+        let new = Self.peer(2, "Bob", .verified, trust: .trusted)
+        #expect(SameNamePeer.earlier(than: new, among: peers + [new])?.uuid?.description.prefix(1) == number.map { "\($0)" })
+    }
+
     @Test("a send to a key that is gone says when it was last seen, and which peer has its name now")
     func sendToGone() {
         let uuid = Self.gone.uuid ?? PeerID(.nil)
@@ -138,7 +150,7 @@ struct RowReasonTests {
         #expect(
             lines.last
                 == "Bob now has a different key (bob 20000000 (stranger)). Reinstalled? Pair again: `hexlist pair 20000000`, "
-                + "then send to 20000000 and `hexlist outbox cancel 7`. If the digits differ, it is another machine.")
+                + "and say that it is this machine: the waiting hexes then go there. If the digits differ, it is another machine.")
         #expect(SendNotes.advice(outcome, [Self.gone]).count == 1)
         outcome.waitingFor = ForwardCompatibleEnum(.window)
         #expect(SendNotes.advice(outcome, [Self.gone, here]).count == 1)

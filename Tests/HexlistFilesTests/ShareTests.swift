@@ -290,7 +290,7 @@ import Testing
             #expect(walk.folders.map(\.name) == ["share", "empty", "sub", "deep"] && walk.folders.map(\.parent) == [nil, 0, 0, 2])
             #expect(walk.folders.map { $0.files.map(\.name) } == [["B", "a"], [], ["b"], ["x"]])
             #expect(walk.folders[3].files[0].path == "\(share)/sub/deep/x" && walk.fileCount == 4 && walk.size == 6)
-            #expect(walk.skipped == FolderWalk.Skipped([.hidden: 2, .link: 4, .special: 1, .empty: 1]))
+            #expect(walk.skipped == FolderWalk.Skipped([.hidden: 2, .link: 4, .special: 1]))
             for file in walk.folders.flatMap(\.files) { try OfferedFile(path: file.path, remembered: file.identity).check() }
             #expect(throws: FileFault.tooManyFiles(most: 3)) { try FolderWalk(path: share, maximumFiles: 3) }
             #expect(throws: FileFault.tooDeep(most: 2)) { try FolderWalk(path: share, maximumFiles: 10, maximumLevels: 2) }
@@ -322,13 +322,15 @@ import Testing
         #expect(skipped.counts == [cause: 20] && skipped.total == 20 && skipped.paths == (0..<10).map { "\($0)" })
     }
 
-    @Test("folders without files are counted at all levels; a folder with omitted entries does not count")
+    @Test("folders without files are kept, at all levels")
     func emptyFolders() async throws {
         try await TemporaryFolder.with { folder in
             for name in ["a", "a/b", "a/b/c", "d", "d/e", "f"] { #expect(mkdir("\(folder.path)/\(name)", 0o700) == 0) }
             try folder.write("x", to: "d/e/x")
             try folder.write("x", to: "f/.hidden")
-            #expect(try FolderWalk(path: folder.path, maximumFiles: 10).skipped == FolderWalk.Skipped([.empty: 4, .hidden: 1]))
+            let walk = try FolderWalk(path: folder.path, maximumFiles: 10)
+            #expect(walk.skipped == FolderWalk.Skipped([.hidden: 1]) && walk.folders.allSatisfy(\.isRead))
+            #expect(walk.folders.dropFirst().map(\.name) == ["a", "d", "f", "b", "e", "c"])
         }
     }
 
@@ -344,6 +346,7 @@ import Testing
             defer { for (name, _) in modes { _ = chmod("\(folder.path)/\(name)", 0o700) } }
             let walk = try FolderWalk(path: folder.path, maximumFiles: 10)
             let paths = ["closed", "blind/y", "secret"].map { "\(folder.path)/\($0)" }
+            #expect(walk.folders.map(\.isRead) == [true, true, false])
             #expect(walk.skipped.counts[.notAllowed] == 3 && Set(walk.skipped.paths) == Set(paths) && walk.fileCount == 1)
         }
     }

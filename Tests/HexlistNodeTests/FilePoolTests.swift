@@ -14,10 +14,12 @@ import Testing
     private static let piece = 100_000
 
     /// Two nodes that trust each other. The second has a pool with space for three files of `piece` bytes.
-    private func withFriends(most: Int = 3 * piece + 10, _ body: (TestNode, TestNode) async throws -> Void) async throws {
+    private func withFriends(
+        most: Int = 3 * piece + 10, downloads: String? = nil, _ body: (TestNode, TestNode) async throws -> Void
+    ) async throws {
         let link = InMemoryLink()
         let one = try await TestNode("one", on: link)
-        let two = try await TestNode("two", on: link) { $0.files.cacheBytes = most }
+        let two = try await TestNode("two", on: link) { ($0.files.cacheBytes, $0.files.downloads) = (most, downloads) }
         try await one.untilListed(two)
         try await two.untilListed(one)
         _ = try await one.node.peers.setTrust(two.id, .trusted)
@@ -347,6 +349,30 @@ import Testing
         }
     }
 
+    @Test("files of a machine of the same user are downloaded to a folder") func ownMachine() async throws {
+        let base = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: base, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: base) }
+        let downloads = base.appending(path: "Downloads")
+        try await withFriends(downloads: downloads.path) { one, two in
+            let change = PeerChange(fetchLimit: 1 << 30, fetchTo: .downloads)
+            #expect(try await two.node.peers.change(one.id, change).fetchTo?.known == .downloads)
+            #expect(try await send(["a", "b"], one, two).state == .stored)
+            try await untilLooked(atHexesOf: one, by: two)
+            let found = { (try? FileManager.default.contentsOfDirectory(atPath: downloads.path).sorted()) ?? [] }
+            try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 2 }
+            #expect(found() == ["a", "b"] && names("cache", two).isEmpty)
+            #expect(try Data(contentsOf: downloads.appending(path: "a")) == data("a"))
+            let done = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.first { $0.type == .transferDone } }
+            #expect(done?.data?.contains(#""automatic":"true""#) == true && done?.data?.contains(downloads.path) == true)
+            // Back to the cache.
+            _ = try await two.node.peers.change(one.id, PeerChange(fetchLimit: 1 << 20, fetchTo: .cache))
+            #expect(try await send(["c"], one, two).state == .stored)
+            try await two.until { _ in names("cache", two) == ["c"] }
+            #expect(found() == ["a", "b"])
+        }
+    }
+
     @Test("a peer cannot learn whether a file it did not send is here: it is asked for the file anyway")
     func onlyItsSenderKnows() async throws {
         let link = InMemoryLink()
@@ -479,7 +505,7 @@ import Testing
             await two.node.stop()
             try await one.until { try await $0.peers.all().allSatisfy { $0.state != .verified } }
             let path = try write("a", in: one.folder)
-            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: true, protecting: []) { _ in }
+            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: .always, protecting: []) { _ in }
             let request = SendRequest(content: .hex(try content(made)), peers: [two.id], key: nil)
             let row = try await one.node.outbox.send(request, until: .now)[0].outboxID
             let offers = { try await one.node.outbox.row(row).offers?.map(\.name) }
@@ -507,7 +533,7 @@ import Testing
             let to = two.folder.appending(path: "to")
             try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
             let path = try write("a", in: one.folder)
-            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: true, protecting: []) { _ in }
+            let made = try await one.transfers.offers.offer([path], to: [two.id], copying: .always, protecting: []) { _ in }
             try Data("other".utf8).write(to: URL(filePath: path))
             try FileManager.default.removeItem(atPath: path)
             let copies = one.folder.appending(path: "offers")
@@ -534,9 +560,27 @@ import Testing
             await one.node.reconfigure(tight)
             let again = try write("b", in: one.folder)
             let error = await #expect(throws: HexlistError.self) {
-                try await one.transfers.offers.offer([again], to: [two.id], copying: true, protecting: []) { _ in }
+                try await one.transfers.offers.offer([again], to: [two.id], copying: .always, protecting: []) { _ in }
             }
             #expect(try error?.code == .storageFull && names().isEmpty)
+        }
+    }
+
+    @Test("small files are copied unless the disk is full", arguments: [(0, 0), (1, 0), (2, 2)])
+    func smallFiles(atMost pieces: Int, copied: Int) async throws {
+        try await withFriends { one, two in
+            var configuration = await one.node.configuration
+            configuration.files.copyBelow = pieces * Self.piece
+            await one.node.reconfigure(configuration)
+            let paths = try ["a", "b"].map { try write($0, in: one.folder) }
+            let offer = { try await one.transfers.offers.offer(paths, to: [two.id], copying: .ifSmall, protecting: []) { _ in } }
+            let copies = { (try? FileManager.default.contentsOfDirectory(atPath: one.folder.appending(path: "offers").path)) ?? [] }
+            #expect(try await offer().copied == copied)
+            #expect(copies().count == copied)
+            configuration.limits.diskReserveBytes = .max / 2
+            await one.node.reconfigure(configuration)
+            let made = try await offer()
+            #expect(made.copied == 0 && made.files == 2 && copies().count == copied)
         }
     }
 

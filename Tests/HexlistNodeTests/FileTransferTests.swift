@@ -121,6 +121,27 @@ import Testing
         }
     }
 
+    @Test("the outbox row of sent files shows how many the peer has") func progressOfARow() async throws {
+        try await withFriends { one, two, from, to in
+            for name in ["a", "b"] { try bytes(100, seed: 1).write(to: from.appending(path: name)) }
+            let paths = ["a", "b"].map { from.appending(path: $0).path }
+            let offer = try await one.transfers.offers.offer(paths, to: [two.id], protecting: []) { _ in }
+            let request = SendRequest(content: .hex(try content(offer.hex.text)), peers: [two.id], key: nil)
+            let outcome = try await one.node.outbox.send(request, until: .now + .seconds(60))[0]
+            #expect(outcome.state == .stored)
+            #expect(outcome.files == OutboxFiles(state: .offered, count: 2, bytes: 200))
+            let hex = try await send(offer, from: one, to: two)
+            for (links, state, fetched) in [([1], OutboxFiles.State.offered, 1), ([2], .fetched, 2)] {
+                let start = try await two.transfers.fetch(TransferRequest(hex: hex, links: links, to: to.path))
+                _ = try await settled(try #require(start.first)...(try #require(start.last)), at: two)
+                try await one.until { try await $0.outbox.row(outcome.outboxID).files?.fetched == fetched }
+                let row = try #require(try await one.node.outbox.rows(peer: nil, states: nil, after: nil, limit: 10).rows.first)
+                #expect(row.state == .stored && row.files?.state.known == state)
+            }
+            #expect(try await one.node.outbox.row(outcome.outboxID).offers?.map(\.fetched) == [true, true])
+        }
+    }
+
     @Test func aFolderIsAHexAndBecomesAFolderAgain() async throws {
         try await withFriends { one, two, from, to in
             for path in ["a.txt", "b/c.txt", "b/d/e.txt", "b/.hidden", "f/g.txt"] {
@@ -128,6 +149,7 @@ import Testing
                 try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
                 try Data(path.utf8).write(to: url)
             }
+            try FileManager.default.createDirectory(at: from.appending(path: "g/h"), withIntermediateDirectories: true)
             try FileManager.default.createSymbolicLink(atPath: from.path + "/link", withDestinationPath: "/etc/passwd")
             let offer = try await one.transfers.offers.offer([from.path], to: [two.id], protecting: []) { _ in }
             #expect(offer.files == 4 && offer.leftOut == 2)
@@ -135,14 +157,33 @@ import Testing
             let rows = try await fetch(hex, into: to, at: two)
             #expect(rows.allSatisfy { $0.state.known == .done }, "\(rows)")
             for path in ["a.txt", "b/c.txt", "b/d/e.txt", "f/g.txt"] {
-                #expect(try Data(contentsOf: to.appending(path: path)) == Data(path.utf8))
+                #expect(try Data(contentsOf: to.appending(path: "from/" + path)) == Data(path.utf8))
             }
-            #expect(try names(in: to) == ["a.txt", "b", "f"])
-            #expect(try names(in: to.appending(path: "b")) == ["c.txt", "d"])
+            #expect(try names(in: to) == ["from"])
+            #expect(try names(in: to.appending(path: "from")) == ["a.txt", "b", "f", "g"])
+            #expect(try names(in: to.appending(path: "from/b")) == ["c.txt", "d"])
+            #expect(try names(in: to.appending(path: "from/g")) == ["h"])
+            // A file that is named alone comes without its folder.
+            let start = try await two.transfers.fetch(TransferRequest(hex: hex, links: [1], to: to.path))
+            _ = try await settled(try #require(start.first)...(try #require(start.last)), at: two)
+            #expect(try names(in: to) == ["a.txt", "from"])
         }
     }
 
-    @Test("a folder without offered files becomes no nested hex, at any level; a named folder does")
+    @Test("the name of a folder in a hex cannot lead elsewhere", arguments: ["../x", "/etc", ".", "..", "a/b", ""])
+    func hostileFolder(_ name: String) throws {
+        var hex = HexContent()
+        hex.extra = hex.add(bytes: FolderMember.json(name))
+        var child = ChildContent(parent: nil)
+        child.extra = hex.add(bytes: FolderMember.json(name))
+        _ = hex.add(child: child)
+        var plan = FetchPlan(own: nil)
+        plan.addAll(of: hex)
+        #expect(plan.folders.count == 2)
+        for part in plan.folders.joined() { #expect(!part.contains("/") && ![".", "..", ""].contains(part), "\(part)") }
+    }
+
+    @Test("each folder becomes a nested hex, except one that could not be read")
     func foldersWithoutFiles() async throws {
         try await withFriends { one, _, from, _ in
             for path in ["a/b/x", "a/empty/deep/.hidden", "h/.hidden", "gone/in/y"] {
@@ -157,13 +198,14 @@ import Testing
             try FileManager.default.removeItem(at: from.appending(path: "gone/in/y"))
             try whole.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
             let hex = whole.content(own: one.id)
-            #expect(hex.children.map { hex.string($0.hexDescription) } == ["a", "b"])
-            #expect(hex.children.map(\.parent) == [nil, 0] && hex.links(of: 1).count == 1)
+            #expect(
+                hex.children.map { hex.string($0.hexDescription) } == ["a", "gone", "h", "n", "b", "empty", "in", "m", "deep"])
+            #expect(hex.children.map(\.parent) == [nil, nil, nil, nil, 0, 0, 1, 3, 5] && hex.links(of: 4).count == 1)
 
             var named = try OfferPlan(["n", "a"].map { from.appending(path: $0).path }, protecting: [])
             try named.read(known: { _, _ in nil }, ends: 1, copies: copies) { _ in true }
             let both = named.content(own: one.id)
-            #expect(both.children.map { both.string($0.hexDescription) } == ["n", "a", "b"])
+            #expect(both.children.map { both.string($0.hexDescription) } == ["n", "a", "m", "b", "empty", "deep"])
         }
     }
 
@@ -190,7 +232,7 @@ import Testing
             for name in ["b", "c"] { try FileManager.default.removeItem(at: from.appending(path: name)) }
             try Data().write(to: from.appending(path: ".hidden"))
             let error = #expect(throws: HexlistError.self) { try OfferPlan([from.path], protecting: []) }
-            #expect(error?.hint == "Left out: 1 hidden.")
+            #expect(error?.hint == "Skipped: 1 hidden.")
         }
     }
 
@@ -256,6 +298,9 @@ import Testing
             let data = try #require(try event.data.map { try JSONObject(JSONValue(parsing: Array($0.utf8))) })
             #expect(event.peer == two.id && data["name"]?.string == "talk.pdf" && data["reason"]?.string == problem.rawValue)
             #expect(data["outboxID"]?.string == "\(row)")
+            try await one.until { try await $0.outbox.row(row).files?.failed == 1 }
+            let files = try #require(try await one.node.outbox.row(row).files)
+            #expect(files.state.known == .offered && files.failedName == "talk.pdf" && files.problem?.known == problem)
         }
     }
 

@@ -37,6 +37,70 @@ import Testing
         #expect(try test.read { try $0.offer(row.id, to: two.id) } == nil)
     }
 
+    @Test("the files of an outbox row are counted, also after their offers have ended")
+    func filesOfARow() async throws {
+        let (test, peer) = (try TestStore(), try TestPeer(1))
+        let (a, b) = (offer(1, path: "/home/a/a"), offer(2, path: "/home/a/b"))
+        try await test.store.offer([a, b], to: [peer.id])
+        let row = try test.write { [id = peer.id] writer -> Int64 in
+            var hexes = PreparedHexes()
+            hexes.bodies = Array("{}".utf8)
+            hexes.add(messageID: message(1), digest: nil, offers: [a.id, b.id, Array(repeating: 3, count: 16)])
+            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            return try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 30 * Self.day))
+                .results[0].get()[0].id
+        }
+        let files = { try #require(try test.read { try $0.outboxFiles([row, 99])[row] }) }
+        #expect(try files().count == 2 && files().bytes == 6 && files().fetched == 0 && files().ends == nil)
+        // Only the first record of each kind counts, and a fetched file is no failure any more.
+        let steps: [(fetched: Bool, offer: OfferRow, counts: [Int64])] = [
+            (true, a, [1, 0]), (true, a, [1, 0]), (false, b, [1, 1]), (false, b, [1, 1]), (false, a, [1, 1]), (true, b, [2, 0]),
+        ]
+        for step in steps {
+            try test.write { [id = peer.id] writer in
+                if step.fetched {
+                    try writer.recordFetch(of: step.offer.id, by: id)
+                } else {
+                    try writer.recordFailedFetch(of: step.offer.id, by: id, reason: "changed")
+                }
+            }
+            #expect(try [files().fetched, files().failed] == step.counts)
+        }
+        #expect(try files().failedName == "talk.pdf" && files().failedReason == "changed")
+        #expect(try test.read { try $0.offer(a.id, to: peer.id)?.isFetched } == true)
+        #expect(try test.read { try $0.offers(ofRow: row).map(\.isFetched) } == [true, true])
+        try test.write { [id = peer.id] writer in
+            _ = try writer.settle([Settlement(id: row, state: .stored, code: nil, message: nil)], of: id, at: start)
+        }
+        let ends = try #require(try files().ends)
+        #expect(ends == start + 30 * Self.day)
+        _ = try test.write { try $0.maintain(at: ends + 1) }
+        #expect(try test.read { try $0.offers(ofRow: row) }.isEmpty)
+        #expect(try files().fetched == 2 && test.read { try $0.outboxRow(row) } != nil)
+        _ = try test.write { try $0.maintain(at: ends + 8 * Self.day) }
+        #expect(try test.read { try $0.outboxRow(row) } == nil && test.read { try $0.outboxFiles([row]) }.isEmpty)
+    }
+
+    @Test("cancelling a delivered row withdraws its files") func withdrawn() async throws {
+        let (test, peer) = (try TestStore(), try TestPeer(1))
+        let a = offer(1)
+        try await test.store.offer([a], to: [peer.id])
+        let row = try test.write { [id = peer.id] writer -> Int64 in
+            var hexes = PreparedHexes()
+            hexes.bodies = Array("{}".utf8)
+            hexes.add(messageID: message(1), digest: nil, offers: [a.id])
+            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            let row = try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 30 * Self.day))
+                .results[0].get()[0].id
+            _ = try writer.settle([Settlement(id: row, state: .stored, code: nil, message: nil)], of: id, at: start)
+            return row
+        }
+        #expect(try test.read { try $0.outboxFiles([row])[row]?.isWithdrawn } == false)
+        _ = try await test.store.cancel(.ids([row]), at: start)
+        #expect(try test.read { try $0.outboxFiles([row])[row]?.isWithdrawn } == true)
+        #expect(try test.read { try $0.offer(a.id, to: peer.id) } == nil)
+    }
+
     @Test("sizes come from peers: sums saturate at 2^62") func hostileSizes() async throws {
         let test = try TestStore()
         var row = transfer(try TestPeer(1))

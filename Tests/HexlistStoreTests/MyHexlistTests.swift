@@ -45,6 +45,76 @@ import Testing
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
 
+    @Test("a deleted hex is in the bin with everything inside, and returns to the hex that it was in, or to the top") func bin()
+        async throws
+    {
+        let test = try TestStore()
+        let top = try await test.store.addMine(folder("a"), at: start)
+        var content = folder("b", links: 2)
+        content.extra = content.add(#"{"x":"\u0000\u202e"}"#)
+        content.links[1].extra = content.add(#"{"size":3}"#)
+        var child = ChildContent(parent: nil)
+        child.hexDescription = content.add("c")
+        content.add(child: child)
+        var inner = ChildContent(parent: 0)
+        inner.hexDescription = content.add("d")
+        content.childLinks = [content.links[0]]
+        inner.links = 0..<1
+        content.add(child: inner)
+        let middle = try await test.store.addMine(content, into: top, at: start)
+        let before = try #require(try test.read { try $0.hex(middle) }).content
+        // The inner hex "d" is not binned twice.
+        let last = try #require(try test.read { try $0.hex(middle) }).childIDs[1]
+        #expect(try await test.store.change([middle, last], .delete, at: start + 5) == 2)
+        #expect(try names(top, test) == ["a"])
+        let binned = BinnedHex(id: middle, subject: "b", hexesInside: 2, links: 3, deletedAt: start + 5)
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items == [binned])
+        let back = try await test.store.restoreMine(middle, at: start)
+        #expect(try back > middle && names(top, test) == ["a", "b", "c", "d"])
+        let after = try #require(try test.read { try $0.hex(back) }).content
+        #expect(after.texts == before.texts && after.links(of: 1).count == 1)
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.isEmpty)
+        let error = await #expect(throws: HexlistError.self) { try await test.store.restoreMine(middle, at: start) }
+        #expect(error?.code == .notFound)
+        // Without its container, it returns to the top level.
+        _ = try await test.store.change([back], .delete, at: start)
+        _ = try await test.store.change([top], .delete, at: start)
+        let alone = try await test.store.restoreMine(back, at: start)
+        #expect(try test.read { try $0.hex(alone) }?.summary.parent == nil)
+        #expect(try test.read { try $0.binPage(limit: 1, before: nil) }.items.map(\.id) == [top])
+        #expect(try insidesAreRight(test) && test.countersAreRight())
+    }
+
+    @Test("the bin is emptied by age and by size, page by page; only hexes of My Hexlist are in it") func binLimits() async throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        _ = try test.receive([hex(1)], from: peer)
+        #expect(try await test.store.change([1], .delete, at: start) == 1)
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.isEmpty)
+        var ids: [Int64] = []
+        for number in 0..<5 { ids.append(try await test.store.addMine(folder("\(number)"), at: start)) }
+        _ = try await test.store.change(ids, .delete, at: start)
+        let first = try test.read { try $0.binPage(limit: 3, before: nil) }
+        #expect(first.items.map(\.subject) == ["4", "3", "2"] && first.next == ids[2])
+        #expect(try test.read { try $0.binPage(limit: 3, before: first.next) }.items.map(\.subject) == ["1", "0"])
+        try test.write { writer in
+            _ = try writer.change {
+                try writer.run("UPDATE bin SET content = zeroblob(?) WHERE subject = '3'", BinnedHex.maximumBytes - 10)
+            }
+        }
+        let more = try await test.store.addMine(folder("x"), at: start)
+        _ = try await test.store.change([more], .delete, at: start)
+        #expect(try test.read { try $0.binPage(limit: 9, before: nil) }.items.map(\.subject) == ["x", "4"])
+        let days = Int64(BinnedHex.days) * 86_400_000
+        let deleted = try test.read { try $0.all("SELECT lived FROM bin ORDER BY lived") { $0.int64(0) } }
+        let (oldest, newest) = (try #require(deleted.first), try #require(deleted.last))
+        #expect(try test.write { try $0.maintain(at: oldest + days - 1) }.binnedDropped == 0)
+        #expect(try test.write { try $0.maintain(at: newest + days) }.binnedDropped == 2)
+        _ = try await test.store.addMine(folder("y"), at: start)
+        #expect(try await test.store.emptyBin() == 0)
+    }
+
     @Test func aHexIsPutIntoNoneThatIsMissing() async throws {
         let test = try TestStore()
         for number in [Int64(1), 7] {

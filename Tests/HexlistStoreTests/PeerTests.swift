@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite struct PeerTests {
+@Suite(.timeLimit(.minutes(5))) struct PeerTests {
     private func contact(_ peer: TestPeer, name: String? = nil, at now: Int64 = start, host: String? = nil) -> ContactInfo {
         ContactInfo(
             peer: peer.id, fingerprint: peer.fingerprint, name: name ?? peer.name, version: "1.2", boot: BootNonce(7), seenAt: now,
@@ -25,6 +25,47 @@ import Testing
         let other = contact(try TestPeer(2))
         #expect(try test.write { try $0.upsertPeer(other, creating: true) })
         #expect(try test.read { try $0.peers() }.map(\.peer) == [peer.id, other.peer])
+    }
+
+    @Test(
+        "a reinstalled machine takes over alias, settings, groups, shares and waiting rows with their files, and the old key is forgotten")
+    func takeOver() async throws {
+        let test = try TestStore()
+        let (old, new) = (try TestPeer(1, name: "tom"), try TestPeer(2, name: "tom"))
+        _ = try test.trust(old)
+        _ = try test.trust(new)
+        try await test.store.change(
+            PeerChange(alias: .set("Tommy"), receive: .held, notify: false, fetchLimit: 9, fetchTo: .downloads), of: contact(old), at: start
+        )
+        _ = try test.write { try $0.addToGroup("home", [old.id]) }
+        let offer = OfferRow(
+            id: Array(repeating: 1, count: 16), path: "/a", identity: "1 2 3 4 5", name: "a", size: 3,
+            sha256: Array(repeating: 9, count: 32),
+            mediaType: nil, modified: 4, ends: start + 1_000_000)
+        try await test.store.offer([offer], to: [old.id])
+        try test.write { [id = old.id] writer in
+            var hexes = PreparedHexes()
+            hexes.bodies = Array("{}".utf8)
+            hexes.add(messageID: message(9), digest: nil, offers: [offer.id])
+            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            _ = try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 1_000_000))
+        }
+        let rows = try test.write { writer in try (1...3).map { try writer.enqueue(outgoing(UInt64($0), to: old)).id } }
+        try test.write { [id = old.id] writer in
+            _ = try writer.settle([Settlement(id: rows[0], state: .stored, code: nil, message: nil)], of: id, at: start)
+        }
+        #expect(try await test.store.takeOver(from: old.id, by: new.id) == 3)
+        let after = try #require(try test.read { try $0.peer(new.id) })
+        #expect(after.alias == "Tommy" && after.groups == ["home"] && after.queued == 3)
+        #expect(after.receive == .held && !after.notify && after.fetchLimit == 9 && after.fetchTo == .downloads)
+        let before = try test.read { try $0.peer(old.id) }
+        #expect(before?.trust == .stranger && before?.alias == nil && before?.queued == 0 && before?.groups == [])
+        let batch = try test.read { try $0.outboxBatch(new.id, after: 0, limit: 9, maxBytes: 1_000) }
+        #expect(batch.items.count == 3)
+        #expect(try test.read { try $0.offer(offer.id, to: new.id) } != nil)
+        #expect(try test.read { try $0.outboxPage(OutboxFilter(peer: old.id)) }.items.map(\.id) == [rows[0]])
+        #expect(try test.countersAreRight())
+        #expect(try await test.store.takeOver(from: try TestPeer(3).id, by: new.id) == 0)
     }
 
     @Test func endpointsAreBoundedAndTheLastGoodOneIsFirst() throws {

@@ -45,6 +45,30 @@ import Testing
         try test.read { reader in try Int.fetchOne(reader.db, sql: "SELECT count(*) FROM \(table)") ?? -1 }
     }
 
+    @Test("the linked files of a hex are counted at all levels, with hostile sizes")
+    func fileTotals() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        var content = small
+        let extras = [#"{"size":5}"#, #"{"size":-7}"#, #"{"size":"x"}"#, #"{"size":9223372036854775807}"#, "", #"{"a":1}"#]
+        for (number, extra) in extras.enumerated() {
+            let link = LinkContent(
+                url: content.add("hexlist://x/\(number)"), linkDescription: content.add(""), service: content.add("Unknown"),
+                extra: content.add(extra))
+            content.links.append(link)
+        }
+        var inner = tree([(nil, 1)])
+        inner.childLinks[0].url = inner.add("hexlist://x/y")
+        inner.childLinks[0].extra = inner.add(#"{"size":8}"#)
+        _ = try test.receive([incoming(content), incoming(inner, 2), hex(3)], from: peer)
+        let page = try test.read { try $0.hexPage() }.items
+        let totals = try test.read { try $0.fileTotals(of: page) }
+        #expect(totals.count == 2 && page.count == 3)
+        #expect(totals[1]?.count == 6 && totals[1]?.bytes == 1 << 62)
+        #expect(totals[page[1].id]?.count == 1 && totals[page[1].id]?.bytes == 8)
+    }
+
     @Test func aTreeIsKeptWhole() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

@@ -73,6 +73,7 @@ import Testing
         "guard answer.name == services": "DNSName compares bytes",
         "HexlistStore/Inbox/HexInserter.swift": "slices of a frame",
         "HexlistStore/Inbox/LinkRows.swift": "slices of a frame",
+        "WHERE link.url >= 'hexlist://'": "SQL, which compares bytes",
         "HexlistStore/Lists/Links.swift": "URLs as bytes",
         "firstIndex(where: { $0.token == token })": "a BootNonce, which is a number",
         "HexlistDaemon/Page/PageKeys.swift": "tokens that this daemon made",

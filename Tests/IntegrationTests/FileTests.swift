@@ -62,7 +62,8 @@ extension TwoMachines {
                 let sent = try await lab.hexlist(
                     "h1", "send", "--to", uuid.other, "--description", "to look at", from.path + "/empty", from.path + "/one.bin",
                     from.path + "/Größe 中文 📎.txt", from.path + "/photos/")
-                #expect(sent.out.contains("stored"))
+                #expect(sent.out.contains("offered") && sent.out.contains("5 files, 5.0 MiB"), "\(sent)")
+                #expect(sent.err.contains("keep this machine on until then. Hexlist has a copy"), "\(sent)")
                 let hex = try await Self.newest(lab, "h2")
                 let rows: [TransferLine] = try await lab.rows("h2", "fetch", "\(hex)", "--to", to.path)
                 #expect(rows.count == files.count && rows.allSatisfy { $0.state == "done" }, "\(rows)")
@@ -78,6 +79,7 @@ extension TwoMachines {
                 #expect(try await lab.rows("h2", "transfers", "list", "--all", as: TransferLine.self).count == files.count + 1)
                 try await lab.awaitEvent("h2", "transfer.done")
                 try await lab.awaitEvent("h1", "offer.fetched")
+                #expect(try await lab.hexlist("h1", "outbox", "--all").out.contains("fetched"))
             }
         }
 
@@ -190,13 +192,17 @@ extension TwoMachines {
                 try await lab.hexlist("h2", "fetch", "\(hex)", "--to", folder.path, expecting: 2)
                 try await lab.hexlist("h2", "fetch", "99", "--to", folder.path, expecting: 6)
                 try await lab.hexlist("h2", "transfers", "cancel", "99", expecting: 6)
-                try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/talk.pdf")
+                let sent = try await lab.hexlist("h1", "send", "--to", uuid.other, "--no-copy", folder.path + "/talk.pdf")
+                #expect(sent.err.contains("keep this machine on and the file unchanged until then"), "\(sent)")
                 let file = try await Self.newest(lab, "h2")
                 try await lab.hexlist("h2", "fetch", "\(file)", "2", "--to", folder.path, expecting: 6)
                 try await lab.hexlist("h2", "fetch", "\(file)", "--to", folder.path + "/nowhere", expecting: 2)
                 try FileManager.default.removeItem(at: folder.appending(path: "talk.pdf"))
                 let gone = try await lab.hexlist("h2", "fetch", "\(file)", "--to", folder.path, expecting: 1)
                 #expect(gone.out.contains("it changed, was deleted or may not be read there"), "\(gone)")
+                try await lab.awaitEvent("h1", "offer.failed")
+                let rows = try await lab.hexlist("h1", "outbox", "--all")
+                #expect(rows.out.contains("talk.pdf deleted or moved since it was sent"), "\(rows)")
             }
         }
 

@@ -57,6 +57,7 @@ struct PairingWithPrograms {
     }
 
     private static let question = "Do they match? [y/N]"
+    private static let ownerQuestion = "Are both machines yours?"
 
     private static func pair(
         _ local: LocalDaemon, _ arguments: String..., steps: [TerminalCommand.Step], typed: String = "/dev/null"
@@ -67,8 +68,10 @@ struct PairingWithPrograms {
     @Test("two users on two terminals see the same digits, confirm, and both are notified")
     func twoTerminals() async throws {
         try await Two.with { two in
-            async let here = Self.pair(two.one, two.uuidOfOther, steps: [.init(wait: Self.question, type: "yes\n")])
-            async let there = Self.pair(two.other, steps: [.init(wait: Self.question, type: "Y\n")])
+            async let here = Self.pair(
+                two.one, two.uuidOfOther, steps: [.init(wait: Self.question, type: "yes\n"), .init(wait: Self.ownerQuestion, type: "y\n")])
+            async let there = Self.pair(
+                two.other, steps: [.init(wait: Self.question, type: "Y\n"), .init(wait: Self.ownerQuestion, type: "\n")])
             let (asked, took) = (try await here, try await there)
             #expect(asked.status == 0 && took.status == 0, "\(asked)\(took)")
             let digits = try #require(asked.out.firstMatch(of: /\n    ([0-9]{6})\n/)?.1)
@@ -76,6 +79,11 @@ struct PairingWithPrograms {
             #expect(asked.out.contains("Paired with attic \(two.uuidOfOther.prefix(8)) (trusted)"), "\(asked)")
             #expect(took.out.contains("local \(two.uuidOfOne.prefix(8)) (stranger) wants to pair."), "\(took)")
             #expect(took.out.contains("Paired with local"), "\(took)")
+            #expect(asked.out.contains("Files from attic will be downloaded."), "\(asked)")
+            let own = try await two.one.hexlist("peer", "show", two.uuidOfOther)
+            #expect(own.out.contains("to the download folder, up to 1.0 GiB per hex and per day"), "\(own)")
+            let other = try await two.other.hexlist("peer", "show", two.uuidOfOne)
+            #expect(!other.out.contains("download folder"), "\(other)")
             #expect(try await two.trusts() == ["trusted", "trusted"])
         }
     }
@@ -84,10 +92,11 @@ struct PairingWithPrograms {
     func digitsTyped() async throws {
         try await Two.with { two in
             for isFirst in [true, false] {
-                async let here = Self.pair(two.one, two.uuidOfOther, steps: [.init(wait: Self.question, type: "y\n")])
+                let no = TerminalCommand.Step(wait: Self.ownerQuestion, type: "n\n")
+                async let here = Self.pair(two.one, two.uuidOfOther, steps: [.init(wait: Self.question, type: "y\n"), no])
                 async let there = Self.pair(
                     two.other,
-                    steps: [.init(wait: Self.question, type: "00 000\n"), .init(wait: Self.question, type: "{digits}\n")])
+                    steps: [.init(wait: Self.question, type: "00 000\n"), .init(wait: Self.question, type: "{digits}\n"), no])
                 let (asked, took) = (try await here, try await there)
                 #expect(asked.status == 0 && took.status == 0, "\(asked)\(took)")
                 #expect(took.out.contains("These are not the digits shown here."), "\(took)")
@@ -120,7 +129,8 @@ struct PairingWithPrograms {
     func unattended() async throws {
         try await Two.with { two in
             let waiting = try RunningCommand([Checkout.hexlist, "pair", "--json"], environment: two.other.environment)
-            async let here = Self.pair(two.one, "attic", steps: [.init(wait: Self.question, type: "y\n")])
+            async let here = Self.pair(
+                two.one, "attic", steps: [.init(wait: Self.question, type: "y\n"), .init(wait: Self.ownerQuestion, type: "n\n")])
             let shown = try await waiting.first { JSONLines.member("state", of: $0) == #""comparing""# ? $0 : nil }
             let digits = try await two.digitsOfOther()
             #expect(JSONLines.member("digits", of: shown) == "\"\(digits)\"", "\(shown)")

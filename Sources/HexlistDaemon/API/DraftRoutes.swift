@@ -32,7 +32,8 @@ struct DraftRoutes: Sendable {
         router.post("/v1/drafts/:draft/offer") { request, context in
             _ = try APIQuery(request)
             let wanted: DraftOfferRequest = try await APIInput.requiredShape(request)
-            return try await FileRoutes(api: api).offer(OfferRequest(paths: try find(context).paths, to: wanted.to), request)
+            return try await FileRoutes(api: api).offer(
+                OfferRequest(paths: try find(context).paths, to: wanted.to, copySmall: true), request)
         }
     }
 

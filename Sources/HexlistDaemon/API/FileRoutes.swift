@@ -55,11 +55,15 @@ struct FileRoutes: Sendable {
         let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
         let (offers, protected) = (api.node.transfers.offers, await api.ownFolders())
         return ProgressStream.response(request, api: api, pause: Self.progressPause) { tell -> OfferResult in
-            let copying = wanted.copy ?? false
+            let copiesAll = wanted.copy ?? false
+            let copiesSmall = wanted.copy == nil && wanted.copySmall ?? false
             if let hex = wanted.hex {
-                return try await offers.reoffer(hex, to: peers, copying: copying, protecting: protected, progress: tell)
+                return try await offers.reoffer(
+                    hex, to: peers, copying: copiesAll ? .always : copiesSmall ? .ifSmall : .never, protecting: protected, progress: tell)
             }
-            return try await offers.offer(wanted.paths, to: peers, copying: copying, protecting: protected, progress: tell)
+            return try await offers.offer(
+                wanted.paths, to: peers, copying: copiesAll ? .always : copiesSmall ? .ifSmall : .never, protecting: protected,
+                progress: tell)
         }
     }
 

@@ -52,13 +52,20 @@ struct HexRoutes: Sendable {
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["location", "unread", "from", "limit", "after"])
+        let query = try APIQuery(request, allowing: ["location", "unread", "from", "limit", "after", "files"])
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
-        let (limit, cursor, wanted) = (try query.limit(), try query.cursor(), filter)
-        let page = try await api.store.read { try $0.hexPage(wanted, limit: limit, after: cursor) }
+        let (limit, cursor, wanted, countsFiles) = (try query.limit(), try query.cursor(), filter, try query.flag("files"))
+        let (page, files) = try await api.store.read { reader in
+            let page = try reader.hexPage(wanted, limit: limit, after: cursor)
+            return (page, try countsFiles ? reader.fileTotals(of: page.items) : [:])
+        }
         let labels = await api.labels(page.items)
-        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexJSON($0, labels) }
+        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { hex in
+            var shape = HexJSON(hex, labels)
+            (shape.files, shape.fileBytes) = (files[hex.id]?.count, files[hex.id]?.bytes)
+            return shape
+        }
     }
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

@@ -5,7 +5,7 @@ import HexlistStore
 import HexlistWire
 import Hummingbird
 
-/// `/v1/mine`: adds, edits and moves hexes of My Hexlist. `/v1/hexes` lists and deletes them.
+/// `/v1/mine`: adds, edits, moves and restores hexes of My Hexlist. `/v1/hexes` lists and deletes them.
 struct MineRoutes: Sendable {
     let api: APIContext
 
@@ -17,6 +17,28 @@ struct MineRoutes: Sendable {
         router.post("/v1/mine/save", use: save)
         router.patch("/v1/mine/:id", use: edit)
         router.post("/v1/mine/:id/move", use: move)
+        router.get("/v1/mine/bin", use: bin)
+        router.post("/v1/mine/bin/:id/restore") { request, context in
+            _ = try APIQuery(request)
+            return try await shape(of: api.store.restoreMine(try APIInput.id(context), at: now))
+        }
+        router.delete("/v1/mine/bin") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(ChangedJSON(changed: try await api.store.emptyBin()))
+        }
+    }
+
+    /// Lists the hexes that were deleted and can be restored.
+    private func bin(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["limit", "after"])
+        let (limit, cursor) = (try query.limit(), try query.cursor())
+        let page = try await api.store.read { try $0.binPage(limit: limit, before: cursor) }
+        return APIReply.page(page.items, next: page.next, cursor: \.id) { hex in
+            BinnedHexJSON(
+                id: hex.id, subject: hex.subject, hexesInside: hex.hexesInside, links: hex.links,
+                deletedAt: Timestamp(milliseconds: hex.deletedAt),
+                ends: Timestamp(milliseconds: hex.deletedAt + Int64(BinnedHex.days) * 86_400_000))
+        }
     }
 
     private func make(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

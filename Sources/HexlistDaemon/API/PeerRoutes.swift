@@ -26,6 +26,12 @@ struct PeerRoutes: Sendable {
             _ = try APIQuery(request)
             return APIReply.json(try await api.node.peers.setTrust(try await id(context), .blocked))
         }
+        router.post("/v1/peers/:peer/takeover") { request, context in
+            _ = try APIQuery(request)
+            let wanted: TakeoverRequest = try await APIInput.requiredShape(request)
+            let old = try await api.node.peers.resolve(wanted.from).requiredID()
+            return APIReply.json(try await api.node.peers.takeOver(from: old, by: try await id(context)))
+        }
         router.post("/v1/peers/:peer/forget") { request, context in
             _ = try APIQuery(request)
             let peer = try await peer(context)

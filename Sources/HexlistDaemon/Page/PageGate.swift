@@ -24,6 +24,7 @@ struct PageGate: Sendable {
         ("/v1/hexes", .get), ("/v1/hexes", .patch), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
         ("/v1/hexes/accept", .post), ("/v1/search", .get),
         ("/v1/mine", .post), ("/v1/mine/save", .post), ("/v1/mine/{id}", .patch), ("/v1/mine/{id}/move", .post),
+        ("/v1/mine/bin", .get), ("/v1/mine/bin/{id}/restore", .post),
         ("/v1/peers", .get), ("/v1/peers/{peer}", .patch), ("/v1/peers/{peer}/trust", .post),
         ("/v1/peers/{peer}/untrust", .post), ("/v1/peers/{peer}/block", .post), ("/v1/peers/{peer}/unblock", .post),
         ("/v1/peers/{peer}/forget", .post),
@@ -127,7 +128,8 @@ struct PageGate: Sendable {
     private func checkChange(_ request: inout Request) async throws {
         let body = try await APIInput.body(request)
         request.body = RequestBody(buffer: ByteBuffer(bytes: body))
-        guard (try? PeerChange(jsonBytes: body))?.fetchLimit == nil else {
+        let change = try? PeerChange(jsonBytes: body)
+        guard change?.fetchLimit == nil, change?.fetchTo == nil else {
             throw HexlistError(.forbidden, "The page cannot enable automatic downloads.", hint: "Use `hexlist peer set --fetch`.")
         }
     }

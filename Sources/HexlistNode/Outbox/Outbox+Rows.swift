@@ -21,10 +21,12 @@ extension Outbox {
         let live = deliveries.rowsInFlight
         var cursor = after
         while true {
-            let page = try await store.read { [cursor] in
-                try $0.outboxPage(filter, newestFirst: newestFirst, limit: limit, after: cursor ?? 0)
+            let (page, files) = try await store.read { [cursor] reader in
+                let page = try reader.outboxPage(filter, newestFirst: newestFirst, limit: limit, after: cursor ?? 0)
+                return (page, try reader.outboxFiles(page.items.map(\.id)))
             }
-            var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
+            var views = page.items.map { view(of: $0, files[$0.id], isSending: live.contains($0.id)) }
+                .filter { states?.contains($0.state) ?? true }
             guard views.isEmpty, let next = page.next else {
                 let labels = labels(of: views.map(\.peer))
                 for index in views.indices { views[index].tag = labels[views[index].peer].map(PeerSummary.init) }
@@ -43,14 +45,14 @@ extension Outbox {
     public func row(_ id: Int64) async throws -> OutboxView {
         await finishWriting()
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
-        let offers = try await store.read { try $0.offers(ofRow: id) }
-        var view = view(of: row, isSending: deliveries.rowsInFlight.contains(id))
+        let (offers, files) = try await store.read { (try $0.offers(ofRow: id), try $0.outboxFiles([id])[id]) }
+        var view = view(of: row, files, isSending: deliveries.rowsInFlight.contains(id))
         if !offers.isEmpty {
             let problems = try await node?.transfers.offers.problems(of: offers.map { ($0.path, $0.identity) }) ?? []
             let times = times
             view.offers = zip(offers, problems).map { offer, problem in
                 let ends = Timestamp(milliseconds: times.milliseconds(of: store.clock.instant(of: offer.ends)))
-                return OutboxOffer(name: offer.name, size: offer.size, ends: ends, problem: problem)
+                return OutboxOffer(name: offer.name, size: offer.size, ends: ends, problem: problem, fetched: offer.isFetched)
             }
         }
         view.tag = labels(of: [row.peer])[row.peer].map(PeerSummary.init)
@@ -122,12 +124,13 @@ extension Outbox {
             changed: rows.count, mayHaveArrived: mayHaveArrived, passedOver: changed.passedOver, next: changed.next)
     }
 
-    private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
+    private func view(of row: OutboxRow, _ files: OutboxFilesRow?, isSending: Bool) -> OutboxView {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
             outboxID: row.id, messageID: row.messageID, peer: row.peer, subject: row.subject, state: isSending ? .sending : row.state,
             attempts: row.attempts, lastError: row.lastError, code: row.code, message: row.message,
             createdAt: Timestamp(milliseconds: row.createdAt), bytes: row.bytes)
+        view.files = files.map { OutboxFiles($0, of: row.state, now: store.clock.now) }
         guard row.state == .queued, !isSending else { return view }
         let wait = deliveries.wait(of: row.peer, bytes: row.bytes, self)
         (view.waitingFor, view.nextAttemptAt) = (

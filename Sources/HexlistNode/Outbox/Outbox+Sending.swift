@@ -34,9 +34,22 @@ extension Outbox {
             throw error
         }
         let rows = try taken.outcomes()
-        guard let deadline else { return tagged(rows) }
+        guard let deadline else { return tagged(try await withFiles(rows, of: hex)) }
         while !isOver(tracked, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop, clocks) }
-        return tagged(try await outcomes(of: rows, tracked, bytes: bytes))
+        return tagged(try await withFiles(try await outcomes(of: rows, tracked, bytes: bytes), of: hex))
+    }
+
+    /// Adds the numbers of the offered files.
+    private func withFiles(_ outcomes: [SendOutcome], of hex: PreparedHexes) async throws -> [SendOutcome] {
+        guard !hex.offers(0).isEmpty else { return outcomes }
+        let files = try await store.read { try $0.outboxFiles(outcomes.map(\.outboxID)) }
+        var counted = outcomes
+        for index in counted.indices {
+            counted[index].files = files[counted[index].outboxID].map {
+                OutboxFiles($0, of: counted[index].state, now: store.clock.now)
+            }
+        }
+        return counted
     }
 
     /// Adds the current names of the peers.

@@ -28,14 +28,16 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var peersDropped = 0
     /// The number of ended offers and old transfers deleted.
     public var filesForgotten = 0
+    /// The number of hexes removed from the bin of My Hexlist.
+    public var binnedDropped = 0
     /// Whether the round reached its limit of rows, so that another round is needed.
     public var isPartial = false
 }
 
 extension HexStore {
     /// Runs one bounded round of maintenance in one transaction, and saves the time of `LivedClock`. Queued outbox rows past their deadline
-    /// become `expired`, with a `hex.expired` event. Deletes old outbox rows in a final state, old held hexes, events, tombstones, offers
-    /// and transfers, and peers to which nothing refers. All ages are measured by `LivedClock`.
+    /// become `expired`, with a `hex.expired` event. Deletes old outbox rows in a final state, old held hexes, events, tombstones, offers,
+    /// transfers and binned hexes, and peers to which nothing refers. All ages are measured by `LivedClock`.
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970, for the events.
@@ -68,8 +70,12 @@ extension StoreWriter {
                 """, lived, chunk)
             report.eventsDropped = try dropEvents(limits, chunk)
             report.filesForgotten = try cleanUpFiles(chunk)
+            report.binnedDropped = try run(
+                "DELETE FROM bin WHERE number IN (SELECT number FROM bin WHERE lived <= ? ORDER BY lived LIMIT ?)",
+                lived &- Self.days(BinnedHex.days), chunk)
             report.isPartial = [
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
+                report.binnedDropped,
             ]
             .contains { $0 >= chunk }
             try saveCounters()  // `dropPeers` reads the counters of peers

@@ -42,6 +42,10 @@ enum StoreSchema {
         ("14 lived time", { try $0.execute(sql: livedTime) }),
         ("15 reserved bytes of a day, senders of pooled files", { try $0.execute(sql: reservations) }),
         ("16 the outbox by row", { try $0.execute(sql: OutboxRowsView.sql) }),
+        ("17 files of outbox rows", { try $0.execute(sql: filesOfRows) }),
+        // The place for automatically fetched files (`PeerFetchTarget`); NULL: the cache.
+        ("18 download folder of a peer", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN fetchTo TEXT") }),
+        ("19 bin of My Hexlist", { try $0.execute(sql: bin) }),
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -422,6 +426,45 @@ enum StoreSchema {
         INSERT OR IGNORE INTO pooledPeer
             SELECT pooled.id, transfer.peer FROM transfer JOIN pooled ON pooled.sha256 = transfer.sha256
             WHERE transfer.state = 'done' AND transfer.place IS NOT NULL;
+        """
+
+    /// Adds the numbers of the files that outbox rows offer, which remain after the offers have ended, and the result of the last request
+    /// for each offer.
+    private static let filesOfRows = """
+        ALTER TABLE offerPeer ADD COLUMN isFetched INTEGER NOT NULL DEFAULT 0;  -- 1: the peer has the file
+        ALTER TABLE offerPeer ADD COLUMN problem TEXT;              -- the reason why the last request for the file failed (`OfferProblem`)
+        CREATE TABLE outboxFiles (
+            outbox INTEGER PRIMARY KEY REFERENCES outbox (id) ON DELETE CASCADE,
+            files INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            fetched INTEGER NOT NULL DEFAULT 0,
+            failed INTEGER NOT NULL DEFAULT 0,
+            failedName TEXT,
+            failedReason TEXT,
+            isWithdrawn INTEGER NOT NULL DEFAULT 0,
+            ends INTEGER                            -- NULL: not delivered
+        ) STRICT;
+        INSERT INTO outboxFiles (outbox, files, bytes, ends)
+            SELECT offerRow.outbox, count(*), CAST(total(offer.size) AS INTEGER), max(offerPeer.ends)
+            FROM offerRow JOIN outbox ON outbox.id = offerRow.outbox JOIN peer ON peer.id = outbox.peer
+                JOIN offer ON offer.id = offerRow.offer JOIN offerPeer ON offerPeer.offer = offer.id AND offerPeer.peer = peer.uuid
+            GROUP BY offerRow.outbox;
+        """
+
+    /// Adds the bin: hexes that were deleted from My Hexlist, with everything inside (`BinnedHex`).
+    private static let bin = """
+        CREATE TABLE bin (
+            number INTEGER PRIMARY KEY,             -- in order of deletion
+            hex INTEGER NOT NULL UNIQUE,            -- the id that the hex had
+            parent INTEGER,                         -- the hex that it was in; may be deleted since
+            subject TEXT NOT NULL,
+            hexesInside INTEGER NOT NULL,
+            links INTEGER NOT NULL,                 -- at all levels
+            deletedAt INTEGER NOT NULL,
+            lived INTEGER NOT NULL,                 -- deletedAt
+            content BLOB NOT NULL                   -- JSON
+        ) STRICT;
+        CREATE INDEX binLived ON bin (lived);
         """
 
     /// Adds the counter of the event log's bytes, as `EventLog` counts them.

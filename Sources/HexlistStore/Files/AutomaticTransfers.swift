@@ -9,6 +9,7 @@ public struct FetchAllowance: Sendable, Equatable {
     public var today: Int64
     /// The inbox number of the last hex that was examined for files to fetch.
     public var after: Int64
+    public var target: PeerFetchTarget
 }
 
 extension TransferRow {
@@ -24,9 +25,13 @@ extension StoreReader {
     public func fetchAllowance(of peer: PeerID, at now: Int64) throws -> FetchAllowance? {
         let day = now / 86_400_000
         let allowance = try first(
-            "SELECT fetchLimit, CASE WHEN fetchDay = ? THEN fetchDayBytes ELSE 0 END, fetchAfter FROM peer "
+            "SELECT fetchLimit, CASE WHEN fetchDay = ? THEN fetchDayBytes ELSE 0 END, fetchAfter, fetchTo FROM peer "
                 + "WHERE uuid = ? AND trust = 'trusted' AND fetchLimit IS NOT NULL", day, peer.uuid
-        ) { FetchAllowance(limit: $0.int64(0), today: $0.int64(1), after: $0.int64(2)) }
+        ) {
+            FetchAllowance(
+                limit: $0.int64(0), today: $0.int64(1), after: $0.int64(2),
+                target: $0.optionalText(3).flatMap(PeerFetchTarget.init(rawValue:)) ?? .cache)
+        }
         guard var allowance else { return nil }
         let earlier = try first(
             """
@@ -65,10 +70,13 @@ extension HexStore {
             try writer.change {
                 try writer.run("UPDATE peer SET fetchAfter = max(fetchAfter, ?) WHERE uuid = ?", place, peer.uuid)
                 guard !rows.isEmpty else { return [] }
-                let sums = try writer.poolSums()
-                let bytes = sums.automaticBytes.addingClamped(rows.map { $0.size ?? 0 }.clampedSum)
-                guard bytes <= poolBytes / 2, sums.automaticFiles + rows.count <= PooledFile.limit / 2 else {
-                    throw HexlistError(.badRequest, "Automatically fetched files already reserve half of the cache.")
+                let pooled = rows.filter { $0.place == .pool }
+                if !pooled.isEmpty {
+                    let sums = try writer.poolSums()
+                    let bytes = sums.automaticBytes.addingClamped(pooled.map { $0.size ?? 0 }.clampedSum)
+                    guard bytes <= poolBytes / 2, sums.automaticFiles + pooled.count <= PooledFile.limit / 2 else {
+                        throw HexlistError(.badRequest, "Automatically fetched files already reserve half of the cache.")
+                    }
                 }
                 try writer.charge(rows.map(\.counted).clampedSum, to: peer, at: now)
                 return try writer.addTransfers(

@@ -18,6 +18,10 @@ public struct OfferRow: Sendable, Equatable {
     public var modified: Int64
     /// The time of `LivedClock` at which the offer ends, unless a peer has another end.
     public var ends: Int64
+    /// Whether the peer for which the offer was read already has the file. Set only by `StoreReader.offer(_:to:)`, as is `problem`.
+    public var isFetched = false
+    /// The reason why the peer's last request for the file failed: a raw value of `OfferProblem`.
+    public var problem: String?
 
     /// Maximum number of offers. An offer with its peers takes about 400 bytes in the store.
     public static let limit = 200_000
@@ -53,9 +57,14 @@ extension StoreReader {
     public func offer(_ id: [UInt8], to peer: PeerID) throws -> OfferRow? {
         try first(
             """
-            SELECT \(OfferRow.columns) FROM offer JOIN offerPeer ON offerPeer.offer = offer.id
+            SELECT \(OfferRow.columns), offerPeer.isFetched, offerPeer.problem FROM offer JOIN offerPeer ON offerPeer.offer = offer.id
             WHERE offer.id = ? AND offerPeer.peer = ? AND coalesce(offerPeer.ends, offer.ends) > ?
-            """, id, peer.uuid, lived, read: OfferRow.init)
+            """, id, peer.uuid, lived
+        ) { row in
+            var offer = OfferRow(row)
+            (offer.isFetched, offer.problem) = (row.int64(9) != 0, row.optionalText(10))
+            return offer
+        }
     }
 
     /// Returns an offer of the same unchanged file, so that the digest need not be computed again; `nil` if there is none.
@@ -76,6 +85,8 @@ public struct OfferedInRow: Sendable, Equatable {
     public var identity: String
     /// The time of `LivedClock` at which the offer ends for this peer.
     public var ends: Int64
+    /// Whether the peer has the file.
+    public var isFetched: Bool
 }
 
 extension StoreReader {
@@ -86,12 +97,15 @@ extension StoreReader {
     public func offers(ofRow row: Int64) throws -> [OfferedInRow] {
         try all(
             """
-            SELECT offer.name, offer.size, offer.path, offer.identity, coalesce(offerPeer.ends, offer.ends)
+            SELECT offer.name, offer.size, offer.path, offer.identity, coalesce(offerPeer.ends, offer.ends), offerPeer.isFetched
             FROM offerRow JOIN outbox ON outbox.id = offerRow.outbox JOIN peer ON peer.id = outbox.peer
                 JOIN offer ON offer.id = offerRow.offer JOIN offerPeer ON offerPeer.offer = offer.id AND offerPeer.peer = peer.uuid
             WHERE offerRow.outbox = ? ORDER BY offer.name, offer.id LIMIT ?
             """, row, Self.offersOfRow
-        ) { OfferedInRow(name: $0.text(0), size: $0.int64(1), path: $0.text(2), identity: $0.text(3), ends: $0.int64(4)) }
+        ) {
+            OfferedInRow(
+                name: $0.text(0), size: $0.int64(1), path: $0.text(2), identity: $0.text(3), ends: $0.int64(4), isFetched: $0.int64(5) != 0)
+        }
     }
 
     /// Returns the newest outbox row to a peer that contains an offer; `nil` if there is none.
@@ -163,13 +177,17 @@ extension StoreWriter {
                 "UPDATE offer SET ends = max(ends, ?1) WHERE id = ?2 AND EXISTS (SELECT 1 FROM offerRow WHERE outbox = ?3 AND offer = ?2)",
                 lived &+ OfferRow.waitingTime, offer, row)
         }
+        try countFiles(of: row, to: peer)
     }
 
-    /// Sets the end of the offers of delivered outbox rows to `daysDelivered` days from now, for the recipient.
-    func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes) throws {
+    /// Sets the end of the offers of delivered outbox rows to `daysDelivered` days from now, for the recipient. The rows are kept for
+    /// `time` milliseconds longer.
+    func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes, keepingFor time: Int64) throws {
+        let ends = lived &+ Self.daysDelivered * 86_400_000
         try run(
-            "UPDATE offerPeer SET ends = ? WHERE peer = ? AND offer IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ? AND ?)",
-            lived &+ Self.daysDelivered * 86_400_000, peer, rows.lowerBound, rows.upperBound)
+            "UPDATE offerPeer SET ends = ? WHERE peer = ? AND offer IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ? AND ?)", ends,
+            peer, rows.lowerBound, rows.upperBound)
+        try setEndOfFiles(deliveredBy: rows, ends: ends, keptUntil: ends &+ time)
     }
 
     /// Withdraws the offers of outbox rows from their peer, because the rows are not delivered or were cancelled. Keeps offers that other

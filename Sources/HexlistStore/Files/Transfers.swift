@@ -292,7 +292,7 @@ extension StoreWriter {
         let isDone = row.state == .done
         let data: [(String, String?)] = [
             ("transfer", "\(id)"), ("name", isDone ? row.finalName : row.name), ("folder", row.folder),
-            ("bytes", "\(row.bytes)"), ("reason", isDone ? nil : row.reason),
+            ("bytes", "\(row.bytes)"), ("reason", isDone ? nil : row.reason), ("automatic", row.reservedBytes == nil ? nil : "true"),
         ]
         try record(
             isDone ? .transferDone : .transferFailed, at: row.endedAt ?? row.createdAt, peer: row.isOfRemote ? nil : row.peer, hex: row.hex,

@@ -93,6 +93,34 @@ extension StoreReader {
         return try first("SELECT \(HexSummary.columns) FROM \(HexSummary.tables) WHERE hex.id = ?", top) { HexSummary($0) }
     }
 
+    /// Maximum number of links that `fileTotals` reads.
+    private static let totalledLinks = 50_000
+
+    /// Returns number and total size of the files that the links of hexes and of their inner hexes lead to (`hexlist://`). Hexes without
+    /// such links are missing, and hexes after the first `totalledLinks` links.
+    public func fileTotals(of hexes: [HexSummary]) throws -> [Int64: (count: Int, bytes: Int64)] {
+        var links = 0
+        let ids = hexes.prefix {
+            links += $0.linkCount + $0.linksInside
+            return links <= Self.totalledLinks
+        }.map(\.id)
+        let found = try all(
+            """
+            WITH RECURSIVE wanted (hex, id, level) AS (
+                SELECT value, value, 1 FROM json_each(?)
+                UNION ALL
+                SELECT wanted.hex, hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id
+                    WHERE level < \(ProtocolLimits.levels)
+            )
+            SELECT wanted.hex, count(*), CAST(min(total(
+                CASE WHEN json_valid(link.extra) THEN max(0, CAST(json_extract(link.extra, '$.size') AS INTEGER)) END), 1 << 62) AS INTEGER)
+            FROM wanted CROSS JOIN link ON link.id BETWEEN wanted.id << 13 AND (wanted.id << 13) + 8191
+            WHERE link.url >= 'hexlist://' AND link.url < 'hexlist:0' GROUP BY wanted.hex
+            """, jsonArray(ids)
+        ) { ($0.int64(0), (count: $0.int(1), bytes: $0.int64(2))) }
+        return Dictionary(found) { first, _ in first }
+    }
+
     /// Returns the locations of the hexes with these ids; the location of an inner hex is `nil`. Missing hexes are skipped. Does not read
     /// texts.
     public func locations(of ids: [Int64]) throws -> [Int64: HexLocation?] {

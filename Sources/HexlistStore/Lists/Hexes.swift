@@ -5,8 +5,8 @@ public import HexlistModel
 public enum HexChange: Sendable, Equatable {
     /// Marks hexes read or unread.
     case read(Bool)
-    /// Deletes hexes from any location. A hex that was in the inbox leaves a tombstone for 60 days, so that the same hex is still
-    /// recognised as a duplicate if it is sent again. A held hex leaves none.
+    /// Deletes hexes from any location. A hex of My Hexlist is kept in the bin (`BinnedHex`). A hex that was in the inbox leaves a tombstone
+    /// for 60 days, so that the same hex is still recognised as a duplicate if it is sent again. A held hex leaves none.
     case delete
     /// Moves held hexes into the inbox, in the given order, without trusting their sender. Records a `hex.received` event for each.
     case accept
@@ -162,7 +162,11 @@ extension StoreWriter {
     fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
         switch change {
         case .read(let isRead): try setRead(ids, isRead)
-        case .delete: try delete(ids)
+        case .delete:
+            try self.change {
+                try bin(ids, at: now)
+                return try delete(ids)
+            }
         case .accept: try accept(ids, at: now).count
         }
     }

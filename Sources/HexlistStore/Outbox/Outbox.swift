@@ -289,6 +289,7 @@ extension StoreWriter {
             for id in ids {
                 guard let rowRange = try outboxRowRange(id), rowRange.state.isDelivered else { continue }
                 try endOffers(with: id...id, of: rowRange.peer, forGood: true)
+                try run("UPDATE outboxFiles SET isWithdrawn = 1 WHERE outbox = ?", id)
             }
         }
     }

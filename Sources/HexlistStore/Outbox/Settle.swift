@@ -145,7 +145,7 @@ extension StoreWriter {
             let rowRange = try isolate(ids, of: rowRange)
             try move(rowRange, to: end.state, at: now, code: end.code, message: end.message)
             if end.state.isDelivered {
-                try endOffers(deliveredBy: rowRange.ids, to: peer.uuid)
+                try endOffers(deliveredBy: rowRange.ids, to: peer.uuid, keepingFor: Self.rememberedFor)
             } else {
                 try endOffers(with: rowRange.ids, of: peer.id, forGood: false)
             }

@@ -13,6 +13,7 @@ extension HexStore {
             if case .set(let alias) = change.alias { try writer.setAlias(contact.peer, alias) }
             try writer.setPolicy(contact.peer, receive: change.receive, notify: change.notify, at: now)
             if let limit = change.fetchLimit { try writer.setFetchLimit(contact.peer, limit) }
+            if let target = change.fetchTo { try writer.setFetchTarget(contact.peer, target) }
         }
     }
 }
@@ -41,6 +42,15 @@ extension StoreWriter {
                 UPDATE peer SET fetchLimit = nullif(?1, 0), fetchAfter = CASE WHEN fetchLimit IS NULL THEN ?2 ELSE fetchAfter END
                 WHERE id = ?3
                 """, limit, counters.nextInbox &- 1, row.id)
+            changed(.peers)
+        }
+    }
+
+    func setFetchTarget(_ peer: PeerID, _ target: PeerFetchTarget) throws {
+        try change {
+            let row = try peerRow(making: peer)
+            let stored: String? = target == .cache ? nil : target.rawValue
+            try run("UPDATE peer SET fetchTo = ? WHERE id = ?", stored, row.id)
             changed(.peers)
         }
     }

@@ -55,6 +55,7 @@ public struct PeerRecord: Sendable, Equatable {
     public var fetchDay: Int64 = 0
     /// Bytes that were automatically fetched or reserved on `fetchDay`.
     public var fetchDayBytes: Int64 = 0
+    public var fetchTo = PeerFetchTarget.cache
 
     /// Returns the bytes that were automatically fetched or reserved on the day of `now`; 0 if that is not `fetchDay`.
     public func fetchedBytes(at now: Int64) -> Int64 { fetchDay == now / 86_400_000 ? fetchDayBytes : 0 }

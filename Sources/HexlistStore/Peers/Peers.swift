@@ -153,7 +153,7 @@ extension StoreWriter {
         return try change {
             try run(
                 """
-                UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, fetchLimit = NULL, version = NULL,
+                UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, fetchLimit = NULL, fetchTo = NULL, version = NULL,
                     boot = NULL, lastSeenAt = NULL WHERE id = ?
                 """, row.id)
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
@@ -207,7 +207,7 @@ extension StoreWriter {
 extension PeerRecord {
     fileprivate static let columns = """
         id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify,
-        fetchLimit, fetchDay, fetchDayBytes
+        fetchLimit, fetchDay, fetchDayBytes, fetchTo
         """
 
     /// Returns `nil` if the row has no valid UUID, as in a damaged file.
@@ -232,5 +232,6 @@ extension PeerRecord {
         fetchLimit = row.optionalInt64(16)
         fetchDay = row.int64(17)
         fetchDayBytes = row.int64(18)
+        fetchTo = row.optionalText(19).flatMap(PeerFetchTarget.init(rawValue:)) ?? .cache
     }
 }

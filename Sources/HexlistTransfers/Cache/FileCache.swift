@@ -48,7 +48,7 @@ public struct FileCache: Sendable {
             guard let hex = file.hex, hexes[hex] != nil else {
                 throw HexlistError(
                     .gone,
-                    "The hex that \(TerminalText.clean(file.name, columns: 200)) was fetched for is deleted; it cannot be kept for it.",
+                    "The hex that \(TerminalText.clean(file.name, columns: 200)) was fetched for is deleted, so the file cannot be kept for it.",
                     hint: "Copy the file: \(TerminalText.clean(pool.path(of: file), columns: 1_000))")
             }
         }
@@ -77,12 +77,12 @@ public struct FileCache: Sendable {
         return try zip(names, found).map { name, files in
             let shown = TerminalText.clean(name, columns: 200)
             guard let file = files.first else {
-                throw HexlistError(.notFound, "There is no file \(shown) in the cache.", hint: "`hexlist cache` lists them.")
+                throw HexlistError(.notFound, "There is no file \(shown) in the cache.", hint: "`hexlist cache` lists the files.")
             }
             guard files.count == 1 else {
                 throw HexlistError(
-                    .ambiguous, "\(files.count) files in the cache are called \(shown).",
-                    hint: "Name one by its path, as `hexlist cache --json` prints it.")
+                    .ambiguous, "\(files.count) files in the cache have the name \(shown).",
+                    hint: "Give the path of one; `hexlist cache --json` prints it.")
             }
             return file
         }

@@ -6,11 +6,15 @@ import HexlistStore
 import Logging
 import NIOCore
 
+#if canImport(Glibc)
+    import Glibc
+#endif
+
 /// Examines the new hexes of a peer whose files are fetched automatically. Blocks; runs on the file threads.
 ///
-/// Only files that the proven sender itself offers are fetched, into the pool, and only if all files of the hex fit within the peer's daily
-/// limit. At most half of the pool is reserved for automatic fetches; the rest is for files that the user requests. The position of the
-/// last examined hex is stored in one transaction with the transfers, so a restart neither repeats nor skips a hex.
+/// Only files that the proven sender itself offers are fetched, into the pool or the download folder, and only if all files of the hex fit
+/// within the peer's daily limit. At most half of the pool is reserved for automatic fetches; the rest is for files that the user requests.
+/// The position of the last examined hex is stored in one transaction with the transfers, so a restart neither repeats nor skips a hex.
 struct AutomaticFetch: Sendable {
     let store: HexStore
     let pool: FilePool
@@ -18,6 +22,8 @@ struct AutomaticFetch: Sendable {
     let peer: PeerID
     /// Maximum size of the pool in bytes.
     let most: Int64
+    /// The absolute path of the download folder; `nil` if there is none.
+    let downloads: String?
     /// The current time, in milliseconds since 1970.
     let now: Int64
 
@@ -31,24 +37,26 @@ struct AutomaticFetch: Sendable {
         var added: [TransferRow] = []
         var today = allowance.today
         for hex in hexes {
-            let rows = try wanted(hex.id)
+            let (rows, folders) = try wanted(hex.id, allowance.target)
             let bytes = rows.map(\.counted).clampedSum
             let isAllowed = bytes <= allowance.limit - min(today, allowance.limit)
-            let taken = try add(isAllowed ? rows : [], place: hex.place)
+            let taken = try add(isAllowed ? rows : [], folders, place: hex.place)
             today += taken.reduce(0) { $0 + $1.counted }
             added += taken
         }
         return (added, hexes.count == Self.hexes)
     }
 
-    /// Returns a row for each file of the hex that its sender offers, except files that are being fetched or are in the pool.
-    private func wanted(_ id: Int64) throws -> [TransferRow] {
-        guard let hex = try store.readSync({ try $0.hex(id) }) else { return [] }
+    /// Returns a row for each file of the hex that its sender offers, except files that are being fetched or are already at the target; and
+    /// the folders to create in the download folder.
+    private func wanted(_ id: Int64, _ target: PeerFetchTarget) throws -> (rows: [TransferRow], folders: [[String]]) {
+        guard let hex = try store.readSync({ try $0.hex(id) }) else { return ([], []) }
         var plan = FetchPlan(own: own)
         plan.addAll(of: hex.content)
-        guard !plan.files.isEmpty else { return [] }
+        guard !plan.files.isEmpty else { return ([], []) }
+        if target == .downloads, let downloads { return (downloaded(plan, of: id, to: downloads), plan.folders) }
         var known = try store.readSync { try $0.digests(from: peer) }
-        return plan.files.compactMap { file in
+        let rows = plan.files.compactMap { file -> TransferRow? in
             guard case .offer = file.link.target, file.link.peer == peer, let digest = file.sha256, let size = file.size,
                 known.insert(digest).inserted
             else { return nil }
@@ -59,10 +67,42 @@ struct AutomaticFetch: Sendable {
             row.place = .pool
             return row
         }
+        return (rows, [])
+    }
+
+    /// Returns a row for each file of the hex that its sender offers and that is not in the download folder.
+    private func downloaded(_ plan: FetchPlan, of hex: Int64, to downloads: String) -> [TransferRow] {
+        plan.files.compactMap { file in
+            guard case .offer = file.link.target, file.link.peer == peer, let size = file.size else { return nil }
+            let row = TransferRow(
+                hex: hex, url: file.link.description, peer: peer,
+                folder: ([downloads] + plan.path(of: file.folder)).joined(separator: "/"), mask: Self.mask, name: file.name,
+                part: String(BootNonce.random.description), size: size, sha256: file.sha256, modified: file.modified, createdAt: now)
+            return row.isThere ? nil : row
+        }
+    }
+
+    /// The umask for files and folders in the download folder.
+    private static let mask = 0o022
+
+    /// Creates the download folder, and folders in it.
+    /// - Returns: `false` if one of the folders cannot be created, because there is a file of that name, for example.
+    /// - Throws: `HexlistError` if there is no download folder, so that the hex is examined again later.
+    private func makeFolders(_ folders: [[String]], in downloads: String) throws -> Bool {
+        _ = mkdir(downloads, 0o755)
+        try DestinationFolder.make([], in: downloads, mask: Self.mask)
+        do {
+            try DestinationFolder.make(folders, in: downloads, mask: Self.mask)
+            return true
+        } catch is HexlistError {
+            return false
+        }
     }
 
     /// Adds the transfers after making room for them. Adds none of them if there is no room.
-    private func add(_ rows: [TransferRow], place: Int64) throws -> [TransferRow] {
+    private func add(_ rows: [TransferRow], _ folders: [[String]], place: Int64) throws -> [TransferRow] {
+        var rows = rows
+        if let downloads, rows.contains(where: { $0.place == nil }), try !makeFolders(folders, in: downloads) { rows = [] }
         for _ in 0..<2 where !rows.isEmpty {
             do {
                 return try store.addAutomaticTransfers(rows, of: peer, upTo: place, at: now, poolBytes: most)
@@ -84,7 +124,8 @@ extension FileTransfers {
     private func lookForFiles(of peer: PeerID) {
         guard !isStopping, fetching.beginLook(peer) else { return }
         let look = AutomaticFetch(
-            store: store, pool: pool, own: id, peer: peer, most: configuration.cacheBytes, now: clocks.milliseconds)
+            store: store, pool: pool, own: id, peer: peer, most: configuration.cacheBytes,
+            downloads: configuration.downloads, now: clocks.milliseconds)
         transport.fileThreads.run(on: eventLoop) { try look.look() }.whenComplete { [weak self] result in
             guard let self else { return }
             assumeIsolated { transfers in

@@ -19,10 +19,10 @@ enum FetchDestination: Equatable {
         case (nil, false, true): self = .place(.kept)
         case (let folder?, false, false):
             guard folder.hasPrefix("/"), !folder.utf8.contains(0) else {
-                throw HexlistError(.badRequest, "`to` is the absolute path of a folder.")
+                throw HexlistError(.badRequest, "`to` must be the absolute path of a folder.")
             }
             self = .folder(folder)
-        default: throw HexlistError(.badRequest, "Say where to: one of `to`, `cache` and `keep`.")
+        default: throw HexlistError(.badRequest, "Where to? Give one of `to`, `cache` and `keep`.")
         }
     }
 
@@ -37,7 +37,7 @@ enum DestinationFolder {
         var status = stat()
         guard stat(base, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean(base, columns: 200)) is no folder.", hint: "`--to` names one that is there.")
+                .badRequest, "\(TerminalText.clean(base, columns: 200)) is not a folder.", hint: "Name an existing folder with `--to`.")
         }
         guard access(base, W_OK | X_OK) == 0 else {
             throw HexlistError(
@@ -59,7 +59,7 @@ enum DestinationFolder {
             guard reason == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
                 throw HexlistError(
                     .badRequest,
-                    "The folder \(TerminalText.clean(path, columns: 300)) cannot be made (\(String(cString: strerror(reason)))).",
+                    "The folder \(TerminalText.clean(path, columns: 300)) cannot be created (\(String(cString: strerror(reason)))).",
                     hint: "Fetch into another folder with `--to`.")
             }
         }

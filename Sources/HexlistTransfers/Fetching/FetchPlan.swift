@@ -24,15 +24,25 @@ struct FetchPlan {
     private(set) var isOwn = false
     /// The folder path of each nested hex, in the order of `HexContent.children`.
     private var paths: [[String]] = []
+    /// The folder path of the hex itself: a folder that was sent keeps its name. Empty for any other hex, and if links are named.
+    private var base: [String] = []
+    /// The paths of folders that were sent, which are created even if they have no files.
+    private var sent: [[String]] = []
 
     /// - Parameter own: this machine's ID, whose links are skipped; `nil` to include them.
     init(own: PeerID?) { self.own = own }
 
     mutating func addAll(of content: HexContent) {
+        if let folder = FolderMember.folder(content.extra, of: content) {
+            base = [FileName(folder).description]
+            sent.append(base)
+        }
         for link in content.links { add(link, of: content, in: nil) }
         for (index, child) in content.children.enumerated() {
-            let name = FileName(content.string(child.hexDescription)).description
-            paths.append((child.parent.map { paths[$0] } ?? []) + [name])
+            let folder = FolderMember.folder(child.extra, of: content)
+            let name = FileName(folder ?? content.string(child.hexDescription)).description
+            paths.append((child.parent.map { paths[$0] } ?? base) + [name])
+            if folder != nil { sent.append(paths[index]) }
             for link in content.childLinks[child.links] { add(link, of: content, in: index) }
         }
     }
@@ -65,14 +75,13 @@ struct FetchPlan {
     }
 
     /// Returns the folder names that lead to a file, outermost first.
-    func path(of folder: Int?) -> [String] { folder.map { paths[$0] } ?? [] }
+    func path(of folder: Int?) -> [String] { folder.map { paths[$0] } ?? base }
 
-    /// The folders that must exist for the files. A folder comes after its parent.
+    /// The folders that must exist: those of the files, and those that were sent. A folder comes after its parent.
     var folders: [[String]] {
         var seen: Set<[[UInt8]]> = []
         var folders: [[String]] = []
-        for file in files {
-            let path = path(of: file.folder)
+        for path in sent + files.map({ self.path(of: $0.folder) }) {
             for count in 1...max(1, path.count) where count <= path.count {
                 let part = Array(path.prefix(count))
                 if seen.insert(part.map { Array($0.utf8) }).inserted { folders.append(part) }

@@ -41,7 +41,7 @@ struct FetchTree {
     static func read(_ service: any ContentService, _ path: SharePath) async throws -> FetchTree {
         guard let name = path.names.last else {
             throw HexlistError(
-                .badRequest, "Name a file or a folder of it: SERVICE:PATH.",
+                .badRequest, "Which file or folder? Write SERVICE:PATH.",
                 hint: "`hexlist files \(service.view.uuid?.shortID ?? service.view.name):` lists them.")
         }
         var tree = FetchTree(service, in: SharePath(path.names.dropLast()) ?? .root)
@@ -78,7 +78,7 @@ struct FetchTree {
                 if page.items.isEmpty, page.next != nil { tree.emptyPages += 1 }
                 guard tree.emptyPages <= Self.mostEmptyPages else {
                     throw HexlistError(
-                        .refused, "The list of \(TerminalText.clean(here.description, columns: 200)) does not come to an end.")
+                        .refused, "The list of \(TerminalText.clean(here.description, columns: 200)) does not end.")
                 }
                 for entry in page.items {
                     guard let inner = here.appending(entry.name) else {
@@ -126,8 +126,8 @@ struct FetchTree {
     private func check() throws(HexlistError) {
         guard files.count < TransferRow.limit, folders.count < TransferRow.limit else {
             throw HexlistError(
-                .tooLarge, "The folder has more than \(TransferRow.limit) files or folders; so many can be fetched at once.",
-                hint: "Fetch the folders in it one after the other.")
+                .tooLarge, "The folder has more than \(TransferRow.limit) files or folders; that is the maximum for one fetch.",
+                hint: "Fetch its folders one by one.")
         }
     }
 

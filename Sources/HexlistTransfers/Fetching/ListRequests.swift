@@ -58,12 +58,12 @@ final class ListRequests {
     private func arrival(of peer: PeerID, _ host: isolated FileTransfers) async throws {
         let label = host.node.label(of: peer)?.text(.named) ?? peer.shortID
         switch host.node.presence(of: peer) {
-        case .withoutFiles: throw HexlistError(.gone, "\(label) has an older Hexlist, which hands out no files.")
-        case .absent: throw HexlistError(.gone, "\(label) is not there.", hint: "`hexlist peers --all --why` says more.")
+        case .withoutFiles: throw HexlistError(.gone, "\(label) has an older Hexlist without files.")
+        case .absent: throw HexlistError(.gone, "\(label) is offline.", hint: "For the reason: `hexlist peers --all --why`.")
         case .present: break
         }
         guard await arrives(peer, within: Self.sessionTimeout, dials: true, host) else {
-            throw HexlistError(.gone, "\(label) could not be reached.", hint: "`hexlist doctor \(peer.shortID)` finds out why.")
+            throw HexlistError(.gone, "\(label) could not be reached.", hint: "For the reason: `hexlist doctor \(peer.shortID)`.")
         }
     }
 
@@ -143,8 +143,8 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
         isAnswered = true
         switch head.status {
         case 200 where head.entityTag == nil && head.length <= Int64(FolderListing.maximumBytes): return
-        case 200: end(.failure(HexlistError(.refused, "The peer's answer is no list of a folder.")))
-        case 404: end(.failure(HexlistError(.notFound, "It is not there, may not be read there, or is not shared with this machine.")))
+        case 200: end(.failure(HexlistError(.refused, "The peer's answer is not a list of a folder.")))
+        case 404: end(.failure(HexlistError(.notFound, "It does not exist, is not readable there, or is not shared with this machine.")))
         default: end(.failure(HexlistError(.refused, "The peer answered with status \(head.status).")))
         }
     }
@@ -162,10 +162,10 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
         if fault == .closed, !isAnswered {
             let peer = connection.peer.peerID.shortID
             let error = HexlistError(
-                .gone, "The peer closed the connection without an answer; perhaps it does not trust this machine.",
-                hint: "`hexlist doctor \(peer)` finds out; `hexlist pair \(peer)` pairs anew.")
+                .gone, "The peer closed the connection without an answer. It may not trust this machine.",
+                hint: "To check: `hexlist doctor \(peer)`. To pair again: `hexlist pair \(peer)`.")
             return end(.failure(error))
         }
-        end(.failure(HexlistError(.gone, "The link to the peer was lost: \(fault).", hint: "Try again.")))
+        end(.failure(HexlistError(.gone, "The connection to the peer was lost: \(fault).", hint: "Try again.")))
     }
 }

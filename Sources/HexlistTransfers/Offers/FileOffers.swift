@@ -9,6 +9,13 @@ import HexlistWire
 public import NIOCore
 import Synchronization
 
+/// The files of an offer that are offered as copies, which do not change while the offer lasts.
+public enum OfferCopying: Sendable {
+    case never, always
+    /// All, if together they have at most `files.copyBelow` bytes and there is room.
+    case ifSmall
+}
+
 /// Files of this machine that peers may fetch because a hex links to them.
 public struct FileOffers: Sendable {
     let transfers: FileTransfers
@@ -17,21 +24,21 @@ public struct FileOffers: Sendable {
     /// Reads files and offers them to peers. An unchanged file that is already on offer is not read again, and keeps its link.
     /// - Parameters:
     ///   - paths: absolute paths of files and folders.
-    ///   - copying: whether to offer copies, which do not change while the offers last.
+    ///   - copying: the files to offer as copies.
     ///   - folders: protected folders: neither they, nor files in them, nor folders that contain them can be offered.
     ///   - progress: called from another thread as bytes are read.
     /// - Returns: the hex to send, with links to the files and nested hexes for the folders.
     /// - Throws: `HexlistError` `badRequest` for a file that cannot be offered, `storageFull` if there is no room for a copy; then no file
     ///   is offered.
     public func offer(
-        _ paths: [String], to peers: [PeerID], copying: Bool = false, protecting folders: [String],
+        _ paths: [String], to peers: [PeerID], copying: OfferCopying = .never, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
     ) async throws -> OfferResult {
         let plan = try await offer(to: peers, copying: copying, progress) { try OfferPlan(paths, protecting: folders) }
         let json = try? JSONValue(parsing: HexEncoder.encode(plan.content(own: transfers.id)))
         return OfferResult(
             hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.skipped.total,
-            leftOutBy: plan.skipped.total > 0 ? OfferLeftOut(plan.skipped) : nil)
+            leftOutBy: plan.skipped.total > 0 ? OfferLeftOut(plan.skipped) : nil, copied: plan.copied.count)
     }
 
     /// Offers the local copies of files that the links of a hex lead to: unchanged fetched files, cached and kept files (as copies, since
@@ -40,7 +47,7 @@ public struct FileOffers: Sendable {
     ///   `leftOut`.
     /// - Throws: the same errors as `offer`; `notFound` for a missing hex.
     public func reoffer(
-        _ hex: Int64, to peers: [PeerID], copying: Bool = false, protecting folders: [String],
+        _ hex: Int64, to peers: [PeerID], copying: OfferCopying = .never, protecting folders: [String],
         progress: @escaping @Sendable (OfferProgress) -> Void
     ) async throws -> OfferResult {
         guard var content = try await store.read({ try $0.hex(hex) })?.content else { throw HexlistError.noHex(hex) }
@@ -51,23 +58,25 @@ public struct FileOffers: Sendable {
         let plan = try await offer(to: peers, copying: copying, progress) {
             guard let plan = try search.plan() else {
                 throw HexlistError(
-                    .badRequest, "None of the files that the links of hex \(hex) lead to is here as it was fetched.",
-                    hint: "`hexlist fetch \(hex)` fetches them.")
+                    .badRequest, "This machine has none of the files of hex \(hex) unchanged.",
+                    hint: "To fetch them: `hexlist fetch \(hex)`.")
             }
             return plan
         }
         let left = search.replaceLinks(of: &content, plan)
         let json = try? JSONValue(parsing: HexEncoder.encode(content))
         return OfferResult(
-            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: left)
+            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: left,
+            copied: plan.copied.count)
     }
 
     /// - Parameter look: finds the files to offer; called on another thread.
     private func offer(
-        to peers: [PeerID], copying: Bool, _ progress: @escaping @Sendable (OfferProgress) -> Void,
+        to peers: [PeerID], copying: OfferCopying, _ progress: @escaping @Sendable (OfferProgress) -> Void,
         _ look: @escaping @Sendable () throws -> OfferPlan
     ) async throws -> OfferPlan {
-        let minimumFree = try await transfers.minimumFree(sendingTo: peers)
+        let (minimumFree, smallBytes) = try await transfers.copyLimits(sendingTo: peers)
+        let below = copying == .ifSmall ? smallBytes : 0
         let cancellation = Cancellation()
         let (store, copies) = (store, copies)
         return try await withTaskCancellationHandler {
@@ -81,7 +90,8 @@ public struct FileOffers: Sendable {
                                     known: { path, identity in
                                         try store.readSync { try $0.offer(ofPath: path, identity: identity) }
                                     }, ends: store.clock.now + OfferRow.waitingTime,
-                                    copies: OfferPlan.Copies(folder: copies, minimumFree: minimumFree, isForAll: copying)
+                                    copies: OfferPlan.Copies(
+                                        folder: copies, minimumFree: minimumFree, below: below, isForAll: copying == .always)
                                 ) { step in
                                     progress(step)
                                     return !cancellation.isCancelled.withLock { $0 }
@@ -148,7 +158,7 @@ public struct FileOffers: Sendable {
     public func upload(
         _ name: String, size: Int64, to peers: [PeerID], _ pieces: some AsyncSequence<ByteBuffer, any Error> & Sendable
     ) async throws -> OfferResult {
-        let minimumFree = try await transfers.minimumFree(sendingTo: peers)
+        let minimumFree = try await transfers.copyLimits(sendingTo: peers).minimumFree
         let name = FileName(name).description
         let (store, copies, uploads, offer) = (store, copies, transfers.uploads, OfferID.random)
         try uploads.begin(offer, size: size, known: try await store.read { try $0.offers(in: copies.path).map { $0.size } })
@@ -177,7 +187,7 @@ public struct FileOffers: Sendable {
                 var hex = HexContent()
                 hex.links = OfferPlan.link(to: row, transfers.id, &hex).map { [$0] } ?? []
                 let json = try? JSONValue(parsing: HexEncoder.encode(hex))
-                return OfferResult(hex: json ?? .emptyObject, files: 1, size: size, leftOut: 0)
+                return OfferResult(hex: json ?? .emptyObject, files: 1, size: size, leftOut: 0, copied: 1)
             } catch {
                 // If the file threads have already stopped, this thread deletes the partial copy.
                 do { try await transfers.onFileThread { part.discard() } } catch { part.discard() }
@@ -195,10 +205,10 @@ private final class Cancellation: Sendable {
 }
 
 extension FileTransfers {
-    /// Returns the number of bytes that must stay free on the disk.
+    /// Returns the number of bytes that must stay free on the disk, and the maximum total size of files that are copied by default.
     /// - Throws: `HexlistError` unless a hex can be sent to all of these peers.
-    fileprivate func minimumFree(sendingTo peers: [PeerID]) throws -> Int64 {
+    fileprivate func copyLimits(sendingTo peers: [PeerID]) throws -> (minimumFree: Int64, smallBytes: Int64) {
         try node.checkRecipients(peers)
-        return configuration.minimumFree
+        return (configuration.minimumFree, configuration.copyBelow)
     }
 }

@@ -37,19 +37,22 @@ struct OfferPlan {
         var mayGo: Bool
     }
 
-    /// The folder of copies, and whether all files are copied or only those that may be deleted.
+    /// The folder of copies, and the files to copy. Files that may be deleted at any time are always copied.
     struct Copies {
         var folder: OfferCopies
         /// Bytes that must stay free on the disk.
         var minimumFree: Int64
+        /// Maximum total size of files that are copied without being asked for. 0: only those that may be deleted.
+        var below: Int64 = 0
+        /// Whether all files are copied, whatever their size.
         var isForAll: Bool
     }
 
     private struct Folder {
         var name: String
         var parent: Int?
-        /// Whether the user named the folder, so that the hex contains it even if none of its files is offered.
-        var isNamed: Bool
+        /// Whether the hex contains the folder even if none of its files is offered. `false` for a folder that could not be read.
+        var isSent: Bool
     }
 
     private var files: [File] = []
@@ -93,8 +96,8 @@ struct OfferPlan {
     private func checkAny(_ isEmpty: Bool) throws(HexlistError) {
         guard isEmpty else { return }
         throw HexlistError(
-            .badRequest, "There is no file to send in what was named.",
-            hint: skipped.total > 0 ? "Left out: \(OfferLeftOut(skipped).text)." : nil)
+            .badRequest, "There is no file to send there.",
+            hint: skipped.total > 0 ? "Skipped: \(OfferLeftOut(skipped).text)." : nil)
     }
 
     private mutating func add(folder path: String, isOnly: Bool, protecting protected: ProtectedFolders) throws {
@@ -107,7 +110,9 @@ struct OfferPlan {
         let place = { (folder: Int) -> Int? in isOnly ? (folder == 0 ? nil : base + folder - 1) : base + folder }
         if isOnly { title = walk.folders[0].name }
         for (index, folder) in walk.folders.enumerated() {
-            if index > 0 || !isOnly { folders.append(Folder(name: folder.name, parent: folder.parent.flatMap(place), isNamed: index == 0)) }
+            if index > 0 || !isOnly {
+                folders.append(Folder(name: folder.name, parent: folder.parent.flatMap(place), isSent: index == 0 || folder.isRead))
+            }
             for file in folder.files {
                 files.append(File(path: file.path, name: file.name, folder: place(index), identity: file.identity))
             }
@@ -116,7 +121,7 @@ struct OfferPlan {
 
     private static var tooMany: HexlistError {
         HexlistError(
-            .badRequest, "One hex has at most \(most) files; there are more.", hint: "Send fewer, or an archive of them.")
+            .badRequest, "A hex has at most \(most) files; there are more.", hint: "Send fewer, or put them into an archive.")
     }
 
     static func refused(_ path: String, _ fault: FileFault) -> HexlistError {
@@ -164,10 +169,12 @@ struct OfferPlan {
             }
         }
         var step = OfferProgress(files: files.count, bytes: 0, size: opened.compactMap { $0?.size }.clampedSum)
+        var hasRoom = copies.below > 0
         for index in files.indices {
             guard let identity = opened[index] else { continue }
             let wanted = files[index]
-            let isCopy = copies.isForAll || wanted.found?.mayGo ?? false
+            let mustCopy = copies.isForAll || wanted.found?.mayGo ?? false
+            let isCopy = mustCopy || (step.size <= copies.below && hasRoom)
             if !isCopy, var row = try known(wanted.path, identity.description) {
                 row.ends = ends
                 if wanted.found?.digest.map({ $0 == row.sha256 }) ?? true { files[index].row = row }
@@ -176,9 +183,16 @@ struct OfferPlan {
             }
             let before = step.bytes
             do {
-                var row = try readOne(wanted, identity, isCopy ? copies : nil) { bytes in
+                func advance(_ bytes: Int64) -> Bool {
                     step.bytes = before.addingClamped(bytes)
                     return progress(step)
+                }
+                var row: OfferRow
+                do {
+                    row = try readOne(wanted, identity, isCopy ? copies : nil, progress: advance)
+                } catch let fault as FileFault where fault == .diskFull && !mustCopy {
+                    hasRoom = false
+                    row = try readOne(wanted, identity, nil, progress: advance)
                 }
                 row.ends = ends
                 if wanted.found?.digest.map({ $0 == row.sha256 }) ?? true {
@@ -222,10 +236,11 @@ struct OfferPlan {
         return row
     }
 
-    /// Returns the hex: a link for each file, and a nested hex for each folder that was named or contains offered files at any depth.
+    /// Returns the hex: a link for each file, and a nested hex for each folder.
     func content(own: PeerID) -> HexContent {
         var hex = HexContent()
         hex.hexDescription = hex.add(title)
+        if !title.isEmpty { hex.extra = hex.add(bytes: FolderMember.json(title)) }
         let filesOf = Dictionary(grouping: files, by: \.folder)
         hex.links = Self.links(to: filesOf[nil] ?? [], own, &hex)
         // Adds nested hexes level by level, so that the children of one folder are adjacent.
@@ -238,6 +253,7 @@ struct OfferPlan {
                 for index in inside[parent] ?? [] {
                     var child = ChildContent(parent: parent.flatMap { places[$0] })
                     child.hexDescription = hex.add(folders[index].name)
+                    child.extra = hex.add(bytes: FolderMember.json(folders[index].name))
                     let links = Self.links(to: filesOf[index] ?? [], own, &hex)
                     child.links = hex.childLinks.count..<(hex.childLinks.count + links.count)
                     hex.childLinks += links
@@ -250,9 +266,9 @@ struct OfferPlan {
         return hex
     }
 
-    /// Indices of the folders that become nested hexes: named folders, and folders that contain offered files at any depth.
+    /// Indices of the folders that become nested hexes: folders that were read, and those that contain offered files at any depth.
     private var foldersToSend: [Int] {
-        var isSent = folders.map(\.isNamed)
+        var isSent = folders.map(\.isSent)
         for file in files where file.row != nil {
             if let folder = file.folder { isSent[folder] = true }
         }
@@ -289,6 +305,6 @@ extension OfferLeftOut {
         let count = { (cause: FolderWalk.Cause) in skipped.counts[cause] ?? 0 }
         self.init(
             hidden: count(.hidden), links: count(.link), special: count(.special), names: count(.name), notAllowed: count(.notAllowed),
-            changed: count(.changed), failed: count(.failed), empty: count(.empty), paths: skipped.paths)
+            changed: count(.changed), failed: count(.failed), paths: skipped.paths)
     }
 }

@@ -26,20 +26,20 @@ final class Uploads: Sendable {
     func begin(_ offer: OfferID, size: Int64, known: [Int64]) throws(HexlistError) {
         guard size <= Self.largest else {
             throw HexlistError(
-                .tooLarge, "A file of at most \(Self.largest >> 30) GiB can be handed over.",
-                hint: "`hexlist send` offers any, where it lies.")
+                .tooLarge, "An uploaded file has at most \(Self.largest >> 30) GiB.",
+                hint: "`hexlist send` can offer files of any size.")
         }
         try underWay.withLock { underWay throws(HexlistError) in
             guard underWay.count < Self.atOnce else {
                 throw HexlistError(
-                    .recentlyFailed, "\(Self.atOnce) files are being handed over already.", hint: "Try again when they are here.")
+                    .recentlyFailed, "\(Self.atOnce) files are already being uploaded.", hint: "Try again when they are complete.")
             }
             let bytes = (known + underWay.values + [size]).clampedSum
             guard bytes <= Self.bytesTogether, known.count + underWay.count < Self.filesTogether else {
                 throw HexlistError(
                     .storageFull,
-                    "The copies of files that are on offer have \(Self.bytesTogether >> 30) GiB, or are \(Self.filesTogether).",
-                    hint: "Those of a hex go when it is taken back in the outbox, and 30 days after it was delivered.")
+                    "The copies of sent files have reached the limit of \(Self.bytesTogether >> 30) GiB or \(Self.filesTogether) files.",
+                    hint: "Cancel some in the outbox. They are deleted 30 days after the delivery in any case.")
             }
             underWay[offer] = size
         }

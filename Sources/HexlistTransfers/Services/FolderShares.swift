@@ -24,28 +24,28 @@ public struct FolderShares: Sendable {
     /// - Throws: `HexlistError` `badRequest`, `notFound`, `ambiguous`.
     public func add(_ request: ShareRequest, protecting folders: [String]) async throws -> ShareView {
         guard request.path.hasPrefix("/"), !request.path.utf8.contains(0) else {
-            throw HexlistError(.badRequest, "`path` is the absolute path of a folder.")
+            throw HexlistError(.badRequest, "`path` must be the absolute path of a folder.")
         }
         let asked = request.path
         let path = try await transfers.onFileThread { try Self.shareable(asked, protecting: folders) }
         let name = request.name ?? path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? ""
         guard ShareName.isAllowed(name) else {
             throw HexlistError(
-                .badRequest, "\"\(TerminalText.clean(name, columns: 80))\" cannot be the name of a share: \(ShareName.rule).",
-                hint: "Give it another name with --as.")
+                .badRequest, "\"\(TerminalText.clean(name, columns: 80))\" is not a valid name of a share: \(ShareName.rule).",
+                hint: "Choose another name with --as.")
         }
         var row = ShareRow(name: name, path: path, showsHidden: request.hidden ?? false, isForAll: request.to == nil)
         if let names = request.to {
             guard !names.isEmpty else {
-                throw HexlistError(.badRequest, "`to` names nobody.", hint: "Leave it out for every trusted peer.")
+                throw HexlistError(.badRequest, "`to` is empty.", hint: "Leave it out for every trusted peer.")
             }
             row.groups = names.filter(GroupName.isMarked).map(GroupName.bare)
             for peer in try await transfers.node.peers(named: names.filter { !GroupName.isMarked($0) }) {
                 let id = try peer.requiredID()
                 guard peer.trust == .trusted else {
                     throw HexlistError(
-                        .badRequest, "\(peer.label.text()) is not trusted, and only who is trusted reads what is shared.",
-                        hint: "`hexlist peer trust \(id.shortID)` changes that, or `hexlist pair`.")
+                        .badRequest, "\(peer.label.text()) is not trusted; only trusted peers can read shares.",
+                        hint: "To trust it: `hexlist pair \(id.shortID)`.")
                 }
                 if !row.peers.contains(id) { row.peers.append(id) }
             }
@@ -82,8 +82,8 @@ public struct FolderShares: Sendable {
             switch fault {
             case .notFolder:
                 throw HexlistError(
-                    .badRequest, "\(shown) is no folder, or may not be read.", hint: "`hexlist send --to PEER` hands over a single file.")
-            default: throw HexlistError(.badRequest, "\(shown) \(fault).", hint: "Share a folder beside it.")
+                    .badRequest, "\(shown) is not a folder, or is not readable.", hint: "To send a single file: `hexlist send --to PEER`.")
+            default: throw HexlistError(.badRequest, "\(shown) \(fault).", hint: "Share another folder.")
             }
         }
         return real

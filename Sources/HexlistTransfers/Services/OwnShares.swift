@@ -37,7 +37,7 @@ struct OwnShares: ContentService {
     }
 
     func source(of path: SharePath) throws -> FetchSource {
-        throw HexlistError(.badRequest, "The files of this machine's own shares are here already.")
+        throw HexlistError(.badRequest, "These are your own shares; the files are already here.")
     }
 
     private func row(_ share: String) async throws -> ShareRow {

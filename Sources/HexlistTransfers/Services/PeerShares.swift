@@ -12,7 +12,7 @@ struct PeerShares: ContentService {
     init?(_ peer: PeerView, _ transfers: FileTransfers) {
         guard let uuid = peer.uuid else { return nil }
         (self.transfers, self.peer) = (transfers, uuid)
-        let obstacle = peer.state == .verified ? nil : HexlistError(.gone, peer.why ?? "It is away.")
+        let obstacle = peer.state == .verified ? nil : HexlistError(.gone, peer.why ?? "It is offline.")
         view = ServiceView(name: peer.alias ?? peer.name, kind: .peer, uuid: uuid, obstacle: obstacle)
     }
 
@@ -45,7 +45,9 @@ struct PeerShares: ContentService {
     }
 
     func source(of path: SharePath) throws -> FetchSource {
-        guard let share = path.names.first else { throw HexlistError(.badRequest, "Name a share of the peer, or something in it.") }
+        guard let share = path.names.first else {
+            throw HexlistError(.badRequest, "Which share of the peer? Give its name, or a path in it.")
+        }
         return .peer(FileLink(peer: peer, target: .share(name: share, path: path.withoutFirst)))
     }
 
@@ -61,5 +63,5 @@ struct PeerShares: ContentService {
         return listing
     }
 
-    private static let notUnderstood = HexlistError(.refused, "The peer's list is not understood.")
+    private static let notUnderstood = HexlistError(.refused, "The peer's list is invalid.")
 }

@@ -29,7 +29,7 @@ public struct ServiceDirectory: Sendable {
             let isSelf = PeerText.areEqual(name, await transfers.configuration.name)
             throw HexlistError(
                 .notFound, "There is no service \"\(TerminalText.clean(name, columns: 60))\".",
-                hint: isSelf ? "What this machine shares is `shares:`." : AddressText(name)?.advice ?? "`hexlist services` lists them.")
+                hint: isSelf ? "Your own shares are `shares:`." : AddressText(name)?.advice ?? "`hexlist services` lists them.")
         }
         guard found.isEmpty else {
             let kinds = found.map { $0.view.kind.known == .own ? "this machine's shares" : "a remote of rclone" }
@@ -41,8 +41,8 @@ public struct ServiceDirectory: Sendable {
         }
         guard peer.trust == .trusted, let shares = PeerShares(peer, transfers) else {
             throw HexlistError(
-                .badRequest, "\(peer.label.text()) is not trusted: files go between peers that trust each other.",
-                hint: "`hexlist pair` makes two peers trust each other.")
+                .badRequest, "\(peer.label.text()) is not trusted; files are only exchanged by peers that trust each other.",
+                hint: "To trust each other: `hexlist pair`.")
         }
         return shares
     }
@@ -51,7 +51,7 @@ public struct ServiceDirectory: Sendable {
 extension FileTransfers {
     /// Requests a listing from a peer.
     func list(_ peer: PeerID, _ target: FileRequestTarget) async throws -> [UInt8] {
-        guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is not trusted any more.") }
+        guard node.isTrusted(peer) else { throw HexlistError(.gone, "The peer is no longer trusted.") }
         return try await fetching.lists.ask(peer, target, self)
     }
 }

@@ -4,7 +4,7 @@ import HexlistModel
 
 /// Pages and links of shares, for own shares and those of peers.
 enum ShareList {
-    static let noCursor = HexlistError(.badRequest, "`after` takes what a list in the same order gave as `next`.")
+    static let noCursor = HexlistError(.badRequest, "`after` must be the `next` of a list in the same order.")
 
     /// Returns a page of a list of shares.
     static func page(_ list: FolderListing, by order: FileOrder, after: String?, limit: Int) throws(HexlistError) -> FilePage {
@@ -19,8 +19,8 @@ enum ShareList {
     ) async throws {
         guard wish.expire == nil, !wish.revokes else {
             throw HexlistError(
-                .notSupported, "A link into a share is good as long as the share is.",
-                hint: "`hexlist share rm` ends a share of this machine.")
+                .notSupported, "A link into a share is valid as long as the share exists.",
+                hint: "To end one of your shares: `hexlist share rm`.")
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (index, path) in paths.enumerated() {
@@ -28,7 +28,7 @@ enum ShareList {
                 group.addTask {
                     do {
                         guard let share = path.names.first else {
-                            throw HexlistError(.badRequest, "Name a share, or something in it.")
+                            throw HexlistError(.badRequest, "Which share? Give the name of a share, or a path in one.")
                         }
                         let link = FileLink(peer: peer, target: .share(name: share, path: path.withoutFirst))
                         guard try await service.entry(at: path).kind.known != .folder else { throw ShareFault.isFolder(path, link) }
@@ -46,14 +46,14 @@ enum ShareList {
 /// Errors about files in shares, as messages for people.
 enum ShareFault {
     static func isFile(_ path: SharePath) -> HexlistError {
-        HexlistError(.badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a file.", hint: "`hexlist fetch` fetches it.")
+        HexlistError(.badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a file.", hint: "To fetch it: `hexlist fetch`.")
     }
 
     /// The error for a link to a folder, since a link must lead to a file.
     static func isFolder(_ path: SharePath, _ link: FileLink) -> HexlistError {
         HexlistError(
-            .badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a folder, and a link into a share leads to a file.",
-            hint: "Those it is shared with fetch it with \(PeerFetch.command(for: link)).")
+            .badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a folder; only files can be linked.",
+            hint: "Its recipients can fetch it: \(PeerFetch.command(for: link)).")
     }
 
     static func mapped<Value>(_ path: SharePath, _ body: () throws(FileFault) -> Value) throws(HexlistError) -> Value {
@@ -61,7 +61,7 @@ enum ShareFault {
             return try body()
         } catch {
             guard case .system(let fault) = error else {
-                throw HexlistError(.notFound, "\(TerminalText.clean(path.description, columns: 200)) is not there, or may not be read.")
+                throw HexlistError(.notFound, "\(TerminalText.clean(path.description, columns: 200)) does not exist, or is not readable.")
             }
             throw HexlistError(.internal, "\(TerminalText.clean(path.description, columns: 200)) cannot be read: \(fault).")
         }

@@ -123,6 +123,7 @@ final class FileServing {
         let changes = shareChanges
         let files = RequestedFiles(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
             host?.assumeIsolated { host in
+                if !row.isFetched { host.store.recordFetch(of: row.id, by: peer) }
                 host.node.record(.offerFetched, peer: peer, data: ["name": row.name, "bytes": "\(row.size)"])
             }
         }
@@ -190,6 +191,9 @@ final class FileServing {
                 let peer = connection.peer.peerID
                 var data = ["name": offer.name, "reason": problem.rawValue]
                 if let outbox { data["outboxID"] = "\(outbox)" }
+                if offer.problem != problem.rawValue {
+                    host.store.recordFailedFetch(of: offer.id, by: peer, reason: problem.rawValue)
+                }
                 host.node.record(.offerFailed, peer: peer, data: data)
             }
             guard let offered = one.offered else { continue }

@@ -39,6 +39,7 @@ struct CacheListCommand: AsyncParsableCommand {
                 }
                 listed += page.items.count
                 left -= page.items.count
+                if left <= 0 { try output.cut(cursor) }
                 try output.flush()
             } while cursor != nil && left > 0
             if !output.json { StandardError.note(Self.sum(try await client.cacheSummary())) }

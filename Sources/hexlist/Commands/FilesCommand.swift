@@ -78,6 +78,7 @@ struct FilesCommand: AsyncParsableCommand {
                 }
                 listed += page.items.count
                 left -= page.items.count
+                if left <= 0 { try output.cut(cursor) }
                 try output.flush()
             } while cursor != nil && left > 0
             if listed == 0, !output.json {

@@ -59,8 +59,21 @@ struct ShowCommand: AsyncParsableCommand {
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = FileExtra.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
         try output.table(table)
-        try show(hex.links ?? [], of: hex.id, hex.extra, output, indent: "")
+        try show(hex.links ?? [], hex.extra, output, indent: "")
         try show(hex.children ?? [], hex.extra, output, indent: "")
+        if let advice = Self.advice(hex) { StandardError.note(advice) }
+    }
+
+    /// Returns how to download the files of a hex; `nil` if it has none.
+    static func advice(_ hex: HexJSON) -> String? {
+        let own = (hex.links ?? []).enumerated().filter { FileArgument.isLink($0.element.url) }.map { $0.offset + 1 }
+        guard !own.isEmpty || hasFiles(hex.children ?? []) else { return nil }
+        let one = own.first.map { ", one of them: `hexlist fetch \(hex.id) \($0)`" } ?? ""
+        return "To download the files: `hexlist fetch \(hex.id) --to FOLDER`\(one)."
+    }
+
+    private static func hasFiles(_ children: [ChildJSON]) -> Bool {
+        children.contains { child in child.links.contains { FileArgument.isLink($0.url) } || hasFiles(child.children ?? []) }
     }
 
     /// Prints the hexes inside a hex, with their ids and links. Recursive, with one call per level.
@@ -68,31 +81,48 @@ struct ShowCommand: AsyncParsableCommand {
         for (position, child) in children.enumerated() {
             let extra = FileExtra.child(extra, position)
             try output.line()
-            try output.line("\(indent)  hex \(child.id)", .strong, HexText.title(child).map { "  \($0)" } ?? "")
-            try show(child.links, of: child.id, extra, output, indent: indent + "  ")
+            let title = HexText.title(child).map { "  \($0)\(FileExtra.isFolder(extra) ? "/" : "")" }
+            try output.line("\(indent)  hex \(child.id)", .strong, title ?? "")
+            try show(child.links, extra, output, indent: indent + "  ")
             try show(child.children ?? [], extra, output, indent: indent + "  ")
         }
     }
 
-    private func show(_ links: [LinkJSON], of hex: Int64, _ extra: JSONValue?, _ output: Output, indent: String) throws {
+    /// Prints the links of a hex, then its files: one line each, in natural order of their names.
+    private func show(_ links: [LinkJSON], _ extra: JSONValue?, _ output: Output, indent: String) throws {
         let width = String(links.count).count
-        for (position, link) in links.enumerated() {
+        func numbered(_ position: Int) -> String {
             let number = String(position + 1)
-            let rest = indent + String(repeating: " ", count: width + 4)
+            return "\(indent)  \(String(repeating: " ", count: width - number.count))\(number)  "
+        }
+        let rest = indent + String(repeating: " ", count: width + 4)
+        for (position, link) in links.enumerated() where !FileArgument.isLink(link.url) {
             try output.line()
-            try output.line("\(indent)  \(String(repeating: " ", count: width - number.count))\(number)  \(link.url)")
+            try output.line("\(numbered(position))\(link.url)")
             let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
-            if FileArgument.isLink(link.url) {
-                let size = FileExtra.size(extra, link: position).map { ", \(ByteCountText.of($0))" } ?? ""
-                try output.line("\(rest)file\(size): hexlist fetch \(hex) \(number)")
-            } else if let reason = link.notOpened {
-                try output.line("\(rest)not clickable: \(reason)")
-            }
+            if let reason = link.notOpened { try output.line("\(rest)not clickable: \(reason)") }
+            if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
+        }
+        let files = links.indices.filter { FileArgument.isLink(links[$0].url) }.map {
+            (position: $0, name: FileText.name(of: links[$0].url))
+        }
+        guard !files.isEmpty else { return }
+        try output.line()
+        let column = files.map { TextWidth.of(TerminalText.clean($0.name)) }.filter { $0 <= Self.nameColumns }.max() ?? 0
+        for (position, name) in files.sorted(by: { NaturalOrder.precedes($0.name, $1.name) }) {
+            let link = links[position]
+            let size = FileExtra.size(extra, link: position).map(ByteCountText.of) ?? ""
+            let padding = String(repeating: " ", count: max(0, column - TextWidth.of(TerminalText.clean(name))))
+            let about = PeerText.areEqual(link.linkDescription, name) || link.linkDescription.isEmpty ? "" : "  \(link.linkDescription)"
+            try output.line("\(numbered(position))\(name)\(padding)  \(size)\(about)")
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
     }
+
+    /// Maximum width of the column of file names. Longer names are not aligned.
+    private static let nameColumns = 50
 }
 
 extension HexlistClient {

@@ -36,7 +36,7 @@ struct InboxCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from)
+        let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from, countsFiles: !output.json)
         let start = try since.map { try TimeInput.parse($0, isEnd: false) }
         try await common.withClient { client in
             guard !links else {
@@ -59,6 +59,7 @@ struct InboxCommand: AsyncParsableCommand {
                 if !table.isEmpty { try output.table(table) }
                 if hasReachedStart { cursor = nil }
             } while cursor != nil && left > 0
+            try output.cut(cursor)
             try output.flush()
             if listed == 0, !output.json { StandardError.note(since == nil ? try await nothing(client) : "No hexes since then.") }
             if let cursor { StandardError.note(MoreNote.text(cursor)) }
@@ -81,7 +82,7 @@ struct InboxCommand: AsyncParsableCommand {
     private func cells(_ hex: HexJSON, _ terminal: Terminal) -> [Table.Cell] {
         var cells = [
             Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.moment(hex.receivedAt), .faint),
-            Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(count: hex.linkCount),
+            Table.Cell(HexText.sender(hex, columns: 44), columns: 72), HexText.contents(hex),
         ]
         if terminal.hasSwatches {
             let swatch = terminal.swatch(hex.color)
@@ -122,6 +123,15 @@ enum HexText {
     static func title(_ hex: ChildJSON) -> String? {
         let text = HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
         return HexSubject.isBlank(text) ? nil : text
+    }
+
+    /// Returns the cell for the contents of a hex in a list: the number and size of its files, at all levels, or else the number of its
+    /// links.
+    static func contents(_ hex: HexJSON) -> Table.Cell {
+        guard let files = hex.files, files > 0 else { return Table.Cell(count: hex.linkCount) }
+        let others = hex.linkCount + (hex.linksInside ?? 0) - files
+        let links = others > 0 ? ", \(HumanText.grouped(others)) \(others == 1 ? "link" : "links")" : ""
+        return Table.Cell(FileText.size(files, hex.fileBytes ?? 0) + links)
     }
 
     /// Describes the hexes inside a hex, such as `3 hexes with 40 links`; `nil` if there are none.

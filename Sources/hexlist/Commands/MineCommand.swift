@@ -39,6 +39,7 @@ struct MineCommand: AsyncParsableCommand {
             """,
         subcommands: [
             MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineMoveCommand.self, MineRemoveCommand.self,
+            MineRestoreCommand.self, MineBinCommand.self,
         ], defaultSubcommand: MineListCommand.self)
 }
 
@@ -58,7 +59,7 @@ struct MineListCommand: AsyncParsableCommand {
     var hex: String?
 
     /// The names of the subcommands of `mine`, used to suggest one for a typo.
-    private static let subcommands = ["list", "add", "edit", "move", "rm"]
+    private static let subcommands = ["list", "add", "edit", "move", "rm", "restore", "bin"]
 
     func validate() throws {
         if let hex, HexID(argument: hex) == nil {
@@ -107,7 +108,8 @@ struct MineListCommand: AsyncParsableCommand {
         var left = page.maximum(for: output)
         var listed = 0
         repeat {
-            let page = try await client.hexes(.init(location: "mine"), limit: min(left, LocalAPI.pageLimit), after: cursor)
+            let page = try await client.hexes(
+                .init(location: "mine", countsFiles: !output.json && !tree), limit: min(left, LocalAPI.pageLimit), after: cursor)
             cursor = page.next
             left -= page.items.count
             var table = Table(listed == 0 ? ["HEX", "ADDED", "LINKS", "INSIDE", "DESCRIPTION"] : [])
@@ -120,13 +122,14 @@ struct MineListCommand: AsyncParsableCommand {
                     try output.object(hex)
                 } else {
                     table.add([
-                        Table.Cell(String(hex.id)), Table.Cell(HumanText.moment(hex.receivedAt), .faint), Table.Cell(count: hex.linkCount),
+                        Table.Cell(String(hex.id)), Table.Cell(HumanText.moment(hex.receivedAt), .faint), HexText.contents(hex),
                         Table.Cell(count: hex.hexesInside ?? 0, none: "–"), Table.Cell(HexText.subject(hex), minimum: 16),
                     ])
                 }
             }
             if !table.isEmpty { try output.table(table) }
         } while cursor != nil && left > 0
+        try output.cut(cursor)
         try output.flush()
         if listed == 0, !output.json {
             StandardError.note(
@@ -316,7 +319,10 @@ struct MineMoveCommand: AsyncParsableCommand {
 struct MineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Delete hexes of My Hexlist, with everything inside.",
-        discussion: "It asks first if there are hexes inside; on a terminal also from 20 links on.")
+        discussion: """
+            It asks first if there are hexes inside; on a terminal also from 20 links on. `hexlist mine restore` brings them back, for 30 \
+            days.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -335,9 +341,8 @@ struct MineRemoveCommand: AsyncParsableCommand {
             let isLarge = deletion.links >= Confirmation.linkLimit && isatty(STDIN_FILENO) == 1
             if !yes, inside != nil || isLarge {
                 let what = MineText.deletion(deletion)
-                if isatty(STDIN_FILENO) == 1 { Confirmation.noteCopy(hexes.map(\.value)) }
                 try Confirmation(
-                    deed: "deletes \(what)", question: "Delete \(what)? This cannot be undone.",
+                    deed: "deletes \(what)", question: "Delete \(what)?",
                     line: "hexlist mine rm --yes \(hexes.map { "\($0.value)" }.joined(separator: " "))"
                 ).ask()
             }
@@ -348,7 +353,100 @@ struct MineRemoveCommand: AsyncParsableCommand {
                 try output.wrapped(MineText.deleted(changed.changed, inside: inside))
             }
             try output.flush()
+            Undo.note(["mine", "restore"] + hexes.prefix(20).map { "\($0.value)" })
         }
+    }
+}
+
+struct MineRestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore", abstract: "Bring back deleted hexes of My Hexlist, with everything inside.",
+        discussion: """
+            `hexlist mine bin` lists them. A hex goes back into the hex that it was in, at the end, or to the top level if that is gone. It \
+            gets a new number.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("Numbers that the hexes had.", valueName: "hex"), completion: .binned)
+    var hexes: [HexID]
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            for id in hexes {
+                let hex = try await client.restoreMine(id.value)
+                if output.json {
+                    try output.object(hex)
+                } else {
+                    try output.wrapped("Hex \(id.value) is back, as hex \(hex.id)\(hex.parent.map { " in hex \($0)" } ?? "").")
+                }
+                try output.flush()
+            }
+        }
+    }
+}
+
+struct MineBinCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bin", abstract: "List deleted hexes of My Hexlist, newest first.",
+        discussion: "They can be restored for 30 days, unless more than 64 MiB were deleted since. --empty removes all of them at once.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Remove all of them.")
+    var empty = false
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
+    @OptionGroup var rows: RowLimit
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            if empty { return try await emptyBin(client, output) }
+            var (cursor, listed): (String?, Int) = (nil, 0)
+            var left = rows.maximum(for: output)
+            repeat {
+                let page = try await client.binnedHexes(limit: min(left, LocalAPI.pageLimit), after: cursor)
+                cursor = page.next
+                if output.json {
+                    for hex in page.items { try output.object(hex) }
+                } else if !page.items.isEmpty {
+                    var table = Table(listed == 0 ? ["HEX", "DELETED", "LINKS", "INSIDE", "DESCRIPTION"] : [])
+                    for hex in page.items {
+                        table.add([
+                            Table.Cell(String(hex.id)), Table.Cell(HumanText.moment(hex.deletedAt), .faint), Table.Cell(count: hex.links),
+                            Table.Cell(count: hex.hexesInside, none: "–"), Table.Cell(hex.subject, minimum: 16),
+                        ])
+                    }
+                    try output.table(table)
+                }
+                listed += page.items.count
+                left -= page.items.count
+                if left <= 0 { try output.cut(cursor) }
+                try output.flush()
+            } while cursor != nil && left > 0
+            if listed == 0, !output.json { StandardError.note("Nothing was deleted in the last 30 days.") }
+            if cursor != nil { StandardError.note("There are more; list all with --limit 0.") }
+        }
+    }
+
+    private func emptyBin(_ client: HexlistClient, _ output: Output) async throws {
+        if !yes {
+            try Confirmation(
+                deed: "removes all deleted hexes for good", question: "Remove all deleted hexes? This cannot be undone.",
+                line: "hexlist mine bin --empty --yes"
+            ).ask()
+        }
+        let changed = try await client.emptyBin()
+        if output.json {
+            try output.object(changed)
+        } else {
+            try output.line("\(HumanText.count(changed.changed, "hex", "hexes")) removed.")
+        }
+        try output.flush()
     }
 }
 

@@ -47,6 +47,7 @@ struct OutboxListCommand: AsyncParsableCommand {
                     if output.json { try output.object(row) } else { table.add(OutboxText.cells(row)) }
                 }
                 if !table.isEmpty { try output.table(table) }
+                if left <= 0 { try output.cut(cursor) }
                 try output.flush()
             } while cursor != nil && left > 0
             if listed == 0, !output.json {
@@ -225,7 +226,7 @@ enum OutboxText {
 
     static func cells(_ row: OutboxView) -> [Table.Cell] {
         [
-            Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
+            Table.Cell(String(row.outboxID)), RowState(row.state, row.files).cell,
             Table.Cell(PeerDisplayName(row.peer, row.tag).listed()),
             Table.Cell(HumanText.moment(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
             Table.Cell(RowReason(row).why, columns: 400),
@@ -242,7 +243,8 @@ enum OutboxText {
         table.add("id", String(row.outboxID))
         table.add("hex", row.subject ?? "unknown (sent with an older version)", .strong)
         table.add("to", PeerDisplayName(row.peer, row.tag).listed())
-        table.add("state", row.state.rawValue, row.state.style)
+        let state = RowState(row.state, row.files)
+        table.add("state", state.word, state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
         table.add("since", HumanText.exact(row.createdAt))
         table.add("size", ByteCountText.of(Int64(row.bytes)))
@@ -250,11 +252,13 @@ enum OutboxText {
         let offers = row.offers ?? []
         for (index, offer) in offers.prefix(Self.offerLimit).enumerated() {
             let text = "\(offer.name), \(ByteCountText.of(offer.size)), "
-            let state = offer.problem.map(problem) ?? "until \(HumanText.moment(offer.ends))"
+            let state =
+                offer.fetched ? "fetched" : offer.problem.map(FileText.problem) ?? "until \(HumanText.moment(offer.ends))"
             table.add(index == 0 ? "offers" : "", text + state, offer.problem == nil ? .plain : .doubtful)
         }
-        if let lost = offers.first(where: { $0.problem != nil }) {
-            let count = offers.count { $0.problem != nil }
+        let lostOffers = offers.filter { $0.problem != nil && !$0.fetched }
+        if let lost = lostOffers.first {
+            let count = lostOffers.count
             table.add(
                 "",
                 count == 1
@@ -266,16 +270,6 @@ enum OutboxText {
         if !offers.isEmpty, let advice = reason.fileAdvice { table.add("", advice, .doubtful) }
         if let advice = reason.advice { table.add("next", advice) }
         return table
-    }
-
-    /// Returns the reason why an offered file can no longer be fetched.
-    private static func problem(_ word: ForwardCompatibleEnum<OfferProblem>) -> String {
-        switch word.known {
-        case .changed: "changed since it was sent"
-        case .missing: "deleted or moved since it was sent"
-        case .notAllowed: "no longer readable"
-        case nil: "changed: \(word)"
-        }
     }
 
     /// Returns the number of rows in each state: `2 wait, 1 refused, 412 delivered (3 waiting for approval there)`.

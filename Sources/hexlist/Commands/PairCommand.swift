@@ -11,6 +11,9 @@ struct PairCommand: AsyncParsableCommand {
             Without a peer it waits two minutes for requests; with a PEER it sends one. Run it on both machines, in any order. Both show \
             six digits: answer yes on both machines only if they match.
 
+            On a terminal you are then asked whether both machines are yours. If so, files that the other one sends are downloaded to your \
+            download folder at once, up to 1 GiB a day; `hexlist peer set PEER --fetch` changes it.
+
             Without a terminal, answer from elsewhere with --confirm and the digits of the other screen; wrong digits mean no. No answer \
             within two minutes means no.
             """)
@@ -113,6 +116,25 @@ enum PairText {
 
             Compare the six digits on both screens. Answer yes on both machines only if they match.
             """
+    }
+
+    /// Returns the question whether the peer is the same machine as an earlier one, reinstalled.
+    static func takeoverQuestion(_ old: PeerView, waiting: Int) -> String {
+        let more = waiting >= LocalAPI.pageLimit ? "at least " : ""
+        let hexes = waiting > 0 ? ", and \(more)\(HumanText.count(waiting, "waiting hex", "waiting hexes"))" : ""
+        return """
+            \(old.label.shown(.full, columns: 64)) has the same name and is offline. Is it this machine, before it was reinstalled? If so, \
+            it gets the alias and the groups\(hexes), and the old key is forgotten.
+            """
+    }
+
+    /// Returns the question whether the peer is a machine of the same user.
+    /// - Parameter folder: the download folder.
+    static func ownerQuestion(_ pairing: PairingView, folder: String) -> String {
+        """
+        Are both machines yours? If so, files that \(pairing.label.shown(.named, columns: 64)) sends are downloaded to \
+        \(TerminalText.clean(folder, columns: 200)) at once, up to \(ByteCountText.of(PeerSetCommand.ownMachineLimit)) a day.
+        """
     }
 
     enum Answer { case yes, no, otherDigits }

@@ -354,7 +354,8 @@ struct PeerSetCommand: AsyncParsableCommand {
             peer.
 
             --fetch auto downloads files of a trusted peer to the cache (`hexlist cache`) as soon as a hex arrives: only files that this \
-            peer itself offers, up to --fetch-limit (100M) for one hex and for one day. `--fetch never` turns it off.
+            peer itself offers, up to --fetch-limit (100M) for one hex and for one day. `--fetch downloads` downloads them to the folder \
+            `files.downloads` (`hexlist config`), up to 1G: for a machine of your own. `--fetch never` turns it off.
             """)
 
     @OptionGroup var argument: PeerArgument
@@ -365,7 +366,7 @@ struct PeerSetCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Desktop notifications: on or off.", valueName: "on|off"))
     var notify: OnOff?
 
-    @Option(help: ArgumentHelp("Automatic downloads: auto or never.", valueName: "auto|never"))
+    @Option(help: ArgumentHelp("Automatic downloads: auto (to the cache), downloads (to a folder) or never.", valueName: "mode"))
     var fetch: FetchMode?
 
     @Option(help: ArgumentHelp("Limit per hex and per day: 100M, 2G, or bytes.", valueName: "size"))
@@ -373,11 +374,28 @@ struct PeerSetCommand: AsyncParsableCommand {
 
     /// The values of `--fetch`.
     enum FetchMode: String, ExpressibleByArgument, CaseIterable {
-        case auto, never
+        case auto, downloads, never
+
+        /// The default of `--fetch-limit` in bytes.
+        var defaultLimit: Int64 {
+            switch self {
+            case .auto: 100 << 20
+            case .downloads: PeerSetCommand.ownMachineLimit
+            case .never: 0
+            }
+        }
+
+        var target: PeerFetchTarget? {
+            switch self {
+            case .auto: .cache
+            case .downloads: .downloads
+            case .never: nil
+            }
+        }
     }
 
-    /// The default of `--fetch-limit` in bytes: 100 MiB.
-    private static let defaultLimit: Int64 = 100 << 20
+    /// The default limit in bytes for files that are downloaded from a machine of the same user.
+    static let ownMachineLimit: Int64 = 1 << 30
 
     /// The values of `--receive`.
     enum Reception: String, ExpressibleByArgument, CaseIterable {
@@ -399,16 +417,18 @@ struct PeerSetCommand: AsyncParsableCommand {
 
     func validate() throws {
         if receive == nil, notify == nil, fetch == nil, fetchLimit == nil {
-            throw ValidationError("What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|never.")
+            throw ValidationError("What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|downloads|never.")
         }
-        if fetchLimit != nil, fetch != .auto { throw ValidationError("--fetch-limit needs --fetch auto.") }
+        if fetchLimit != nil, fetch == nil || fetch == .never {
+            throw ValidationError("--fetch-limit needs --fetch auto or --fetch downloads.")
+        }
     }
 
     func run() async throws {
         try await argument.change {
             try await $0.setPeer(
                 argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on },
-                fetchLimit: fetch.map { $0 == .auto ? fetchLimit?.value ?? Self.defaultLimit : 0 })
+                fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target)
         } as: { peer in
             "\(peer.label.shown(.named)): \(PolicyText.receive(peer)), "
                 + "notifications \(peer.notify == false ? "off" : "on")"
@@ -423,7 +443,9 @@ enum PolicyText {
     static func fetch(_ peer: PeerView) -> String? {
         guard let limit = peer.fetchLimit else { return nil }
         let today = peer.fetchedToday.map { $0 > 0 ? "; today \(ByteCountText.of($0))" : "" } ?? ""
-        return "auto, up to \(ByteCountText.of(limit)) per hex and per day\(peer.trust == .trusted ? "" : ", once it is trusted")\(today)"
+        let target = peer.fetchTo?.known == .downloads ? "to the download folder" : "auto"
+        return
+            "\(target), up to \(ByteCountText.of(limit)) per hex and per day\(peer.trust == .trusted ? "" : ", once it is trusted")\(today)"
     }
 
     /// Describes where hexes from a peer go. A newer daemon may use values that this version does not know.

@@ -79,6 +79,7 @@ struct SearchCommand: AsyncParsableCommand {
                 // A page may have few matches although more pages follow, because most hexes of the page did not pass the filters.
             } while cursor != nil && left > 0
             if !table.isEmpty { try output.table(table) }
+            try output.cut(cursor)
             try output.flush()
             if listed == 0, !output.json {
                 StandardError.note(SearchText.nothing(terms, isEnd: page.after != nil, isHeld: place == .held))

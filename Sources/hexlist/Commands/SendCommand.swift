@@ -25,10 +25,11 @@ struct SendCommand: AsyncParsableCommand {
             peer, it can be left out. On a terminal you are asked first; without one, --to is needed. A terminal also asks before \
             sending to a stranger by its name.
 
-            Arguments that begin with /, ./ or ../ are files and folders on this machine. They are not copied: recipients download them \
-            from here with `hexlist fetch`, for 30 days after delivery, as long as you trust them and the files do not change. `hexlist \
-            outbox cancel` ends this. A symlink you name is followed; symlinks, hidden and special files inside a folder are skipped. \
-            With --copy, Hexlist keeps copies of its own, so that the originals may change or go.
+            Arguments that begin with /, ./ or ../ are files and folders on this machine. Recipients download them from here with \
+            `hexlist fetch`, for 30 days after delivery, as long as you trust them: keep this machine on until then. `hexlist outbox` \
+            shows whether they did, and `hexlist outbox cancel` ends it. Of small files (16 MiB in all, `files.copyBelow`) Hexlist \
+            keeps copies, so that the originals may change or go; larger ones must not change. --copy and --no-copy decide it. A \
+            symlink you name is followed; symlinks, hidden and special files inside a folder are skipped.
 
             --hex forwards links to files unchanged: only recipients chosen by the owner of a file can fetch it. --reoffer replaces \
             these links with links to your own copies: files you fetched and left in place, files in the cache, and files of yours.
@@ -83,10 +84,10 @@ struct SendCommand: AsyncParsableCommand {
     var file: [String] = []
 
     @Flag(
-        help:
-            "Keep copies of the files for the recipients, so that the originals may change or go. Copies share disk blocks if the file system can."
+        inversion: .prefixedNo,
+        help: "Keep copies of the files for the recipients, so that the originals may change or go. Without either, small files are copied."
     )
-    var copy = false
+    var copy: Bool?
 
     @Flag(help: "With --hex: offer your own copies of the linked files.")
     var reoffer = false
@@ -135,7 +136,7 @@ struct SendCommand: AsyncParsableCommand {
         if guess && raw { throw ValidationError("Give --guess or --raw, not both.") }
         if bulk != nil { return try validateBulk() }
         if reoffer, hex == nil { throw ValidationError("--reoffer needs --hex.") }
-        if copy, paths.isEmpty, !reoffer { throw ValidationError("--copy needs files, or --reoffer.") }
+        if let copy, paths.isEmpty, !reoffer { throw ValidationError("--\(copy ? "" : "no-")copy needs files, or --reoffer.") }
         if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") needs --bulk.") }
         if hex != nil {
             guard links.isEmpty, from == nil, !clipboard, file.isEmpty, description.isEmpty, color.isEmpty, !guess, !raw else {
@@ -153,7 +154,8 @@ struct SendCommand: AsyncParsableCommand {
             (!links.isEmpty, "links"), (from != nil, "--from"), (clipboard, "--clipboard"), (!file.isEmpty, "--file"),
             (hex != nil, "--hex"),
             (!description.isEmpty, "--description"),
-            (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"), (copy, "--copy"), (reoffer, "--reoffer"),
+            (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"), (copy == true, "--copy"), (copy == false, "--no-copy"),
+            (reoffer, "--reoffer"),
         ]
         if let other = others.first(where: \.0) {
             throw ValidationError("Leave out \(other.1) with --bulk: each line has its own links, description and color.")
@@ -212,8 +214,9 @@ struct SendCommand: AsyncParsableCommand {
         let waiting = SendNotes(peers: to)
         let waitsForReceipts = wait == .stored && !output.json
         try await common.withClient { client in
+            let (content, areCopied) = try await self.content(input, client)
             let send = HexlistClient.Send(
-                content: try await content(input, client), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key,
+                content: content, peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key,
                 force: force)
             let outcomes = try await waiting.during(client, isNoted: waitsForReceipts) { try await client.send(send) }
             if output.json {
@@ -223,7 +226,10 @@ struct SendCommand: AsyncParsableCommand {
             }
             try output.flush()
             if waitsForReceipts { await waiting.explain(outcomes, client) }
-            if offersFiles { for advice in outcomes.compactMap({ RowReason($0).fileAdvice }) { StandardError.note(advice) } }
+            for advice in FileAdvice.of(outcomes, areCopied: areCopied) { StandardError.note(advice) }
+            if offersFiles {
+                for advice in outcomes.filter({ $0.files == nil }).compactMap({ RowReason($0).fileAdvice }) { StandardError.note(advice) }
+            }
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
             if status != .done { throw SilentExit(status: status) }
         }
@@ -249,19 +255,20 @@ struct SendCommand: AsyncParsableCommand {
             || file.compactMap(FileArgument.service).contains { PeerText.areEqual($0.service, LocalAPI.ownService) }
     }
 
-    private func content(_ typed: HexInput?, _ client: HexlistClient) async throws -> HexlistClient.Send.Content {
+    /// Returns the hex to send, and whether Hexlist has copies of all its files.
+    private func content(_ typed: HexInput?, _ client: HexlistClient) async throws -> (HexlistClient.Send.Content, areCopied: Bool) {
         if let hex, reoffer {
-            let offer = try await FileArgument.offer([], to: to, all: toAll, copying: copy, hex: hex.value, client)
+            let offer = try await FileArgument.offer([], to: to, all: toAll, copy: copy, hex: hex.value, client)
             if offer.leftOut > 0 {
                 StandardError.note(
                     "\(HumanText.count(offer.leftOut, "link is", "links are")) unchanged: the file is not here, or changed since it was fetched. "
                         + "Only recipients chosen by its owner can fetch it.")
             }
-            return .hex(Array(offer.hex.bytes))
+            return (.hex(Array(offer.hex.bytes)), offer.files > 0 && offer.copied == offer.files)
         }
         if let hex {
             try await noteForeignFiles(hex.value, client)
-            return .forward(hex.value)
+            return (.forward(hex.value), false)
         }
         guard var typed else { throw HexlistError(.badRequest, "There is no link in the input.") }
         if !raw { try await refuseServices(typed.links, client) }
@@ -277,9 +284,10 @@ struct SendCommand: AsyncParsableCommand {
             isPublic = isPublic || reply.service != nil
         }
         if isPublic { StandardError.note(LinkCommand.warning) }
-        guard !paths.isEmpty else { return .hex(typed.jsonBytes) }
-        let offer = try await FileArgument.offer(paths, to: to, all: toAll, copying: copy, client)
-        return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)
+        guard !paths.isEmpty else { return (.hex(typed.jsonBytes), false) }
+        let offer = try await FileArgument.offer(paths, to: to, all: toAll, copy: copy, client)
+        let areCopied = offer.files > 0 && offer.copied == offer.files
+        return (.hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes), areCopied)
     }
 
     /// Refuses links of the form `SERVICE:PATH`, because the user probably meant `--file`.
@@ -333,10 +341,11 @@ struct SendCommand: AsyncParsableCommand {
             // With `--wait queued` the user is not interested in why a row still waits.
             let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
             let why = [outcome.earlier ? "already sent with this key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
-            table.add([
-                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerDisplayName(outcome.peer, outcome.tag).listed()),
-                Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 400),
-            ])
+            let state = RowState(outcome.state, outcome.files)
+            let size = outcome.files.map { [Table.Cell(FileText.size($0.count, $0.bytes))] } ?? []
+            table.add(
+                [Table.Cell(state.word, state.style), Table.Cell(PeerDisplayName(outcome.peer, outcome.tag).listed())] + size
+                    + [Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 400)])
         }
         return table
     }

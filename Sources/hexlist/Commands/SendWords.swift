@@ -47,6 +47,6 @@ extension SendCommand {
         (common.json, common.socket, common.stateDir) = (false, nil, nil)
         (to, toAll, links, file, description, color) = ([], false, [], [], "", "")
         (hex, from, bulk, key, wait, timeout, clipboard) = (nil, nil, nil, nil, .stored, Seconds(10), false)
-        (copy, reoffer, guess, raw, strict, allowEmpty, force) = (false, false, false, false, false, false, false)
+        (copy, reoffer, guess, raw, strict, allowEmpty, force) = (nil, false, false, false, false, false, false)
     }
 }

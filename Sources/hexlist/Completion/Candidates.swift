@@ -99,6 +99,11 @@ extension CompletionKind {
         try await client.hexes(.init(location: "mine"), limit: Candidates.limit).items.map(Candidate.init)
     }
 
+    /// Completes the newest hexes in the bin.
+    static let binned = completion { client, _, _ in
+        try await client.binnedHexes(limit: Candidates.limit).items.map { Candidate(word: String($0.id), about: $0.subject) }
+    }
+
     private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
         try await client.peers(all: true).compactMap(Candidate.init)
     }

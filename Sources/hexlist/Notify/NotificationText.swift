@@ -14,15 +14,17 @@ struct NotificationText: Equatable {
     private static let targetColumns = 40
 
     /// Creates the text for received hexes; `nil` if there are none.
-    /// - Parameter events: events of type `hex.received`, oldest first.
-    init?(hexes events: [EventJSON]) {
+    /// - Parameters:
+    ///   - events: events of type `hex.received`, oldest first.
+    ///   - downloads: a line about the files that are downloaded; `nil` for none.
+    init?(hexes events: [EventJSON], downloads: String? = nil) {
         guard let first = events.first else { return nil }
         let senders = events.map { event in
             event.peer.map { PeerDisplayName($0, event.tag).shown(columns: Self.nameColumns) } ?? "unknown"
         }
         guard events.count > 1 else {
             summary = senders[0]
-            body = Self.escaped(first.subject ?? "")
+            body = ([first.subject ?? ""] + [downloads].compactMap(\.self)).map(Self.escaped).joined(separator: "\n")
             return
         }
         let different = Set(events.map(\.peer)).count
@@ -32,6 +34,13 @@ struct NotificationText: Equatable {
         }
         if events.count > lines.count { lines.append("and \(events.count - lines.count) more") }
         body = lines.joined(separator: "\n")
+    }
+
+    /// Returns a line about files that are downloaded automatically: `3 files in /home/ada/Downloads`; `nil` if there are none.
+    static func downloads(_ transfers: [TransferView]) -> String? {
+        guard let folder = transfers.map(\.folder).min(by: { $0.utf8.count < $1.utf8.count }) else { return nil }
+        let isDone = transfers.allSatisfy { $0.state.known == .done }
+        return "\(isDone ? "" : "Downloading ")\(HumanText.count(transfers.count, "file", "files")) \(isDone ? "in" : "to") \(folder)"
     }
 
     /// Creates the text for a single event; `nil` for a type without a notification.

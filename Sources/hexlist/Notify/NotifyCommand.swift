@@ -73,14 +73,15 @@ struct NotifyCommand: AsyncParsableCommand {
         let lastNotified = LastNotifiedEvent(common.paths)
         if let last = lastNotified.read(), last >= event.number, try await last <= newest() { return }
         try await Task.sleep(for: Self.collectionTime)
-        let events = try await common.withClient { client in
+        let (events, downloads) = try await common.withClient { client in
             let events = try await Self.events(client, after: event.number - 1, through: nil)
             if let last = events.last { try lastNotified.write(last.number) }
-            return try await Self.wanted(events, client)
+            let wanted = try await Self.wanted(events, client)
+            return (wanted, await Self.downloads(wanted, client))
         }
         guard let first = events.first, let last = events.last else { return }
         if await NotifySend.showInUnit(first.number, last.number, common.paths) { return }
-        guard let text = NotificationText(hexes: events) else { return }
+        guard let text = NotificationText(hexes: events, downloads: downloads) else { return }
         try await NotifySend.show(text)
     }
 
@@ -110,13 +111,22 @@ struct NotifyCommand: AsyncParsableCommand {
         return events.filter { event in event.peer.map { !quiet.contains($0) } ?? true }
     }
 
+    /// Returns a line about the files of a hex that are downloaded automatically; `nil` if there are none, or for several hexes.
+    private static func downloads(_ events: [EventJSON], _ client: HexlistClient) async -> String? {
+        guard events.count == 1, let hex = events[0].hex, let peer = events[0].peer,
+            let sender = try? await client.peer(peer.description), sender.fetchTo?.known == .downloads,
+            let transfers = try? await client.transfers(limit: LocalAPI.pageLimit)
+        else { return nil }
+        return NotificationText.downloads(transfers.items.filter { $0.hex == hex })
+    }
+
     /// Shows the notification and waits until a button is pressed. Runs in its own systemd unit, because a hook may not run that long.
     private func showReceived(_ range: String) async throws {
         let ends = range.split(separator: "-").compactMap { Int64($0) }
         guard ends.count == 2, ends[0] > 0, ends[0] <= ends[1] else { throw ValidationError("--show takes the numbers of two events.") }
         try await common.withClient { client in
             let events = try await Self.wanted(Self.events(client, after: ends[0] - 1, through: ends[1]), client)
-            guard let text = NotificationText(hexes: events) else { return }
+            guard let text = NotificationText(hexes: events, downloads: await Self.downloads(events, client)) else { return }
             let ids = events.compactMap(\.hex)
             var link: (url: String, target: String)?
             // The label and the opened URL come from the same reply, so that they match.

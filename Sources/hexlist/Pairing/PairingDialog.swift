@@ -9,6 +9,8 @@ final class PairingDialog {
         case pairings(PairingOverview)
         /// The line that the user typed when asked about the digits of this pairing; `nil` at the end of the input.
         case answer(String?, PairingView)
+        /// The line that the user typed as the answer to the first of `questions`; `nil` at the end of the input, or without an answer.
+        case reply(String?)
         case stop
         case failed(any Error)
     }
@@ -29,6 +31,10 @@ final class PairingDialog {
     private var openUntil: Timestamp?
     /// Whether a question is the last output, so that the cursor is behind it.
     private var hasQuestion = false
+    /// The pairing that succeeded.
+    private var paired: PairingView?
+    /// The open questions about the paired peer; empty before they are asked.
+    private var questions: [PairQuestion] = []
 
     init(client: HexlistClient, output: Output, isInteractive: Bool) {
         self.client = client
@@ -116,10 +122,27 @@ final class PairingDialog {
                 reader.cancel()
             }
             for await event in events {
-                if case .answer(.some, _) = event { hasQuestion = false }  // the user's Enter has ended the line
+                switch event {
+                case .answer(.some, _), .reply(.some): hasQuestion = false  // the user's Enter has ended the line
+                default: break
+                }
                 switch event {
                 case .failed(let error): throw error
-                case .pairings(let pairings): if let end = try look(pairings) { return end }
+                case .pairings(let pairings):
+                    guard questions.isEmpty, let end = try look(pairings) else { continue }
+                    guard end == .done, await askQuestions() else { return end }
+                    group.addTask {
+                        try await Task.sleep(for: Self.questionPatience)
+                        incoming.yield(.reply(nil))
+                    }
+                case .reply(let line):
+                    endQuestion()
+                    guard let line, let paired else { return .done }
+                    try await replied(line, paired)
+                    if !askNext() { return .done }
+                case .stop where !questions.isEmpty:
+                    endQuestion()
+                    return .done
                 case .answer(nil, let pairing):
                     try await say(no: pairing)
                     return try await gaveUp(stop)
@@ -141,6 +164,59 @@ final class PairingDialog {
         }
         try finish(end)
     }
+
+    // MARK: Questions after a pairing
+
+    /// Time after which unanswered questions after a pairing mean no.
+    private static let questionPatience = Duration.seconds(120)
+
+    /// Asks whether the peer is a reinstalled machine, and whether both machines belong to the user.
+    /// - Returns: `false` if there is nothing to ask: without a terminal, or if the answers are known.
+    private func askQuestions() async -> Bool {
+        guard isInteractive, !output.json, let paired, let peers = try? await client.peers(all: true),
+            let peer = peers.first(where: { $0.uuid == paired.peer })
+        else { return false }
+        questions = []
+        if let old = SameNamePeer.earlier(than: peer, among: peers), let uuid = old.uuid {
+            let waiting = try? await client.outbox(to: uuid.description, states: [.queued], limit: LocalAPI.pageLimit).items.count
+            questions.append(.takesOver(uuid, PairText.takeoverQuestion(old, waiting: waiting ?? 0)))
+        }
+        if peer.fetchLimit == nil,
+            let folder = try? await client.configuration().items.first(where: { $0.key == "files.downloads" })?.value
+        {
+            questions.append(.isOwn(PairText.ownerQuestion(paired, folder: folder)))
+        }
+        return askNext()
+    }
+
+    /// Asks the next question.
+    /// - Returns: `false` if there is none.
+    private func askNext() -> Bool {
+        guard let question = questions.first else { return false }
+        hasQuestion = true
+        StandardError.write(question.text + " [y/N] ")
+        reader.ask { [incoming] in incoming.yield(.reply($0)) }
+        return true
+    }
+
+    /// Acts on the answer to the first question.
+    private func replied(_ line: String, _ paired: PairingView) async throws {
+        let question = questions.removeFirst()
+        guard Terminal.isYes(line) else { return }
+        switch question {
+        case .takesOver(let old, _):
+            let peer = try await client.takeOver(from: old.description, by: paired.peer.description)
+            note("\(peer.label.shown(.named, columns: 64)) takes its place. What waited for it will be sent.")
+        case .isOwn:
+            let peer = try await client.setPeer(
+                paired.peer.description, fetchLimit: PeerSetCommand.ownMachineLimit, fetchTo: .downloads)
+            note(
+                "Files from \(peer.label.shown(.named, columns: 64)) will be downloaded. To turn it off: "
+                    + "`hexlist peer set \(paired.peer.shortID) --fetch never`.")
+        }
+    }
+
+    // MARK: Ends
 
     private func gaveUp(_ stop: () async throws -> PairingView?) async throws -> ExitStatus {
         endQuestion()
@@ -183,6 +259,7 @@ final class PairingDialog {
                 guard reported.insert(pairing.id).inserted else { continue }
                 if lastShown?.id == pairing.id { endQuestion() }
                 try reportEnd(pairing)
+                if pairing.state == .paired { paired = pairing }
                 if pairing.state == .paired || !leavesOpen && pairing.id == pairings.last?.id { return PairText.status(pairing) }
             } else {
                 try reportProgress(pairing)
@@ -249,4 +326,18 @@ final class PairingDialog {
     }
 
     private func note(_ text: String) { StandardError.note(text) }
+}
+
+/// A question about a peer after the pairing with it, with its text.
+enum PairQuestion {
+    /// Whether the peer is the same machine as this earlier one.
+    case takesOver(PeerID, String)
+    /// Whether the peer is a machine of the same user.
+    case isOwn(String)
+
+    var text: String {
+        switch self {
+        case .takesOver(_, let text), .isOwn(let text): text
+        }
+    }
 }

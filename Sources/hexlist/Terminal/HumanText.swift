@@ -56,6 +56,17 @@ enum HumanText {
         }
     }
 
+    /// Returns a number with a space between groups of three digits: `2 000`.
+    static func grouped(_ number: Int) -> String {
+        let digits = Array(String(abs(number)))
+        var text = number < 0 ? "-" : ""
+        for (index, digit) in digits.enumerated() {
+            if index > 0, (digits.count - index) % 3 == 0 { text += " " }
+            text.append(digit)
+        }
+        return text
+    }
+
     static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
         "\(number) \(number == 1 ? singular : plural)"
     }

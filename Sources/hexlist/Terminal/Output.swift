@@ -9,12 +9,30 @@ final class Output {
     let json: Bool
     let terminal = Terminal.output
     private var pending: [UInt8] = []
+    /// The last JSON object, which is not in `pending` yet, so that `cut` can add a member to it.
+    private var lastObject: [UInt8]?
 
     init(json: Bool) { self.json = json }
 
     /// Adds one JSON object as a line.
     func object(_ value: some JSONEncodable) throws {
-        pending += value.jsonBytes
+        try endObject()
+        lastObject = value.jsonBytes
+    }
+
+    /// Adds the member `next` to the last JSON object of a list, because the list was cut. Call it before `flush`.
+    /// - Parameter cursor: the cursor of the next page; `nil` if the list is complete.
+    func cut(_ cursor: String?) throws {
+        guard let cursor, var object = lastObject, object.last == UInt8(ascii: "}") else { return }
+        object.removeLast()
+        if object.last != UInt8(ascii: "{") { object.append(UInt8(ascii: ",")) }
+        lastObject = object + JSONValue { $0.object { $0.member("next", cursor) } }.bytes.dropFirst()
+    }
+
+    private func endObject() throws {
+        guard let object = lastObject else { return }
+        lastObject = nil
+        pending += object
         try lineEnd()
     }
 
@@ -53,6 +71,7 @@ final class Output {
 
     /// Writes the buffer. If the reader has closed the pipe (`| head`), ends the command silently.
     func flush() throws {
+        try endObject()
         do { try BlockingWrite.write(pending, to: STDOUT_FILENO) } catch {
             guard error.code != EPIPE else { throw SilentExit(status: .done) }
             throw HexlistError(.internal, "Standard output cannot be written (\(error)).")
