@@ -24,7 +24,7 @@ endif
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz Examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release demo test test-long test-browser fuzz bench lint format man deb install uninstall clean
+.PHONY: help setup build release demo test test-long test-browser fuzz bench lint format man deb repo install uninstall clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ man:  ## Write the man pages of every command into .build/man
 
 deb: release  ## Build the Debian package .build/hexlist_VERSION_ARCH.deb
 	@Packaging/deb .build/release .build
+
+repo:  ## Add the package to the apt repository FOLDER (.build/apt), signed with the GPG key KEY
+	@Packaging/repo "$(or $(FOLDER),.build/apt)" "$(KEY)"
 
 install:  ## Install the release build with unit, man pages and completions into PREFIX (/usr/local)
 	@Packaging/files install .build/release "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"

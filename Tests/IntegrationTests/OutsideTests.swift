@@ -17,6 +17,12 @@ struct OutsideTests {
         try await Rig.run("hidden", long: ["--seconds", "60"])
     }
 
+    /// `Tests/Faults/repository`: the apt repository and the documents of the package.
+    @Test("apt verifies the repository of `make repo`; links in the packaged documents lead somewhere", .ifRuns("repository"))
+    func repository() async throws {
+        try await Rig.run("repository", long: [])
+    }
+
     /// `Tests/Faults/older`: a tree of hexes through a version without nested hexes.
     @Test("a tree of hexes is unchanged by an older daemon, and by an older store", .ifRuns("older"))
     func older() async throws {
