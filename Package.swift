@@ -51,6 +51,8 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"),
             ], swiftSettings: settings),
         .target(
+            name: "HexlistLocalSend", dependencies: ["HexlistModel", "HexlistJSON", "HexlistFiles"], swiftSettings: settings),
+        .target(
             name: "HexlistWire",
             dependencies: [
                 "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"),
@@ -229,6 +231,7 @@ let package = Package(
                 "HexlistRclone", "HexlistAPI", "HexlistFiles", "HexlistJSON", "HexlistModel", "HexlistSystem", "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
+        .testTarget(name: "HexlistLocalSendTests", dependencies: ["HexlistLocalSend", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: [

@@ -115,8 +115,8 @@ public actor Node {
     public func start() async throws {
         outbox.connect(to: self)
         store.observe { [weak self] change in self?.storeChanged(change) }
-        let records = try await store.read { try $0.peers() }
-        registry.set(records, self)
+        registry.set(try await store.read { try $0.peers() }, self)
+        let records = Array(registry.all)
         await transfers.serve()
         port = try await listen()
         let connections = TransportLimits(configuration).connections

@@ -14,8 +14,10 @@ final class PeerRegistry {
     /// Maximum number of proven keys before those without an announcement and a session are dropped.
     private static let keysBound = 2 * 8_192
 
-    /// The records of the store: trust, alias, counters. Strangers without hexes have none.
+    /// The records of Hexlist peers in the store: trust, alias, counters. Strangers without hexes have none.
     private var records: [PeerID: PeerRecord] = [:]
+    /// The records of devices, apart from the others so that their trust never counts for a session.
+    private(set) var devices: [PeerID: PeerRecord] = [:]
     /// The proven keys, also of peers without a record: at most `keysBound`, and those of listed peers.
     private(set) var keys: [PeerID: Fingerprint] = [:]
     /// The last address of each trusted peer with a session since the start, in either direction. A peer that only dials has no endpoint.
@@ -75,7 +77,11 @@ final class PeerRegistry {
     // MARK: Reading
 
     func set(_ records: [PeerRecord]) {
-        self.records = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
+        let byKind = { (kind: PeerKind) in
+            Dictionary(records.lazy.filter { $0.kind == kind }.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
+        }
+        self.records = byKind(.hexlist)
+        devices = byKind(.localsend)
     }
 
     func set(_ records: [PeerRecord], _ node: isolated Node) {
@@ -182,7 +188,7 @@ final class PeerRegistry {
             switch result {
             case .success(let record):
                 node.onLoop { node in
-                    node.registry.records[sighting.peer] = record
+                    node.registry.records[sighting.peer] = record?.kind == .hexlist ? record : nil
                     node.registry.changes += 1
                     if notifies { node.watchers.notify() }
                 }

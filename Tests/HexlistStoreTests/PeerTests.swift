@@ -68,6 +68,41 @@ import Testing
         #expect(try await test.store.takeOver(from: try TestPeer(3).id, by: new.id) == 0)
     }
 
+    @Test("trust in one kind of peer does not count for another", arguments: [PeerKind.hexlist, .localsend])
+    func kinds(_ kind: PeerKind) async throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let other = kind == .hexlist ? PeerKind.localsend : .hexlist
+        func contact(_ kind: PeerKind, name: String) -> ContactInfo {
+            ContactInfo(
+                peer: peer.id, kind: kind, fingerprint: peer.fingerprint, name: name, version: nil, boot: nil, seenAt: start,
+                endpoints: [PeerEndpoint(host: "10.0.0.1", port: 53_317, interface: nil, via: "mdns", lastOKAt: start)])
+        }
+        try await test.store.setTrust(.trusted, of: contact(kind, name: "Pixel 9"), name: nil, at: start)
+        let before = try #require(try test.read { try $0.peer(peer.id) })
+        #expect(before.kind == kind && before.trust == .trusted && before.alias == "Pixel 9")
+
+        func results(_ kind: PeerKind, policy: ReceivePolicy) throws -> [DeliveryResult] {
+            let sender = Sender(peer: peer.id, kind: kind, fingerprint: peer.fingerprint, name: "Pixel 9", address: "10.0.0.1")
+            return try test.write {
+                try $0.receive([hex(1)], from: sender, at: start, policy: policy, quotas: HeldQuotas(), diskReserve: 0)
+            }
+        }
+        let refused = DeliveryResult.refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
+        for policy in ReceivePolicy.allCases { #expect(try results(other, policy: policy) == [refused]) }
+        #expect(try results(kind, policy: .trusted) == [.stored])
+
+        for trust in Trust.allCases {
+            await #expect(throws: HexlistError.self) {
+                try await test.store.setTrust(trust, of: contact(other, name: "Mallory"), name: nil, at: start)
+            }
+        }
+        let foreign = contact(other, name: "Mallory")
+        _ = try test.write { try $0.upsertPeer(foreign, creating: true) }
+        let after = try #require(try test.read { try $0.peer(peer.id) })
+        #expect(after.kind == kind && after.trust == .trusted && after.name == "Pixel 9" && after.endpoints == before.endpoints)
+    }
+
     @Test func endpointsAreBoundedAndTheLastGoodOneIsFirst() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

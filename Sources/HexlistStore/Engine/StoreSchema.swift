@@ -46,6 +46,8 @@ enum StoreSchema {
         // The place for automatically fetched files (`PeerFetchTarget`); NULL: the cache.
         ("18 download folder of a peer", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN fetchTo TEXT") }),
         ("19 bin of My Hexlist", { try $0.execute(sql: bin) }),
+        // PeerKind.number. Existing peers are Hexlist peers.
+        ("20 kinds of peers", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN kind INTEGER NOT NULL DEFAULT 0") }),
     ]
 
     static let migrator: DatabaseMigrator = {

@@ -131,6 +131,8 @@ private struct BatchInsertion {
     }
 
     private static func destination(for peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Destination {
+        // Trust in one kind of peer never counts for another.
+        if let peer, peer.kind != sender.kind { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
         // Trust belongs to a key, so a sender without a proved key is a stranger. A sender whose key differs from the recorded one is
         // refused. The UUID is derived from the key, and finding another key with the same UUID takes 2^122 attempts, so the record must be
         // damaged.
@@ -364,7 +366,7 @@ private struct BatchInsertion {
 
     private mutating func peerRow() throws -> PeerRow {
         if let peer { return peer }
-        var row = try store.peerRow(making: sender.peer, fingerprint: sender.fingerprint, name: sender.name)
+        var row = try store.peerRow(making: sender.peer, kind: sender.kind, fingerprint: sender.fingerprint, name: sender.name)
         row.day = now / 86_400_000
         peer = row
         return row

@@ -3,6 +3,8 @@ public import HexlistModel
 /// The sender of a batch of hexes.
 public struct Sender: Sendable {
     public var peer: PeerID
+    /// The kind of the connection. If the peer's record has another kind, the hexes are refused.
+    public var kind: PeerKind
     /// The key that the sender proved in the session; `nil` on plain TCP. Without a proved key the sender is treated as a stranger, even if
     /// its UUID is that of a trusted peer.
     public var fingerprint: Fingerprint?
@@ -12,8 +14,9 @@ public struct Sender: Sendable {
     /// (`HeldSource`).
     public var address: String
 
-    public init(peer: PeerID, fingerprint: Fingerprint?, name: String, address: String) {
+    public init(peer: PeerID, kind: PeerKind = .hexlist, fingerprint: Fingerprint?, name: String, address: String) {
         self.peer = peer
+        self.kind = kind
         self.fingerprint = fingerprint
         self.name = name
         self.address = address

@@ -24,7 +24,9 @@ public struct PeerEndpoint: Sendable, Hashable {
 /// the store or the outbox refer to it.
 public struct PeerRecord: Sendable, Equatable {
     public var peer: PeerID
-    /// The fingerprint of the peer's key; `nil` until a session proved the key. A trusted peer always has one.
+    public var kind = PeerKind.hexlist
+    /// The fingerprint of the peer's key, or of a device's certificate (`PeerKind`); `nil` until a connection proved it. A trusted peer
+    /// always has one.
     public var fingerprint: Fingerprint?
     /// The name that the peer gives itself, as last received. Untrusted text of a peer.
     public var name: String
@@ -69,6 +71,8 @@ public struct PeerRecord: Sendable, Equatable {
 /// Information about a peer from one contact with it, such as a session.
 public struct ContactInfo: Sendable {
     public var peer: PeerID
+    /// The kind of the connection. If the peer's record has another kind, the contact does not change it.
+    public var kind: PeerKind
     public var fingerprint: Fingerprint?
     public var name: String
     public var version: String?
@@ -79,10 +83,11 @@ public struct ContactInfo: Sendable {
     public var endpoints: [PeerEndpoint]
 
     public init(
-        peer: PeerID, fingerprint: Fingerprint?, name: String, version: String?, boot: BootNonce?, seenAt: Int64,
-        endpoints: [PeerEndpoint] = []
+        peer: PeerID, kind: PeerKind = .hexlist, fingerprint: Fingerprint?, name: String, version: String?, boot: BootNonce?,
+        seenAt: Int64, endpoints: [PeerEndpoint] = []
     ) {
         self.peer = peer
+        self.kind = kind
         self.fingerprint = fingerprint
         self.name = name
         self.version = version

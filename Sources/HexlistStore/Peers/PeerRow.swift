@@ -4,6 +4,7 @@ internal import HexlistModel
 struct PeerRow {
     var id: Int64
     var uuid: UUIDBytes
+    var kind: PeerKind
     var fingerprint: [UInt8]?
     var trust: Trust
     var name: String
@@ -21,11 +22,12 @@ struct PeerRow {
 extension StoreReader {
     func peerRow(_ peer: PeerID) throws -> PeerRow? {
         try first(
-            "SELECT id, fingerprint, trust, name, alias, held, heldBytes, day, dayHexes, dayBytes, receive FROM peer WHERE uuid = ?",
-            peer.uuid
+            "SELECT id, fingerprint, trust, name, alias, held, heldBytes, day, dayHexes, dayBytes, receive, kind FROM peer "
+                + "WHERE uuid = ?", peer.uuid
         ) { row in
             PeerRow(
-                id: row.int64(0), uuid: peer.uuid, fingerprint: row.isNull(1) ? nil : row.bytes(1),
+                id: row.int64(0), uuid: peer.uuid, kind: PeerKind(number: row.int64(11)) ?? .hexlist,
+                fingerprint: row.isNull(1) ? nil : row.bytes(1),
                 trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), alias: row.optionalText(4),
                 receive: PeerReceive(rawValue: row.text(10)) ?? .inbox, held: row.int64(5),
                 heldBytes: row.int64(6), day: row.int64(7), dayHexes: row.int64(8), dayBytes: row.int64(9))
@@ -35,9 +37,14 @@ extension StoreReader {
 
 extension StoreWriter {
     /// Returns the peer's row. Inserts one if there is none. Call inside `change`.
-    func peerRow(making peer: PeerID, fingerprint: Fingerprint? = nil, name: String = "") throws -> PeerRow {
+    ///
+    /// - Parameter kind: the kind of a new row. An existing row keeps its kind.
+    func peerRow(
+        making peer: PeerID, kind: PeerKind = .hexlist, fingerprint: Fingerprint? = nil, name: String = ""
+    ) throws -> PeerRow {
         if let row = try peerRow(peer) { return row }
-        try run("INSERT INTO peer (uuid, fingerprint, name) VALUES (?, ?, ?)", peer.uuid, fingerprint?.bytes, name)
+        try run(
+            "INSERT INTO peer (uuid, kind, fingerprint, name) VALUES (?, ?, ?, ?)", peer.uuid, kind.number, fingerprint?.bytes, name)
         guard let row = try peerRow(peer) else { throw StoreFault.lost }
         changed(.peers)
         return row
@@ -48,6 +55,6 @@ extension StoreWriter {
     func peerRow(of recipient: ContactInfo) throws -> Int64 {
         if let row = try peerRow(recipient.peer), row.fingerprint != nil || recipient.fingerprint == nil { return row.id }
         try upsertPeer(recipient, creating: true)
-        return try peerRow(making: recipient.peer).id
+        return try peerRow(making: recipient.peer, kind: recipient.kind).id
     }
 }

@@ -47,8 +47,8 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Updates the record of a peer after a contact, in one transaction. A peer without a record gets none. If the record has another key,
-    /// it is not changed.
+    /// Updates the record of a peer after a contact, in one transaction. A peer without a record gets none. If the record has another kind or
+    /// another key, it is not changed.
     ///
     /// - Parameter completion: called on the writer's thread with the record of the peer; `nil` if there is none.
     public func record(_ contact: ContactInfo, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
@@ -71,6 +71,7 @@ extension HexStore {
     public func setTrust(_ trust: Trust, of contact: ContactInfo, name: String?, at now: Int64) async throws {
         try await write { writer in
             try writer.upsertPeer(contact, creating: true)
+            guard try writer.peerRow(contact.peer)?.kind == contact.kind else { throw StoreWriter.anotherKey(contact.peer) }
             _ = try writer.setTrust(
                 contact.peer, trust, fingerprint: contact.fingerprint, name: name ?? contact.name, at: now)
         }
@@ -82,7 +83,7 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// Updates the record of a peer after a contact. If the record has another key, it is not changed.
+    /// Updates the record of a peer after a contact. If the record has another kind or another key, it is not changed.
     ///
     /// - Parameter creating: whether to insert a record if there is none.
     /// - Returns: whether the peer has a record now.
@@ -90,7 +91,8 @@ extension StoreWriter {
     func upsertPeer(_ contact: ContactInfo, creating: Bool = false) throws -> Bool {
         guard try peerRow(contact.peer) != nil || creating else { return false }
         try change {
-            let row = try peerRow(making: contact.peer, fingerprint: contact.fingerprint, name: contact.name)
+            let row = try peerRow(making: contact.peer, kind: contact.kind, fingerprint: contact.fingerprint, name: contact.name)
+            guard row.kind == contact.kind else { return }
             if let known = row.fingerprint, let seen = contact.fingerprint, known != seen.bytes { return }
             if row.fingerprint == nil, contact.fingerprint != nil { changed(.peers) }
             try run(
@@ -197,7 +199,7 @@ extension StoreWriter {
             """, row, row, PeerRecord.endpointLimit)
     }
 
-    private static func anotherKey(_ peer: PeerID) -> HexlistError {
+    fileprivate static func anotherKey(_ peer: PeerID) -> HexlistError {
         HexlistError(
             .badRequest, "That fingerprint is not the key of peer \(peer).",
             hint: "Compare the fingerprint on the other machine: hexlist id.")
@@ -207,13 +209,14 @@ extension StoreWriter {
 extension PeerRecord {
     fileprivate static let columns = """
         id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify,
-        fetchLimit, fetchDay, fetchDayBytes, fetchTo
+        fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind
         """
 
     /// Returns `nil` if the row has no valid UUID, as in a damaged file.
     fileprivate init?(_ row: SQLStatement) {
         guard let uuid = row.uuid(1) else { return nil }
         peer = PeerID(uuid)
+        kind = PeerKind(number: row.int64(20)) ?? .hexlist
         fingerprint = row.withBytes(2) { Fingerprint(bytes: $0) }
         name = row.text(3)
         alias = row.optionalText(4)

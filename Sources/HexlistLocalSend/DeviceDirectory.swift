@@ -1,0 +1,352 @@
+public import HexlistModel
+
+/// The devices on the local network, a state machine that turns announcements into devices and ghosts.
+///
+/// An announcement is only a hint. A device is listed once a TLS handshake proved its certificate: as the server of this machine's `register`
+/// (`DeviceDial`), or as the client of a request of its own. Announcements never change the data of a proven device. Performs no IO.
+public struct DeviceDirectory {
+    public typealias Instant = ContinuousClock.Instant
+
+    public enum Input: Sendable {
+        /// A datagram arrived; without `DeviceInfo` if it is not a valid announcement.
+        case datagram(DeviceInfo?, from: IPAddress)
+        /// A dial ended.
+        case dialEnded(DeviceDialID, DeviceDialResult)
+        /// A device proved its certificate as the client of a request. `info` is what it says about itself in that request, if anything.
+        case proved(DeviceProof, info: DeviceInfo?)
+        /// The trusted devices, and the addresses at which they answered last.
+        case known([Fingerprint: [DevicePlace]])
+        /// The devices for which outbox rows wait.
+        case waiting(Set<Fingerprint>)
+        /// The addresses of this machine's interfaces.
+        case interfaces([InterfaceAddress])
+        /// Announce this machine a few times: at start, after waking, after a change of the name.
+        case announce
+        /// A user looks at the list, or sends to a device.
+        case looked
+        /// Whether this machine hides (`announce: false`).
+        case hiding(Bool)
+        case tick
+    }
+
+    public enum Output: Sendable, Equatable {
+        /// Send one announcement to the groups.
+        case announce
+        /// Send `register` to a device, pinned to its fingerprint.
+        case dial(DeviceDialID, DeviceDial)
+        case up(Fingerprint)
+        case down(Fingerprint)
+        case ghost(DeviceGhost)
+        case listingChanged
+    }
+
+    public let limits: DeviceDirectoryLimits
+    private let own: Fingerprint
+    private var devices: [Fingerprint: Device] = [:]
+    private var ghosts: [DeviceGhost.Key: DeviceGhost] = [:]
+    private var dials: [DeviceDialID: DeviceDial] = [:]
+    private var nextDial: UInt64 = 1
+    /// The instants of recent dials, oldest first, at most `dialsPerSecond`.
+    private var recentDials: [Instant] = []
+    private var known: [Fingerprint: [DevicePlace]] = [:]
+    private var waiting: Set<Fingerprint> = []
+    /// Devices to probe because a user looked, once dials are free.
+    private var mustProbe: Set<Fingerprint> = []
+    private var expiredAt: Instant?
+    private var networks: [InterfaceAddress] = []
+    private var isHiding = false
+    private var announcements = DeviceAnnouncements()
+    /// When this machine last received its own announcement, which shows that multicast works.
+    public private(set) var ownHeard: Instant?
+
+    private struct Device {
+        /// As last said over a proven connection.
+        var info: DeviceInfo
+        /// Where it answered or may answer, best first, at most `placesPerDevice`.
+        var places: [DevicePlace]
+        var provenAt: Instant
+        /// Whether the last probe failed since `provenAt`.
+        var hasFailed = false
+        /// Whether `up` was reported without a later `down`.
+        var isUp = true
+        var probedAt: Instant?
+        /// The Hexlist peer on the same machine.
+        var samePeer: String?
+    }
+
+    /// - Parameter own: the fingerprint of this machine's certificate.
+    public init(own: Fingerprint, limits: DeviceDirectoryLimits = DeviceDirectoryLimits()) {
+        self.own = own
+        self.limits = limits
+    }
+
+    /// - Returns: the actions to carry out, in order.
+    public mutating func handle(_ input: Input, now: Instant) -> [Output] {
+        var outputs: [Output] = []
+        switch input {
+        case .datagram(let info?, let source): announced(info, from: source, now, &outputs)
+        case .datagram(nil, let source): addGhost(.invalid, nil, source, name: "", "is not an announcement of LocalSend", now, &outputs)
+        case .dialEnded(let id, let result): dialEnded(id, result, now, &outputs)
+        case .proved(let proof, let info): proved(proof, info, port: info?.port, now, &outputs)
+        case .known(let known): self.known = known
+        case .waiting(let waiting):
+            let more = waiting.subtracting(self.waiting)
+            self.waiting = waiting
+            if !more.isEmpty { announcements.look(now) }
+            for fingerprint in more where devices[fingerprint] == nil { dialKnown(fingerprint, now, &outputs) }
+        case .interfaces(let networks):
+            guard networks != self.networks else { break }
+            self.networks = networks
+            announcements.burst(now)
+        case .announce: announcements.burst(now)
+        case .looked:
+            announcements.look(now)
+            mustProbe = Set(devices.keys)
+        case .hiding(let isHiding): self.isHiding = isHiding
+        case .tick: break
+        }
+        expire(now, &outputs)
+        for fingerprint in waiting { probe(fingerprint, now, &outputs) }
+        for fingerprint in mustProbe where probe(fingerprint, now, &outputs) { mustProbe.remove(fingerprint) }
+        announcements.isWaiting = !waiting.isEmpty
+        if announcements.take(now), !isHiding { outputs.append(.announce) }
+        return outputs
+    }
+
+    /// The time of the next `tick`; `nil` while no rows wait and no burst is due.
+    public var nextDeadline: Instant? {
+        let probes = waiting.compactMap { devices[$0] }.filter { $0.isUp }.map { device in
+            (device.probedAt ?? device.provenAt) + limits.probeInterval
+        }
+        return ([isHiding ? nil : announcements.nextDeadline] + probes).compactMap(\.self).min()
+    }
+
+    // MARK: Announcements
+
+    private mutating func announced(_ info: DeviceInfo, from source: IPAddress, _ now: Instant, _ outputs: inout [Output]) {
+        if info.fingerprint == own {
+            ownHeard = now
+            return addGhost(.`self`, own, source, name: info.alias, "is this machine's own announcement", now, &outputs)
+        }
+        guard info.hexlist == nil else { return }
+        guard isNear(source) else {
+            return addGhost(.invalid, info.fingerprint, source, name: info.alias, "comes from an address of another network", now, &outputs)
+        }
+        guard info.scheme != .http else {
+            return addGhost(
+                .unencrypted, nil, source, name: info.alias, "has encryption turned off in LocalSend, so it cannot prove an identity", now,
+                &outputs)
+        }
+        guard info.scheme == .https, let fingerprint = info.fingerprint else {
+            return addGhost(.invalid, nil, source, name: info.alias, "does not announce a certificate", now, &outputs)
+        }
+        guard let port = info.port, port >= LocalSendLimits.lowestPort else {
+            return addGhost(.invalid, fingerprint, source, name: info.alias, "announces no port, or one below 1024", now, &outputs)
+        }
+        let place = DevicePlace(address: source, port: port)
+        let isTrusted = known[fingerprint] != nil
+        if isHiding, !(isTrusted && waiting.contains(fingerprint)) {
+            guard devices[fingerprint] == nil else { return }
+            return addGhost(
+                .unverified, fingerprint, source, name: info.alias, "was not asked, because this machine hides", now, &outputs)
+        }
+        // A proven device that announces itself where it answered a moment ago needs no dial.
+        if let device = devices[fingerprint], device.isUp, !device.hasFailed, device.places.first == place,
+            now - device.provenAt < limits.redialInterval
+        {
+            return
+        }
+        guard mayDial(place, isTrusted: isTrusted, now) else {
+            guard devices[fingerprint] == nil else { return }
+            return addGhost(
+                .unverified, fingerprint, source, name: info.alias, "was not asked yet, because many devices announce themselves", now,
+                &outputs)
+        }
+        dial(DeviceDial(fingerprint: fingerprint, place: place, name: info.alias), now, &outputs)
+    }
+
+    /// Whether an address is on one of this machine's links, so that no datagram makes this machine dial a host elsewhere.
+    private func isNear(_ address: IPAddress) -> Bool {
+        guard !address.isNoHost else { return false }
+        return address.isLinkLocal || networks.contains { address.isInside($0.address, length: $0.prefixLength) }
+    }
+
+    // MARK: Dials
+
+    private func mayDial(_ place: DevicePlace, isTrusted: Bool, _ now: Instant) -> Bool {
+        // One dial at a time for each address, so that a host cannot occupy all of them.
+        guard !dials.values.contains(where: { $0.place.address == place.address }) else { return false }
+        let spare = isTrusted ? 0 : limits.dialsForTrusted
+        guard dials.count < limits.dialsAtOnce - spare else { return false }
+        let recent = recentDials.lazy.filter { now - $0 < .seconds(1) }.count
+        return recent < limits.dialsPerSecond - (isTrusted ? 0 : limits.dialsForTrusted)
+    }
+
+    private mutating func dial(_ dial: DeviceDial, _ now: Instant, _ outputs: inout [Output]) {
+        let id = DeviceDialID(nextDial)
+        nextDial += 1
+        dials[id] = dial
+        recentDials.removeAll { now - $0 >= .seconds(1) }
+        recentDials.append(now)
+        outputs.append(.dial(id, dial))
+    }
+
+    /// Asks a device whether it still answers, if its last proof is old.
+    /// - Returns: `false` if the bounds of dials delay the probe.
+    @discardableResult
+    private mutating func probe(_ fingerprint: Fingerprint, _ now: Instant, _ outputs: inout [Output]) -> Bool {
+        guard var device = devices[fingerprint], device.isUp, device.samePeer == nil, let place = device.places.first,
+            now - device.provenAt >= (waiting.contains(fingerprint) ? limits.probeInterval : limits.freshFor),
+            device.probedAt.map({ now - $0 >= limits.probeInterval }) ?? true
+        else { return true }
+        guard mayDial(place, isTrusted: known[fingerprint] != nil, now) else { return false }
+        device.probedAt = now
+        devices[fingerprint] = device
+        dial(DeviceDial(fingerprint: fingerprint, place: place, name: device.info.alias), now, &outputs)
+        return true
+    }
+
+    /// Dials a trusted device for which rows wait, where it answered last.
+    private mutating func dialKnown(_ fingerprint: Fingerprint, _ now: Instant, _ outputs: inout [Output]) {
+        guard let place = known[fingerprint]?.first, mayDial(place, isTrusted: true, now) else { return }
+        dial(DeviceDial(fingerprint: fingerprint, place: place, name: ""), now, &outputs)
+    }
+
+    private mutating func dialEnded(_ id: DeviceDialID, _ result: DeviceDialResult, _ now: Instant, _ outputs: inout [Output]) {
+        guard let dial = dials.removeValue(forKey: id) else { return }
+        switch result {
+        case .proved(let proof, let info): proved(proof, info, port: dial.place.port, now, &outputs)
+        case .otherCertificate(let other):
+            let name = devices[dial.fingerprint]?.info.alias ?? dial.name
+            placeFailed(dial, now, &outputs)
+            addGhost(
+                .impostor, dial.fingerprint, dial.place.address, name: name,
+                "announces the certificate \(short(dial.fingerprint)) but has \(short(other))", now, &outputs)
+        case .failed(let why):
+            placeFailed(dial, now, &outputs)
+            guard devices[dial.fingerprint] == nil, !dial.name.isEmpty else { return }
+            addGhost(.unverified, dial.fingerprint, dial.place.address, name: dial.name, "does not answer: \(why)", now, &outputs)
+        }
+    }
+
+    /// Forgets a place that failed. A device without another place is away. A failed dial elsewhere says nothing about the device.
+    private mutating func placeFailed(_ dial: DeviceDial, _ now: Instant, _ outputs: inout [Output]) {
+        guard var device = devices[dial.fingerprint], device.places.first == dial.place else { return }
+        if device.places.count > 1 {
+            device.places.removeFirst()
+            device.probedAt = nil
+            devices[dial.fingerprint] = device
+            mustProbe.insert(dial.fingerprint)
+            return
+        }
+        device.hasFailed = true
+        devices[dial.fingerprint] = device
+        setDown(dial.fingerprint, &outputs)
+    }
+
+    private func short(_ fingerprint: Fingerprint) -> String { String(fingerprint.localSendText.prefix(8)) }
+
+    // MARK: Proofs
+
+    /// - Parameter port: the port at which the device answered or says that it listens; `nil` if it says none.
+    private mutating func proved(
+        _ proof: DeviceProof, _ info: DeviceInfo?, port: Int?, _ now: Instant, _ outputs: inout [Output]
+    ) {
+        guard proof.fingerprint != own else { return }
+        let before = devices[proof.fingerprint]
+        guard var device = before ?? info.map({ Device(info: $0, places: [], provenAt: now, isUp: false) }) else { return }
+        if before == nil, devices.count >= limits.devices, !makeRoom() { return }
+        let place = port.flatMap { $0 >= LocalSendLimits.lowestPort ? DevicePlace(address: proof.address, port: $0) : nil }
+        if let place {
+            // The place in use stays while the device answers there. The new one is tried when that fails.
+            let answers = device.isUp && !device.hasFailed && now - device.provenAt < limits.freshFor
+            device.places.removeAll { $0 == place }
+            device.places.insert(place, at: answers && before?.places.first != place ? min(1, device.places.count) : 0)
+            device.places = Array(device.places.prefix(limits.placesPerDevice))
+        }
+        if let info { device.info = info }
+        device.info.fingerprint = proof.fingerprint
+        device.provenAt = now
+        device.hasFailed = false
+        device.probedAt = nil
+        device.samePeer = proof.samePeer
+        let isNew = !device.isUp
+        device.isUp = true
+        devices[proof.fingerprint] = device
+        if ghosts.removeValue(forKey: DeviceGhost.Key(.unverified, proof.fingerprint, proof.address)) != nil || !isNew {
+            outputs.append(.listingChanged)
+        }
+        if let peer = proof.samePeer {
+            addGhost(
+                .duplicate, proof.fingerprint, proof.address, name: device.info.alias, "is the same machine as \(peer), which has Hexlist",
+                now, &outputs)
+        } else if isNew {
+            outputs.append(.up(proof.fingerprint))
+        }
+    }
+
+    /// Evicts the stranger that was proven longest ago.
+    private mutating func makeRoom() -> Bool {
+        let oldest = devices.lazy.filter { known[$0.key] == nil }.min { $0.value.provenAt < $1.value.provenAt }?.key
+        guard let oldest else { return false }
+        devices[oldest] = nil
+        return true
+    }
+
+    // MARK: Away
+
+    private mutating func expire(_ now: Instant, _ outputs: inout [Output]) {
+        guard expiredAt.map({ now - $0 >= .seconds(1) }) ?? true else { return }
+        expiredAt = now
+        for (fingerprint, device) in devices where device.isUp && now - device.provenAt >= limits.awayAfter {
+            setDown(fingerprint, &outputs)
+        }
+        ghosts = ghosts.filter { now - $0.value.seenAt < limits.ghostTime }
+    }
+
+    private mutating func setDown(_ fingerprint: Fingerprint, _ outputs: inout [Output]) {
+        guard devices[fingerprint]?.isUp == true else { return }
+        devices[fingerprint]?.isUp = false
+        if devices[fingerprint]?.samePeer == nil { outputs.append(.down(fingerprint)) }
+    }
+
+    // MARK: Ghosts
+
+    private mutating func addGhost(
+        _ reason: DeviceGhost.Reason, _ fingerprint: Fingerprint?, _ address: IPAddress, name: String, _ why: String, _ now: Instant,
+        _ outputs: inout [Output]
+    ) {
+        let key = DeviceGhost.Key(reason, fingerprint, address)
+        let ghost = DeviceGhost(reason: reason, fingerprint: fingerprint, address: address, name: name, why: why, seenAt: now)
+        let isNew = ghosts[key] == nil
+        if isNew, ghosts.count >= limits.ghosts, let oldest = ghosts.min(by: { $0.value.seenAt < $1.value.seenAt })?.key {
+            ghosts[oldest] = nil
+        }
+        ghosts[key] = ghost
+        if isNew { outputs.append(.ghost(ghost)) }
+    }
+
+    // MARK: Listing
+
+    /// The devices and ghosts, in no particular order.
+    public func listing(now: Instant) -> [DeviceRow] {
+        var rows = devices.filter { $0.value.samePeer == nil }.map { row($0.key, $0.value, now: now) }
+        for ghost in ghosts.values where now - ghost.seenAt < limits.ghostTime { rows.append(DeviceRow(ghost)) }
+        return rows
+    }
+
+    /// The row of one device; `nil` if it was not proven since the start.
+    public func row(of fingerprint: Fingerprint, now: Instant) -> DeviceRow? {
+        devices[fingerprint].flatMap { $0.samePeer == nil ? row(fingerprint, $0, now: now) : nil }
+    }
+
+    private func row(_ fingerprint: Fingerprint, _ device: Device, now: Instant) -> DeviceRow {
+        let isUp = device.isUp && now - device.provenAt < limits.awayAfter
+        return DeviceRow(
+            fingerprint: fingerprint, state: isUp ? .verified : .away, name: device.info.alias, version: device.info.version,
+            places: device.places, provenAt: device.provenAt)
+    }
+
+    /// The number of devices in memory.
+    public var count: Int { devices.count }
+}

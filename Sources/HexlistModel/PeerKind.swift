@@ -1,0 +1,22 @@
+/// The protocol that a peer speaks. The record of a peer has exactly one kind, and trust, a block or requests of one kind never apply to
+/// another kind.
+public enum PeerKind: String, CaseIterable, Sendable {
+    /// A Hexlist peer. Its fingerprint is the hash of its public key.
+    case hexlist
+    /// A device with LocalSend. Its fingerprint is the SHA-256 of its certificate (DER).
+    case localsend
+
+    /// The number in the store. Numbers never change.
+    public var number: Int64 {
+        switch self {
+        case .hexlist: 0
+        case .localsend: 1
+        }
+    }
+
+    /// - Parameter number: the number in the store; `nil` for one that this version does not know.
+    public init?(number: Int64) {
+        guard let kind = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = kind
+    }
+}
