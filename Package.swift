@@ -52,6 +52,7 @@ let package = Package(
             ], swiftSettings: settings),
         .target(
             name: "HexlistLocalSend", dependencies: ["HexlistModel", "HexlistJSON", "HexlistFiles"], swiftSettings: settings),
+        .target(name: "HexlistFormats", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
             name: "HexlistWire",
             dependencies: [
@@ -135,7 +136,7 @@ let package = Package(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistEnvelope", "HexlistDiscovery",
-                "HexlistStore", "HexlistTransport",
+                "HexlistStore", "HexlistTransport", "HexlistLocalSend", "HexlistFormats",
                 "HexlistAPI", "HexlistEventLoop", "HexlistSession", "HexlistDelivery", "HexlistTransfers",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -167,7 +168,6 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
-        .target(name: "HexlistFormats", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(name: "HexlistDoctor", dependencies: ["HexlistModel", "HexlistSystem", "HexlistAPI"], swiftSettings: settings),
         .target(
             name: "HexlistClient",
@@ -290,7 +290,8 @@ let package = Package(
             name: "HexlistNodeTests",
             dependencies: [
                 "HexlistDelivery", "HexlistNode", "HexlistTransfers", "HexlistAPI", "HexlistEnvelope", "HexlistEventLoop", "HexlistFiles",
-                "HexlistJSON", "HexlistSession", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel",
+                "HexlistJSON", "HexlistLocalSend", "HexlistSession", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery",
+                "HexlistModel",
                 "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -9,12 +9,14 @@ public struct PeerView: JSONShape, Sendable, Equatable {
 
     /// The UUID; `nil` for a ghost whose announcement has none.
     public var uuid: PeerID?
+    /// The protocol that the peer speaks; `nil` for a Hexlist peer.
+    public var kind: ForwardCompatibleEnum<PeerKind>?
     /// The name given by the peer or its announcement. Text of a peer: clean it before display.
     public var name: String
     public var alias: String?
     public var state: State
-    /// Why a ghost is not a peer: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`; a newer daemon may
-    /// have more.
+    /// Why a ghost is not a peer: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`, `unencrypted`; a newer
+    /// daemon may have more.
     public var reason: String?
     /// The reason for the state, in one line of text.
     public var why: String?
@@ -40,12 +42,14 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var fetchTo: ForwardCompatibleEnum<PeerFetchTarget>?
 
     public init(
-        uuid: PeerID?, name: String, alias: String? = nil, state: State, reason: String? = nil, why: String? = nil, trust: Trust,
+        uuid: PeerID?, kind: PeerKind = .hexlist, name: String, alias: String? = nil, state: State, reason: String? = nil,
+        why: String? = nil, trust: Trust,
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
         lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true,
         fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: PeerFetchTarget = .cache
     ) {
         self.uuid = uuid
+        self.kind = kind == .hexlist ? nil : ForwardCompatibleEnum(kind)
         self.name = name
         self.alias = alias
         self.state = state
@@ -81,7 +85,7 @@ public struct EndpointView: JSONShape, Sendable, Equatable {
     public var host: String
     public var port: Int
     public var interface: String?
-    /// `mdns`, `dns`, `static`, `lastKnown` or `inbound`; a newer daemon may know more.
+    /// `mdns`, `dns`, `static`, `lastKnown`, `inbound` or `localsend`; a newer daemon may know more.
     public var via: String
     /// The time at which a session was last established with this address.
     public var lastOK: Timestamp?

@@ -3,6 +3,8 @@ public import HexlistJSON
 /// One peer of a roster: a line of `GET /v1/roster` and `POST /v1/roster`.
 public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var uuid: String
+    /// `localsend` for a device with LocalSend; `nil` for a Hexlist peer.
+    public var kind: String?
     /// The fingerprint, as 64 hexadecimal digits. The UUID is derived from it.
     public var fingerprint: String
     /// The name the peer gives itself. Text of a peer: clean it before display.
@@ -16,14 +18,15 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var groups: [String]
 
     private enum CodingKeys: String, RequestKey {
-        case uuid, fingerprint, name, alias, trust, addresses, groups
+        case uuid, kind, fingerprint, name, alias, trust, addresses, groups
     }
 
     public init(
-        uuid: String, fingerprint: String, name: String, alias: String? = nil, trust: String, addresses: [String] = [],
+        uuid: String, kind: String? = nil, fingerprint: String, name: String, alias: String? = nil, trust: String, addresses: [String] = [],
         groups: [String] = []
     ) {
         self.uuid = uuid
+        self.kind = kind
         self.fingerprint = fingerprint
         self.name = name
         self.alias = alias
@@ -40,7 +43,7 @@ public struct RosterImport: JSONShape, Sendable, Equatable {
     public var unchanged: Int
     /// Number of entries for this machine, which are ignored.
     public var own: Int
-    /// Refused lines, in their order. Codes are `malformed`, `tooLarge`, `wrongKey`, `aliasTaken` and `tooManyGroups`.
+    /// Refused lines, in their order. Codes are `malformed`, `unknownKind`, `tooLarge`, `wrongKey`, `aliasTaken` and `tooManyGroups`.
     public var refused: [BulkRefusal]
 
     public init(changed: Int = 0, unchanged: Int = 0, own: Int = 0, refused: [BulkRefusal] = []) {

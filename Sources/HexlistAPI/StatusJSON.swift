@@ -38,13 +38,22 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     public var stateFolder: String
     /// The state of the search index; `nil` from an older daemon.
     public var search: SearchState?
+    /// LocalSend; `nil` from an older daemon.
+    public var localSend: LocalSendStatus?
+
+    private enum CodingKeys: String, CodingKey {
+        case version, uuid, name, announce, fingerprint, pid, port, uptimeSeconds, avahi, identity, domains, peers, ghosts, inbox, unread,
+            held
+        case outbox, storeBytes, storeFault, configurationFault, hookFaults, stateFolder, search
+        case localSend = "localsend"
+    }
 
     public init(
         version: String, uuid: PeerID, name: String, announce: Bool? = true, fingerprint: Fingerprint, pid: Int, port: Int,
         uptimeSeconds: Int, avahi: DiscoveryStatus, identity: IdentityJSON? = IdentityJSON(state: .own), domains: [DomainStatus] = [],
         peers: Int, ghosts: Int, inbox: Int? = nil, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String,
-        search: SearchState? = nil
+        search: SearchState? = nil, localSend: LocalSendStatus? = nil
     ) {
         self.version = version
         self.uuid = uuid
@@ -69,6 +78,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
         self.hookFaults = hookFaults
         self.stateFolder = stateFolder
         self.search = search
+        self.localSend = localSend
     }
 }
 
@@ -93,6 +103,42 @@ public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
     public init(state: DiscoveryState, message: String? = nil) {
         self.state = ForwardCompatibleEnum(state)
         self.message = message
+    }
+}
+
+/// The state of LocalSend on this machine.
+public struct LocalSendStatus: JSONShape, Sendable, Equatable {
+    public enum State: String, Sendable {
+        case running
+        /// Devices are found, but nothing is announced and no port is open.
+        case hidden
+        /// No port could be bound.
+        case failed
+        case off
+    }
+
+    public var state: ForwardCompatibleEnum<State>
+    /// The TCP port for devices; `nil` if none is open.
+    public var port: Int?
+    /// Why the port is not 53317, or the error.
+    public var reason: String?
+    /// The SHA-256 of this machine's certificate, its identity for devices.
+    public var fingerprint: Fingerprint?
+    /// The interfaces on which announcements are sent and received.
+    @LeftOutEmpty public var interfaces: [String]
+    /// Whether the own announcement was received, which shows that multicast works.
+    public var hearsItself: Bool
+
+    public init(
+        state: State, port: Int? = nil, reason: String? = nil, fingerprint: Fingerprint? = nil, interfaces: [String] = [],
+        hearsItself: Bool = false
+    ) {
+        self.state = ForwardCompatibleEnum(state)
+        self.port = port
+        self.reason = reason
+        self.fingerprint = fingerprint
+        self.interfaces = interfaces
+        self.hearsItself = hearsItself
     }
 }
 

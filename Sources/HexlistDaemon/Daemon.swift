@@ -77,6 +77,7 @@ public struct Daemon: Sendable {
             settings.node.files.downloads = DownloadFolder.path(
                 environment: options.environment, configurationHome: options.paths.configurationHome)
         }
+        settings.node.localSend?.installedProgram = LocalSendPrograms.installed(environment: options.environment)
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
             logger.warning(

@@ -75,6 +75,15 @@ public struct DigestFolder: Sendable {
         return digests
     }
 
+    /// Moves a file with this digest into the folder. Both must be on one file system.
+    /// - Throws: `notFound`, `diskFull`; `system`.
+    public func add(_ digest: [UInt8], name: String, moving path: String) throws(FileFault) {
+        guard SharePath.isName(name) else { throw .notFound }
+        try make(digest)
+        guard rename(path, self.path(of: digest, name: name)) == 0 else { throw .last }
+        try Descriptor.open(folder(of: digest), Self.flags).synchronize()
+    }
+
     /// Moves a file into another `DigestFolder`. Between two file systems the file is copied, and its digest is verified.
     /// - Throws: `notFound`, `changed`, `otherBytes`, `diskFull`; `system`.
     public func move(_ digest: [UInt8], name: String, to other: DigestFolder) throws {

@@ -81,7 +81,7 @@ public enum DeviceDialResult: Sendable {
 /// An announcement that does not belong to a usable device.
 public struct DeviceGhost: Sendable, Equatable {
     public enum Reason: String, Sendable, CaseIterable {
-        case `self`, impostor, duplicate, unencrypted, invalid, unverified
+        case impostor, duplicate, unencrypted, invalid, unverified
     }
 
     struct Key: Hashable {
@@ -91,7 +91,7 @@ public struct DeviceGhost: Sendable, Equatable {
 
         init(_ reason: Reason, _ fingerprint: Fingerprint?, _ address: IPAddress) {
             // Any host can invent fingerprints, so announcements that prove nothing have one ghost for each address.
-            let isPerAddress = reason == .invalid || reason == .unencrypted || reason == .`self`
+            let isPerAddress = reason == .invalid || reason == .unencrypted
             (self.reason, self.fingerprint, self.address) = (reason, isPerAddress ? nil : fingerprint, address)
         }
     }

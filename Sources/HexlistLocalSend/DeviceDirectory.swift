@@ -115,8 +115,10 @@ public struct DeviceDirectory {
 
     /// The time of the next `tick`; `nil` while no rows wait and no burst is due.
     public var nextDeadline: Instant? {
+        // A probe that the bounds of dials delay is tried again once a second, and when a dial ends.
         let probes = waiting.compactMap { devices[$0] }.filter { $0.isUp }.map { device in
-            (device.probedAt ?? device.provenAt) + limits.probeInterval
+            let due = (device.probedAt ?? device.provenAt) + limits.probeInterval
+            return expiredAt.map { max(due, $0 + .seconds(1)) } ?? due
         }
         return ([isHiding ? nil : announcements.nextDeadline] + probes).compactMap(\.self).min()
     }
@@ -126,7 +128,7 @@ public struct DeviceDirectory {
     private mutating func announced(_ info: DeviceInfo, from source: IPAddress, _ now: Instant, _ outputs: inout [Output]) {
         if info.fingerprint == own {
             ownHeard = now
-            return addGhost(.`self`, own, source, name: info.alias, "is this machine's own announcement", now, &outputs)
+            return
         }
         guard info.hexlist == nil else { return }
         guard isNear(source) else {
@@ -178,7 +180,7 @@ public struct DeviceDirectory {
         guard !dials.values.contains(where: { $0.place.address == place.address }) else { return false }
         let spare = isTrusted ? 0 : limits.dialsForTrusted
         guard dials.count < limits.dialsAtOnce - spare else { return false }
-        let recent = recentDials.lazy.filter { now - $0 < .seconds(1) }.count
+        let recent = recentDials.count { now - $0 < .seconds(1) }
         return recent < limits.dialsPerSecond - (isTrusted ? 0 : limits.dialsForTrusted)
     }
 
@@ -273,9 +275,9 @@ public struct DeviceDirectory {
         let isNew = !device.isUp
         device.isUp = true
         devices[proof.fingerprint] = device
-        if ghosts.removeValue(forKey: DeviceGhost.Key(.unverified, proof.fingerprint, proof.address)) != nil || !isNew {
-            outputs.append(.listingChanged)
-        }
+        let isGhostGone = ghosts.removeValue(forKey: DeviceGhost.Key(.unverified, proof.fingerprint, proof.address)) != nil
+        let isSame = before.map { $0.places == device.places && PeerText.areEqual($0.info.alias, device.info.alias) } ?? false
+        if !isNew, isGhostGone || !isSame { outputs.append(.listingChanged) }
         if let peer = proof.samePeer {
             addGhost(
                 .duplicate, proof.fingerprint, proof.address, name: device.info.alias, "is the same machine as \(peer), which has Hexlist",
@@ -287,7 +289,7 @@ public struct DeviceDirectory {
 
     /// Evicts the stranger that was proven longest ago.
     private mutating func makeRoom() -> Bool {
-        let oldest = devices.lazy.filter { known[$0.key] == nil }.min { $0.value.provenAt < $1.value.provenAt }?.key
+        let oldest = devices.filter { known[$0.key] == nil }.min { $0.value.provenAt < $1.value.provenAt }?.key
         guard let oldest else { return false }
         devices[oldest] = nil
         return true
@@ -339,6 +341,9 @@ public struct DeviceDirectory {
     public func row(of fingerprint: Fingerprint, now: Instant) -> DeviceRow? {
         devices[fingerprint].flatMap { $0.samePeer == nil ? row(fingerprint, $0, now: now) : nil }
     }
+
+    /// The fingerprint of a device that was proven since the start.
+    public func fingerprint(of peer: PeerID) -> Fingerprint? { devices.keys.first { $0.peerID == peer } }
 
     private func row(_ fingerprint: Fingerprint, _ device: Device, now: Instant) -> DeviceRow {
         let isUp = device.isUp && now - device.provenAt < limits.awayAfter

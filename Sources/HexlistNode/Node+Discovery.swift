@@ -11,7 +11,9 @@ extension Node {
             logger.info("the machine woke from sleep")
             // Sessions that their peers ended meanwhile are closed at once.
             for session in sessions.values { session.timePassed() }
+            devices.woke(self)
         }
+        if case .interfaces(let addresses) = event { devices.networkChanged(addresses, self) }
         finder.discovered(event, self)
         notifyWatchers()
     }

@@ -51,6 +51,7 @@ public actor Node {
     public nonisolated let transfers: FileTransfers
     /// `nil` without a configured folder.
     let folderRoute: FolderRoute?
+    let devices: Devices
     private var wallTimes: MonotonicToWallClock
     nonisolated let watchers = Watchers()
 
@@ -88,6 +89,7 @@ public actor Node {
         finder = DiscoveryDriver(
             PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop, clocks
         )
+        devices = Devices(own: identity.certificateFingerprint ?? identity.fingerprint, on: eventLoop, clocks)
         pairingDriver = PairingDriver(own: identity.fingerprint, on: eventLoop, clocks)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: TransportLimits(configuration),
@@ -134,6 +136,7 @@ public actor Node {
         finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
 
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
+        await devices.start(self)
         maintenance.start(self)
         if let folderRoute {
             let peers = records.map(\.peer)
@@ -180,6 +183,7 @@ public actor Node {
         await pairingDriver.stop(self)
         maintenance.stop()
         folderRoute?.stop()
+        await devices.stop(self)
         sessions.stop()
         registry.stop()
         await finder.stop(self)
@@ -217,6 +221,7 @@ public actor Node {
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
         if takesOthers || configuration.limits != old.limits { invitations.mayAcceptMore(self) }
         sessions.limits = SessionLimits(configuration.limits)
+        await devices.reconfigured(from: old, self)
         notifyWatchers()
     }
 

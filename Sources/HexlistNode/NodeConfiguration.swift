@@ -28,6 +28,8 @@ public struct NodeConfiguration: Sendable {
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
     public var mailbox = Mailbox()
+    /// `nil` for a node without LocalSend, as in tests.
+    public var localSend: LocalSend?
     public var limits = Limits()
     public var send = Send()
     public var outbox = Outbox()
@@ -113,6 +115,19 @@ public struct NodeConfiguration: Sendable {
         public var startTime = Duration.seconds(10)
         /// The delay after hexes were queued or a file arrived, so that several share an envelope.
         public var batchTime = Duration.seconds(2)
+
+        public init() {}
+    }
+
+    /// Devices with LocalSend.
+    public struct LocalSend: Sendable, Equatable {
+        /// `nil` for the value of `announce`. If it is `true` while this machine hides, devices are found, but nothing is announced and no
+        /// port is open.
+        public var isEnabled: Bool?
+        /// A fixed port; `nil` for 53317 if it is free and no LocalSend app is installed, otherwise another one.
+        public var port: Int?
+        /// The LocalSend program that is installed for this user; `nil` if there is none. An app fails to start if 53317 is in use.
+        public var installedProgram: String?
 
         public init() {}
     }

@@ -20,6 +20,7 @@ public struct NodeStatus: Sendable, Equatable {
     public var peers: Int
     /// The number of ghosts, except those with the reason `self` or `duplicate`.
     public var ghosts: Int
+    public var localSend: LocalSendStatus
 }
 
 extension DomainStatus {
@@ -38,6 +39,7 @@ extension Node {
             boot: boot,
             discovery: DiscoveryStatus(state: backend?.state ?? .starting, message: backend?.message), conflict: conflicts.message(self),
             domains: finder.domains.sorted { $0.key < $1.key }.map(DomainStatus.init),
-            peers: rows.count { $0.state == .verified }, ghosts: rows.count(where: \.isOddGhost))
+            peers: rows.count { $0.state == .verified } + devices.directory.listing(now: clocks.now).count { $0.state == .verified },
+            ghosts: rows.count(where: \.isOddGhost), localSend: devices.status(self))
     }
 }

@@ -32,6 +32,11 @@ public struct PairingCommands: Sendable {
             guard peer != node.id else { throw HexlistError(.badRequest, "You cannot pair with this machine itself.") }
             let view = try node.peerList.view(of: peer) ?? Self.announced(peer.description, node).first ?? node.peerList.required(peer)
             let name = view.label.text(.named)
+            guard view.knownKind == .hexlist else {
+                throw HexlistError(
+                    .badRequest, "\(name) uses LocalSend, which has no pairing.",
+                    hint: "To compare fingerprints and trust it: `hexlist peer trust \(peer.shortID)`.")
+            }
             guard view.trust != .blocked else {
                 throw HexlistError(.badRequest, "\(name) is blocked here.", hint: "First run `hexlist peer unblock \(peer)`.")
             }

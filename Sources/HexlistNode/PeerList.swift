@@ -8,10 +8,12 @@ struct PeerList {
     let own: PeerID
     let registry: PeerRegistry
     let finder: DiscoveryDriver
+    let devices: Devices
     /// Converts instants of the directory to times of day.
     let times: MonotonicToWallClock
     /// Milliseconds since 1970.
     let now: Int64
+    let steady: ContinuousClock.Instant
 
     /// All peers, sorted by state (verified, away, ghost), then by name.
     func views() -> [PeerView] {
@@ -22,6 +24,7 @@ struct PeerList {
             views.append(view(of: row))
         }
         views += registry.all.filter { !listed.contains($0.peer) }.compactMap(awayView)
+        views += deviceViews()
         return views.sorted { left, right in
             if left.state != right.state { return left.state.rank < right.state.rank }
             // Compared as bytes, because `String` comparison is quadratic on hostile text.
@@ -35,7 +38,9 @@ struct PeerList {
     /// - Parameter comparing: whether `why` also says that the peer may be a reinstalled one, which compares the names of all peers.
     func view(of peer: PeerID, comparing: Bool = true) -> PeerView? {
         guard peer != own else { return nil }
-        guard let row = finder.directory.row(of: peer, comparing: comparing), isPeer(row) else { return registry[peer].flatMap(awayView) }
+        guard let row = finder.directory.row(of: peer, comparing: comparing), isPeer(row) else {
+            return registry[peer].flatMap(awayView) ?? deviceView(of: peer)
+        }
         let view = view(of: row)
         return view.isPeer ? view : nil
     }
@@ -65,7 +70,9 @@ struct PeerList {
 
     /// The name of a peer in messages; `nil` for this machine.
     func label(of peer: PeerID) -> PeerDisplayName? {
-        peer == own ? nil : registry.label(of: peer, name: finder.directory.provenName(of: peer))
+        guard peer != own else { return nil }
+        if registry[peer] == nil, let device = deviceView(of: peer) { return device.label }
+        return registry.label(of: peer, name: finder.directory.provenName(of: peer))
     }
 
     /// The name of a peer as text, or the beginning of its UUID.
@@ -96,7 +103,8 @@ struct PeerList {
     /// The contact information of a listed peer, with its proven name if there is one: announced names are not stored.
     func contact(_ peer: PeerID, _ view: PeerView) -> ContactInfo {
         ContactInfo(
-            peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
+            peer: peer, kind: view.knownKind, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name,
+            version: view.version,
             boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? now)
     }
 
@@ -112,6 +120,11 @@ struct PeerList {
                 throw HexlistError(
                     .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "First run `hexlist peer unblock \(peer)`.")
             }
+            guard view.knownKind == .hexlist else {
+                throw HexlistError(
+                    .badRequest, "\(view.label.text(.named)) uses LocalSend, and Hexlist only receives from LocalSend.",
+                    hint: "Send from the device to this machine, or install Hexlist there.")
+            }
             contacts.append(contact(peer, view))
         }
         return contacts
@@ -123,7 +136,9 @@ struct PeerList {
     func members(_ marked: String, of groups: [PeerGroup]) throws(HexlistError) -> [PeerID] {
         let name = GroupName.bare(marked)
         let aliasKey = NameKey(marked)
-        let owner = registry.all.first { record in record.alias.map { aliasKey?.isKey(of: $0) ?? false } ?? false }
+        let owner = (Array(registry.all) + registry.devices.values).first { record in
+            record.alias.map { aliasKey?.isKey(of: $0) ?? false } ?? false
+        }
         guard let group = groups.named(name) else {
             if let owner { return [owner.peer] }
             throw HexlistError.noGroup(name, among: groups.map(\.name))
@@ -138,7 +153,7 @@ struct PeerList {
         guard !members.isEmpty else {
             throw HexlistError(.badRequest, "\(shown) is empty.", hint: "To add peers: `hexlist group add`.")
         }
-        if let blocked = members.first(where: { registry[$0]?.trust == .blocked }) {
+        if let blocked = members.first(where: { (registry[$0] ?? registry.devices[$0])?.trust == .blocked }) {
             throw HexlistError(
                 .badRequest, "\(label(of: blocked)?.text(.named) ?? "\(blocked)"), of \(shown), is blocked here.",
                 hint: "Remove it with `hexlist group remove`, or run `hexlist peer unblock \(blocked.shortID)`.")

@@ -51,6 +51,9 @@ final class PeerRegistry {
     /// The trust in a key. Trust is bound to the whole fingerprint: a different key with the same UUID is a stranger's, as is a missing one.
     func trust(of key: Fingerprint?) -> Trust { key.flatMap { record(of: $0.peerID, key: $0)?.trust } ?? .stranger }
 
+    /// Whether a Hexlist peer with this key is recorded, or proved the key since the start.
+    func isKnown(_ key: Fingerprint) -> Bool { keys[key.peerID] == key || records[key.peerID]?.fingerprint == key }
+
     /// Whether a peer is trusted, by its UUID alone.
     func isTrusted(_ peer: PeerID) -> Bool { records[peer]?.trust == .trusted }
 
@@ -87,6 +90,7 @@ final class PeerRegistry {
     func set(_ records: [PeerRecord], _ node: isolated Node) {
         set(records)
         node.finder.apply(.remembered(Set(self.records.keys)), node)
+        node.devices.knownChanged(node)
     }
 
     func reload(_ node: isolated Node) async {

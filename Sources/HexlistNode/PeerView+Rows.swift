@@ -34,7 +34,7 @@ extension PeerView {
     /// - Parameter now: milliseconds since 1970.
     init(away record: PeerRecord, at now: Int64) {
         self.init(
-            uuid: record.peer, name: record.name, alias: record.alias, state: .away, reason: nil,
+            uuid: record.peer, kind: record.kind, name: record.name, alias: record.alias, state: .away, reason: nil,
             why: "It is known from earlier; nothing announces it now.", trust: record.trust, fingerprint: record.fingerprint,
             version: record.version, boot: record.boot,
             endpoints: record.endpoints.map {
@@ -49,6 +49,9 @@ extension PeerView {
 
     /// Whether the UUID is proven, so that the peer can be named; also during an identity conflict.
     var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
+
+    /// The kind of the peer; that of a newer version counts as a Hexlist peer.
+    var knownKind: PeerKind { kind?.known ?? .hexlist }
 
     /// The name that this machine shows for the peer.
     var shownName: String { alias ?? name }

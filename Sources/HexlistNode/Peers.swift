@@ -12,6 +12,7 @@ public struct Peers: Sendable {
     /// All peers, sorted by state (verified, away, ghost), then by name.
     public func all() async throws -> [PeerView] {
         await node.perform { node in
+            node.devices.looked(node)
             await node.registry.reload(node)
             return node.peerList.views()
         }
@@ -50,6 +51,14 @@ public struct Peers: Sendable {
             }
             var contact = node.peerList.contact(peer, before)
             let at = node.clocks.milliseconds
+            if before.knownKind != .hexlist {
+                if trust == .trusted { contact.endpoints = node.devices.endpoints(of: before.fingerprint, node) }
+                try await node.store.setTrust(trust, of: contact, name: name, at: at)
+                await node.registry.reload(node)
+                node.invitations.mayAcceptMore(node)
+                node.notifyWatchers()
+                return node.peerList.view(of: peer) ?? before
+            }
             if trust == .trusted { contact.endpoints = node.finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
             try await node.store.setTrust(trust, of: contact, name: name, at: at)
             await node.registry.reload(node)
@@ -113,9 +122,10 @@ public struct Peers: Sendable {
     public func forget(_ peer: PeerID) async throws {
         try await node.perform { node in
             await node.registry.reload(node)
-            _ = try node.peerList.required(peer)
+            let kind = try node.peerList.required(peer).knownKind
             try await node.store.forgetPeer(peer)
             await node.registry.reload(node)
+            guard kind == .hexlist else { return node.notifyWatchers() }
             node.registry.reserveAddresses(node)
             node.finder.apply(.forget(peer), node)
             node.applyTrust(.stranger, toSessionsOf: peer)
@@ -128,7 +138,10 @@ public struct Peers: Sendable {
 extension Node {
     public nonisolated var peers: Peers { Peers(node: self) }
 
-    var peerList: PeerList { PeerList(own: id, registry: registry, finder: finder, times: times(), now: clocks.milliseconds) }
+    var peerList: PeerList {
+        PeerList(
+            own: id, registry: registry, finder: finder, devices: devices, times: times(), now: clocks.milliseconds, steady: clocks.now)
+    }
 
     /// Applies a trust change to the sessions, invitations and deliveries of a peer. A peer that is trusted now may send the hexes that were
     /// refused before, and probably trusts this node too. Quota used by its held hexes may be free for other peers now.

@@ -34,7 +34,9 @@ final class Listeners {
         sockets.append(channel)
         let address = channel.localAddress
         channel.closeFuture.assumeIsolated().whenComplete { _ in
-            self.sockets.removeAll { $0 === channel }
+            // A socket that is not listed any more was closed by `close(port:)`.
+            guard let index = self.sockets.firstIndex(where: { $0 === channel }) else { return }
+            self.sockets.remove(at: index)
             guard !self.isClosed, let address else { return }
             self.logger.error("listening socket closed", metadata: ["local.address": "\(address)"])
             self.bindAgain(address, bind: bind)
@@ -51,6 +53,13 @@ final class Listeners {
                 }
             }
         }
+    }
+
+    /// Closes the sockets of one port.
+    func close(port: Int) {
+        let closing = sockets.filter { $0.localAddress?.port == port }
+        sockets.removeAll { $0.localAddress?.port == port }
+        for channel in closing { channel.close(promise: nil) }
     }
 
     /// - Returns: a future for each socket, completed when it is closed.

@@ -1,4 +1,4 @@
-import HexlistModel
+public import HexlistModel
 import NIOCore
 import NIOPosix
 
@@ -26,16 +26,50 @@ extension PeerTransport {
             throw HexlistError(
                 .configuration, "\(port) is no port.", hint: "Ports are 1 to 65535; leave it out for one the system chooses.")
         }
-        let wanted = try addresses.isEmpty ? Self.everyAddress : addresses.map(Self.listenAddress)
         try await onLoop { $0.accept(with: onAccept) }
+        return try await listen(addresses, port) { try AcceptedChannel.install(on: $0, state: $1) }
+    }
+
+    /// Listens for LocalSend devices on another port.
+    /// - Parameters:
+    ///   - addresses: as for peers.
+    ///   - port: 0 for a port chosen by the system.
+    ///   - received: called on the loop with each request.
+    ///   - refused: called on the loop with the address of a connection whose handshake failed.
+    /// - Returns: the port.
+    /// - Throws: `HexlistError` `portInUse` or `configuration`; then nothing listens.
+    public func listenForDevices(
+        addresses: [String], port: UInt16, received: @escaping @Sendable (DeviceExchange) -> Void,
+        refused: @escaping @Sendable (IPAddress) -> Void
+    ) async throws -> Int {
+        let tls = try DeviceTLS(identity: identity)
+        let state = state
+        let server = try await eventLoop.submit {
+            NIOLoopBound(
+                DeviceServer(state: state.value, tls: tls, received: received, refused: refused), eventLoop: state.value.eventLoop)
+        }.get()
+        return try await listen(addresses, port) { channel, _ in try server.value.install(on: channel) }
+    }
+
+    /// Stops listening on the port of a `listenForDevices`. Open connections stay. Thread-safe.
+    public func stopListening(port: Int) {
+        let state = state
+        eventLoop.execute { state.value.listeners.close(port: port) }
+    }
+
+    private typealias Install = @Sendable (any Channel, TransportState) throws -> Void
+
+    /// - Parameter install: sets up an accepted connection.
+    private func listen(_ addresses: [String], _ port: UInt16, _ install: @escaping Install) async throws -> Int {
+        let wanted = try addresses.isEmpty ? Self.everyAddress : addresses.map(Self.listenAddress)
         // A port chosen for the first address may be in use on another one.
         var triesLeft = port == 0 ? 20 : 1
         while true {
             triesLeft -= 1
             do {
-                let channels = try await bindAll(wanted, port: port, isOptional: addresses.isEmpty)
+                let channels = try await bindAll(wanted, port: port, isOptional: addresses.isEmpty, install)
                 try await onLoop { state in
-                    for channel in channels { state.listeners.keep(channel) { self.bind($0) } }
+                    for channel in channels { state.listeners.keep(channel) { self.bind($0, install) } }
                 }
                 return channels.first?.localAddress?.port ?? Int(port)
             } catch let error as HexlistError where error.code == .portInUse && triesLeft > 0 {
@@ -56,13 +90,15 @@ extension PeerTransport {
     }
 
     /// - Parameter isOptional: whether to skip an address family that this machine does not have.
-    private func bindAll(_ addresses: [IPAddress], port: UInt16, isOptional: Bool) async throws -> [any Channel] {
+    private func bindAll(
+        _ addresses: [IPAddress], port: UInt16, isOptional: Bool, _ install: @escaping Install
+    ) async throws -> [any Channel] {
         var bound: [any Channel] = []
         var port = port
         for address in addresses {
             do {
                 guard let socket = address.socketAddress(port: port) else { throw ChannelError.unknownLocalAddress }
-                let channel = try await bind(socket).get()
+                let channel = try await bind(socket, install).get()
                 bound.append(channel)
                 if port == 0 { port = channel.localAddress?.port.flatMap(UInt16.init(exactly:)) ?? 0 }
             } catch {
@@ -75,7 +111,7 @@ extension PeerTransport {
         return bound
     }
 
-    private func bind(_ address: SocketAddress) -> EventLoopFuture<any Channel> {
+    private func bind(_ address: SocketAddress, _ install: @escaping Install) -> EventLoopFuture<any Channel> {
         let state = state
         let logger = logger
         var bootstrap = ServerBootstrap(group: eventLoop)
@@ -87,7 +123,7 @@ extension PeerTransport {
                 }
             }
             .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try AcceptedChannel.install(on: channel, state: state.value) }
+                channel.eventLoop.makeCompletedFuture { try install(channel, state.value) }
             }
         if address.protocol == .inet6 {
             // Separate sockets for IPv4 and IPv6, so that IPv4 addresses are never IPv4-mapped.

@@ -113,7 +113,7 @@ private let digits = String(repeating: "0A", count: 32)
             ("a.txt", ["a.txt"]), ("photos/a.txt", ["photos", "a.txt"]), ("../../etc/passwd", ["etc", "passwd"]),
             ("/etc/passwd", ["etc", "passwd"]), ("..", ["file"]), ("", ["file"]), ("..\\..\\a", ["a"]), (".bashrc", ["bashrc"]),
             ("a/./b/../c", ["a", "b", "c"]), ("-rf", ["rf"]), ("a\u{0}b", ["a_b"]),
-            ("1/2/3/4/5/6/7/8/9/10/f", ["1", "2", "3", "4", "5", "6", "7", "8", "f"]),
+            ("1/2/3/4/5/6/7/8/9/10/f", ["1", "2", "3", "4", "5", "6", "7", "f"]),
         ]) func paths(fileName: String, path: [String])
     {
         let file = DeviceFile(id: "1", fileName: fileName, size: 0, fileType: "")

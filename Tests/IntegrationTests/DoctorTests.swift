@@ -48,7 +48,8 @@ extension TwoMachines {
                     #expect(
                         report.steps.map(\.step) == [
                             "daemon", "clock", "dbus", "avahi", "store", "disk", "identity", "configuration", "discovery", "announcement",
-                            "interfaces", "multicast", "port", "reachable", "firewall", "peer", "peer.resolve", "peer.tcp", "peer.tls",
+                            "interfaces", "multicast", "port", "reachable", "localsend", "firewall", "peer", "peer.resolve", "peer.tcp",
+                            "peer.tls",
                             "peer.hello",
                             "peer.trust", "peer.frame", "peer.dialBack",
                         ])

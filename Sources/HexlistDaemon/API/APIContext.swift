@@ -96,7 +96,7 @@ struct APIContext: Sendable {
             outbox: Dictionary(uniqueKeysWithValues: outbox),
             storeBytes: bytes,
             storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
-            stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)))
+            stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)), localSend: node.localSend)
     }
 
     private func identity(conflict: String?) -> IdentityJSON {

@@ -63,9 +63,12 @@ struct RosterReader {
         guard let trust = Trust(rawValue: peer.trust) else {
             throw Fault(message: "Unknown trust `\(TerminalText.clean(peer.trust, columns: 40))`: use trusted, blocked or stranger.")
         }
+        guard let kind = peer.kind.map({ PeerKind(utf8: $0.utf8) }) ?? .hexlist else {
+            throw Fault(code: "unknownKind", message: "Unknown kind `\(TerminalText.clean(peer.kind ?? "", columns: 40))`.")
+        }
         if let alias = peer.alias, let fault = PeerAlias.textFault(alias) { throw Fault(message: fault) }
         return RosterEntry(
-            fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
+            kind: kind, fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
             places: try places(peer.addresses), groups: try groups(peer.groups))
     }
 

@@ -57,7 +57,8 @@ struct RosterRoutes: Sendable {
 extension RosterPeer {
     init(_ entry: RosterEntry) {
         self.init(
-            uuid: entry.peer.description, fingerprint: entry.fingerprint.description, name: entry.name, alias: entry.alias,
+            uuid: entry.peer.description, kind: entry.kind == .hexlist ? nil : entry.kind.rawValue,
+            fingerprint: entry.fingerprint.description, name: entry.name, alias: entry.alias,
             trust: entry.trust.rawValue,
             addresses: entry.places.map { HostPort.text($0.host, $0.port) }, groups: entry.groups)
     }

@@ -129,6 +129,22 @@ extension SettingKey {
             ($1.node.mailbox.name, $1.node.mailbox.folder) = (routes.first?[0] ?? "", routes.first?[1])
             return true
         },
+        SettingKey(
+            name: "localsend.enabled", isLive: false, isList: false, allowed: "`true` or `false`",
+            texts: { ["\($0.node.localSend?.isEnabled ?? $0.node.announce)"] }
+        ) {
+            guard let text = $0.first, let isEnabled = Bool(text) else { return false }
+            $1.node.localSend?.isEnabled = isEnabled
+            return true
+        },
+        SettingKey(
+            name: "localsend.port", isLive: false, isList: false, allowed: "a port from 1024 to 65535",
+            texts: { $0.node.localSend?.port.map { ["\($0)"] } ?? [] }
+        ) {
+            guard let port = integer($0), (1_024...65_535).contains(port) else { return false }
+            $1.node.localSend?.port = port
+            return true
+        },
         SettingKey(name: "domains", isLive: false, isList: true, allowed: "a list of DNS-SD domains", texts: { $0.domains }) {
             guard !$0.isEmpty, $0.allSatisfy(isDomain) else { return false }
             $1.domains = $0

@@ -27,7 +27,10 @@ public struct Settings: Sendable {
     }
 
     /// - Parameter name: the display name if none is configured.
-    public init(name: String) { node = NodeConfiguration(name: name) }
+    public init(name: String) {
+        node = NodeConfiguration(name: name)
+        node.localSend = NodeConfiguration.LocalSend()
+    }
 
     public struct Log: Sendable, Equatable {
         public var level = Logger.Level.info

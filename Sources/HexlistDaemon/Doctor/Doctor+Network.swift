@@ -28,6 +28,7 @@ extension Doctor {
         if let step = Self.staticPeers(facts) { steps.append(step) }
         steps.append(await port(facts))
         steps.append(await reachable(facts, waits: waits))
+        if let step = Self.localSend(facts.status.localSend) { steps.append(step) }
         return steps
     }
 
@@ -43,6 +44,31 @@ extension Doctor {
             DoctorStep(
                 "discovery", .failed, status.discovery.message ?? "avahi-daemon cannot be used.",
                 advice: ["sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
+        }
+    }
+
+    /// The check of LocalSend; `nil` if it is off.
+    static func localSend(_ status: LocalSendStatus) -> DoctorStep? {
+        let reason = status.reason.map { " \($0)" } ?? ""
+        switch status.state.known {
+        case .off: return nil
+        case .failed:
+            return DoctorStep(
+                "localsend", .failed, "LocalSend devices cannot send: \(status.reason ?? "no port could be opened.")",
+                advice: ["Set another `localsend.port`, or `localsend.enabled: false`."])
+        case .hidden: return DoctorStep("localsend", .ok, "LocalSend devices are found; nothing is announced to them.")
+        case .running, nil:
+            guard let port = status.port else { return nil }
+            let text = "LocalSend devices may send to port \(port).\(reason)"
+            guard !status.interfaces.isEmpty else {
+                return DoctorStep("localsend", .warning, text + " No interface has multicast, so this machine is not announced to them.")
+            }
+            guard status.hearsItself else {
+                return DoctorStep(
+                    "localsend", .warning, text + " This machine does not receive its own announcements.",
+                    advice: ["A firewall may block UDP port 53317: sudo firewall-cmd --add-port=53317/udp --add-port=\(port)/tcp"])
+            }
+            return DoctorStep("localsend", .ok, text)
         }
     }
 

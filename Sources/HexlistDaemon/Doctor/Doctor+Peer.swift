@@ -28,6 +28,15 @@ extension Doctor {
     func steps(of id: PeerID, _ rows: [PeerView]) async -> [DoctorStep] {
         guard id != api.node.id else { return [Self.isOwn] }
         let main = rows.first { $0.state != .ghost } ?? rows[0]
+        if main.kind?.known == .localsend {
+            let name = main.label.text(.named)
+            return [
+                DoctorStep(
+                    "peer", main.state == .verified ? .ok : .warning,
+                    "\(name) uses LocalSend and \(main.state == .verified ? "answers." : "does not answer.")",
+                    advice: main.state == .verified ? [] : ["Open LocalSend on it."])
+            ]
+        }
         var steps = [Self.record(main, others: rows.filter { $0 != main }, isHiding: await !api.node.status().isAnnounced)]
         let (resolving, endpoints) = await resolve(main.endpoints)
         if let resolving { steps.append(resolving) }

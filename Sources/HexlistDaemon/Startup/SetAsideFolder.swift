@@ -9,7 +9,7 @@ import HexlistModel
 enum SetAsideFolder {
     /// The folders of offered copies and of kept files. They are moved with their store, because a daemon deletes files unknown to its store
     /// (`FilePool`).
-    static let fileFolders = ["offers", "files"]
+    static let fileFolders = ["offers", "files", "arrivals"]
 
     /// Creates a new folder.
     /// - Parameter prefix: the beginning of its name; the time follows.

@@ -48,6 +48,7 @@ enum StoreSchema {
         ("19 bin of My Hexlist", { try $0.execute(sql: bin) }),
         // PeerKind.number. Existing peers are Hexlist peers.
         ("20 kinds of peers", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN kind INTEGER NOT NULL DEFAULT 0") }),
+        ("21 files that devices send", { try $0.execute(sql: ArrivalRow.schema) }),
     ]
 
     static let migrator: DatabaseMigrator = {

@@ -179,6 +179,7 @@ extension StoreReader {
                 """
                 SELECT sha256 FROM pooled WHERE place = ?1
                 UNION SELECT sha256 FROM transfer WHERE state = 'waiting' AND place = ?1 AND sha256 IS NOT NULL
+                UNION SELECT sha256 FROM arrival WHERE ?1 = 'kept'
                 """, place.rawValue
             ) { $0.bytes(0) })
     }

@@ -3,6 +3,7 @@ public import HexlistModel
 /// One peer of a roster, the trust list that users export and import: key, name, alias, trust, groups and addresses. The peer's UUID is
 /// derived from the key, so an entry cannot combine a key with the identity of another peer.
 public struct RosterEntry: Sendable, Equatable {
+    public var kind: PeerKind
     public var fingerprint: Fingerprint
     /// The name that the peer gives itself. On import, a trusted peer without an alias gets one made from this name.
     public var name: String
@@ -17,8 +18,10 @@ public struct RosterEntry: Sendable, Equatable {
     public static let groupLimit = 100
 
     public init(
-        fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterAddress] = [], groups: [String] = []
+        kind: PeerKind = .hexlist, fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterAddress] = [],
+        groups: [String] = []
     ) {
+        self.kind = kind
         self.fingerprint = fingerprint
         self.name = name
         self.alias = alias
@@ -41,7 +44,7 @@ public struct RosterEntry: Sendable, Equatable {
         var unique: [RosterAddress] = []
         for address in places where !unique.contains(address) { unique.append(address) }
         self.init(
-            fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique,
+            kind: record.kind, fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique,
             groups: Array(record.groups.prefix(Self.groupLimit)))
     }
 }
@@ -65,7 +68,7 @@ public enum RosterOutcome: Sendable, Equatable {
     case unchanged
     /// The entry is for this machine itself and was skipped.
     case own
-    /// The entry was not imported, because another key is known for the same UUID.
+    /// The entry was not imported, because another key, or a peer of another kind, is known for the same UUID.
     case anotherKey
     case aliasTaken(by: PeerID)
     /// The entry was not imported, because it would exceed the maximum number of groups, or of members of a group.
@@ -112,6 +115,7 @@ extension StoreWriter {
     ) throws -> RosterOutcome {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
+        if let known, known.kind != entry.kind { return .anotherKey }
         var book = try aliases ?? self.aliases()
         var alias = entry.alias ?? known?.alias
         if let wanted = entry.alias, PeerAlias.fault(wanted, of: entry.peer) != nil {
@@ -133,24 +137,30 @@ extension StoreWriter {
 
         var isChanged = false
         if let alias, !(known?.alias.map { $0.utf8.elementsEqual(alias.utf8) } ?? false) {
-            try change { try setAlias(alias, of: peerRow(making: entry.peer, fingerprint: entry.fingerprint, name: entry.name).id) }
+            try change { try setAlias(alias, of: row(making: entry).id) }
             book.set(alias, of: entry.peer, before: known?.alias)
             isChanged = true
         }
         aliases = book
         if known?.fingerprint == nil || known?.trust != trust {
+            try change { _ = try row(making: entry) }
             _ = try setTrust(entry.peer, trust, fingerprint: entry.fingerprint, name: entry.name, at: now, &aliases)
             isChanged = true
         }
         if !groups.isEmpty {
             try change {
-                let row = try peerRow(making: entry.peer, fingerprint: entry.fingerprint, name: entry.name).id
+                let row = try row(making: entry).id
                 for group in groups { try groupBook.add(row, to: group.key, group.name, on: self) }
                 changed(.peers)
             }
             isChanged = true
         }
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged
+    }
+
+    /// Call inside `change`.
+    private func row(making entry: RosterEntry) throws -> PeerRow {
+        try peerRow(making: entry.peer, kind: entry.kind, fingerprint: entry.fingerprint, name: entry.name)
     }
 
     /// Adds the addresses of an entry to the peer's endpoints, up to `PeerRecord.endpointLimit`. Never replaces existing endpoints, because

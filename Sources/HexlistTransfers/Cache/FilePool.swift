@@ -24,6 +24,7 @@ final class FilePool: Sendable {
         let beside = HexlistPaths.folder(of: store.path)
         cache = DigestFolder(path: cacheFolder ?? HexlistPaths.join(beside, "cache"))
         kept = DigestFolder(path: HexlistPaths.join(beside, "files"))
+        arrivals = ArrivalFolder(path: HexlistPaths.join(beside, "arrivals"))
     }
 
     var hasKeptFiles: Bool { mayHaveKeptFiles.withLock { $0 } }
@@ -69,6 +70,50 @@ final class FilePool: Sendable {
     func drop(_ file: PooledFile) {
         folder(file.place).remove(file.sha256)
         try? store.dropPooled([file.id])
+    }
+
+    // MARK: Arrivals
+
+    /// The files that devices send, until their hex is stored.
+    let arrivals: ArrivalFolder
+
+    /// Moves the files of a session among the kept files, and stores their hex.
+    /// - Parameter storing: stores the hex with these files; returns whether it did.
+    /// - Returns: whether the hex was stored. Otherwise the files are deleted.
+    /// - Throws: if a file cannot be moved or the store fails. Then the next start tries again.
+    func adopt(_ rows: [ArrivalRow], storing: ([KeptArrival]) throws -> Bool) throws -> Bool {
+        guard let session = rows.first?.session else { return false }
+        let isStored = try changeLock.withLock { _ in
+            var files: [[UInt8]: KeptArrival] = [:]
+            for row in rows where files[row.sha256] == nil { files[row.sha256] = try adopt(row) }
+            keepingChanged()
+            return try storing(Array(files.values))
+        }
+        arrivals.remove(session)
+        if !isStored { try reconcile() }
+        return isStored
+    }
+
+    /// Whether the file of a record exists: in the folder of arrivals, or where `adopt` has moved it. After a restore of a backup it does not.
+    func hasFile(of row: ArrivalRow) -> Bool {
+        arrivals.contains(row.file, of: row.session) || kept.open(row.sha256, name: Self.name(of: row)) != nil || open(row.sha256) != nil
+    }
+
+    private static func name(of row: ArrivalRow) -> String {
+        FileName(bytes: row.name.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []).description
+    }
+
+    /// Moves a file, unless the pool has it or an earlier attempt has moved it.
+    private func adopt(_ row: ArrivalRow) throws -> KeptArrival {
+        if let known = try store.readSync({ try $0.pooled([row.sha256]) }).first, content(of: known) != nil {
+            return KeptArrival(sha256: row.sha256, name: known.name, size: known.size, identity: nil)
+        }
+        let name = Self.name(of: row)
+        if kept.open(row.sha256, name: name) == nil {
+            try kept.add(row.sha256, name: name, moving: arrivals.path(of: row.session, name: row.file))
+        }
+        guard let file = kept.open(row.sha256, name: name), file.size == row.size else { throw FileFault.notFound }
+        return KeptArrival(sha256: row.sha256, name: name, size: row.size, identity: file.identity.description)
     }
 
     /// Notes that files may be kept from now on, so that deleting a hex needs a cleanup.

@@ -100,7 +100,10 @@ struct PeerTrustCommand: AsyncParsableCommand {
             let peer = try await client.peer(argument.peer)
             try checkArgument(isInteractive: isInteractive)
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) has no UUID.") }
-            if isInteractive { try confirm(peer) }
+            if isInteractive {
+                let status = peer.kind == nil ? nil : try await client.status()
+                try confirm(peer, own: status)
+            }
             return try await client.trust(id.description, fingerprint: peer.fingerprint?.description, name: isInteractive ? peer.name : nil)
         } as: {
             "\($0.label.shown(.named)) is now trusted."
@@ -122,12 +125,17 @@ struct PeerTrustCommand: AsyncParsableCommand {
         }
     }
 
-    private func confirm(_ peer: PeerView) throws {
+    /// - Parameter own: the status of this machine, for a device with LocalSend.
+    private func confirm(_ peer: PeerView, own: StatusJSON?) throws {
         guard let fingerprint = peer.fingerprint else {
             throw HexlistError(
                 .badRequest, "\(peer.label.shown()) is not connected yet.", hint: "Wait until `hexlist peers` lists it.")
         }
         StandardError.note("peer         \(peer.label.shown(.full, columns: 80))")
+        if let own {
+            for line in DeviceVerification.lines(fingerprint, own: own) { StandardError.note(line) }
+            return try Terminal.confirm("Does it show the same? Trust it? [y/N]")
+        }
         for (number, line) in HumanText.fingerprint(fingerprint.description).enumerated() {
             StandardError.note("\(number == 0 ? "fingerprint" : "           ")  \(line)")
         }

@@ -113,13 +113,16 @@ struct PeersListCommand: AsyncParsableCommand {
                 all ? "No peers, and no announcements on the network." : "No peer is online. `hexlist peers --all --why` shows more.")
             return
         }
-        var table = Table(["NAME", "UUID", "STATE", "TRUST", "UNREAD", "ADDRESS"] + (why ? ["WHY"] : []))
-        for peer in listed { table.add(row(peer)) }
+        let hasKinds = listed.contains { $0.kind != nil }
+        var table = Table(
+            ["NAME", "UUID", "STATE", "TRUST", "UNREAD"] + (hasKinds ? ["KIND"] : []) + ["ADDRESS"] + (why ? ["WHY"] : []))
+        for peer in listed { table.add(row(peer, hasKinds: hasKinds)) }
         try output.table(table)
         for peer in listed where peer.isTwice { StandardError.note(PeersText.twice(peer)) }
     }
 
-    private func row(_ peer: PeerView) -> [Table.Cell] {
+    /// - Parameter hasKinds: whether a listed peer is not a Hexlist peer, so that the kinds are shown.
+    private func row(_ peer: PeerView, hasKinds: Bool) -> [Table.Cell] {
         let state: Table.Cell
         switch peer.state {
         case .verified: state = Table.Cell("verified", .good)
@@ -131,8 +134,10 @@ struct PeersListCommand: AsyncParsableCommand {
         var cells = [
             Table.Cell(peer.label.head, columns: 32, minimum: 12), Table.Cell(peer.uuid?.shortID ?? "–"), state,
             Table.Cell(peer.trust.text, peer.trust == .blocked ? .failure : .plain),
-            Table.Cell(count: peer.unread, peer.unread == 0 ? .faint : .strong, none: "–"), Table.Cell(address),
+            Table.Cell(count: peer.unread, peer.unread == 0 ? .faint : .strong, none: "–"),
         ]
+        if hasKinds { cells.append(Table.Cell(PeersText.kind(peer))) }
+        cells.append(Table.Cell(address))
         if why { cells.append(Table.Cell(peer.why ?? "", columns: 400)) }
         return cells
     }
@@ -161,6 +166,15 @@ enum PeersText {
     static func twice(_ peer: PeerView) -> String {
         "Two machines use the identity of \(peer.label.shown(.named)): one is a copy. Nothing is sent to or accepted from either "
             + "until about two minutes after you run `hexlist id rotate` on one of them."
+    }
+
+    /// Returns the kind of a peer as a word; empty for a Hexlist peer.
+    static func kind(_ peer: PeerView) -> String {
+        switch peer.kind?.known {
+        case .localsend: "LocalSend"
+        case .hexlist: ""
+        case nil: peer.kind?.text ?? ""
+        }
     }
 
     /// Returns the address of a peer; for an offline peer the time when it was last seen.

@@ -36,6 +36,18 @@ struct StatusCommand: AsyncParsableCommand {
         try output.flush()
     }
 
+    private func add(_ localSend: LocalSendStatus, to table: inout Table) {
+        switch localSend.state.known {
+        case .off: return
+        case .running:
+            table.add("LocalSend", localSend.port.map { "port \($0)" } ?? "running", .good)
+            if let reason = localSend.reason { table.add("", reason) }
+        case .failed:
+            table.add("LocalSend", "off: \(localSend.reason ?? "no port could be opened")", .doubtful)
+        case .hidden, nil: table.add("LocalSend", localSend.state.text, .doubtful)
+        }
+    }
+
     /// Returns the table that shows the status.
     /// - Parameter conflicts: the trusted peers whose identity two machines use.
     private func table(_ status: StatusJSON, _ conflicts: [PeerView]) -> Table {
@@ -51,6 +63,7 @@ struct StatusCommand: AsyncParsableCommand {
         if status.announce == false {
             table.add("", "hidden (`announce: false`): this machine is not announced and does not talk to strangers", .doubtful)
         }
+        if let localSend = status.localSend { add(localSend, to: &table) }
         for domain in status.domains {
             table.add("domain", "\(domain.domain): \(domain.state.text)", domain.state.known == .running ? .good : .doubtful)
             if let message = domain.message { table.add("", message) }

@@ -1,9 +1,8 @@
-import HexlistAPI
 import HexlistModel
 
 extension Timestamp {
-    /// Parses an RFC 3339 time as Go formats it, with any number of fraction digits and an offset from UTC: `2026-11-23T00:00:37.5+01:00`.
-    init?(rfc3339 text: String) {
+    /// Parses an RFC 3339 time with any number of fraction digits and an offset from UTC: `2026-11-23T00:00:37.5+01:00`.
+    public init?(rfc3339 text: String) {
         let bytes = Array(text.utf8)
         guard (20...40).contains(bytes.count) else { return nil }
         var rest = bytes[19...]

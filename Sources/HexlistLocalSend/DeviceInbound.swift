@@ -1,0 +1,232 @@
+public import HexlistModel
+
+/// The requests of devices to send files: pending questions to the user, sessions, and their tokens. A state machine without IO.
+///
+/// Texts need no session and are not part of it.
+public struct DeviceInbound {
+    public typealias Instant = ContinuousClock.Instant
+
+    /// Maximum number of sessions. Each device has at most one.
+    public static let sessionLimit = 4
+    /// Maximum number of requests that wait for the user. Each device has at most one.
+    public static let requestLimit = 8
+    /// The time the user has for an answer.
+    public static let answerTime = Duration.seconds(120)
+    /// The time without progress after which a session ends.
+    public static let idleTime = Duration.seconds(60)
+    /// Maximum number of attempts to send a file, because its digest may differ.
+    public static let attempts = 3
+
+    /// Who sends, as the store knows it.
+    public struct Sender: Sendable {
+        public var fingerprint: Fingerprint
+        public var trust: Trust
+        public var receive: PeerReceive
+
+        public init(fingerprint: Fingerprint, trust: Trust, receive: PeerReceive) {
+            self.fingerprint = fingerprint
+            self.trust = trust
+            self.receive = receive
+        }
+    }
+
+    public enum Decision: Sendable, Equatable {
+        /// Answer with this status.
+        case refused(Int)
+        /// Check the free space, then call `open`.
+        case accepted
+        /// Ask the user. The request waits for `answer`.
+        case asks(DeviceRequestID)
+    }
+
+    public enum UploadDecision: Sendable, Equatable {
+        case refused(Int)
+        /// Receive the bytes of the file at this index, then call `uploadEnded`.
+        case receive(index: Int)
+    }
+
+    /// The end of the bytes of a file.
+    public enum UploadResult: Sendable, Equatable {
+        /// The file is durable, with the expected length and digest.
+        case stored
+        /// The length is right, the digest is not.
+        case otherDigest
+        case failed
+    }
+
+    /// A request that waits for the user.
+    public struct Request: Sendable {
+        public let id: DeviceRequestID
+        public let fingerprint: Fingerprint
+        public let upload: PrepareUpload
+        let deadline: Instant
+    }
+
+    /// A session that has ended.
+    public struct Ended: Sendable {
+        public let id: String
+        public let fingerprint: Fingerprint
+        public let upload: PrepareUpload
+        /// The indices of the files that were stored.
+        public let stored: [Int]
+        /// Whether all files were stored.
+        public var isComplete: Bool { stored.count == upload.files.count }
+    }
+
+    private struct Session {
+        let fingerprint: Fingerprint
+        let upload: PrepareUpload
+        let tokens: [String]
+        var files: [FileState]
+        var progressAt: Instant
+    }
+
+    private enum FileState: Equatable {
+        case waiting(attempts: Int)
+        case receiving(attempts: Int)
+        case stored
+        /// Out of attempts.
+        case failed
+    }
+
+    private var sessions: [String: Session] = [:]
+    private var requests: [DeviceRequestID: Request] = [:]
+    private var nextRequest: Int64 = 1
+    /// Makes a secret of 128 random bits in hexadecimal.
+    private let makeSecret: @Sendable () -> String
+
+    public init(makeSecret: @escaping @Sendable () -> String) { self.makeSecret = makeSecret }
+
+    // MARK: Requests
+
+    /// Decides about a request to send files.
+    public mutating func prepare(_ upload: PrepareUpload, from sender: Sender, policy: ReceivePolicy, now: Instant) -> Decision {
+        guard sender.trust != .blocked, sender.receive != .nothing else { return .refused(403) }
+        guard !hasSession(sender.fingerprint), !requests.values.contains(where: { $0.fingerprint == sender.fingerprint }) else {
+            return .refused(409)
+        }
+        if sender.trust == .trusted || policy == .everyone { return sessions.count < Self.sessionLimit ? .accepted : .refused(409) }
+        guard policy != .trusted else { return .refused(403) }
+        guard requests.count < Self.requestLimit else { return .refused(409) }
+        let id = DeviceRequestID(nextRequest)
+        nextRequest += 1
+        requests[id] = Request(id: id, fingerprint: sender.fingerprint, upload: upload, deadline: now + Self.answerTime)
+        return .asks(id)
+    }
+
+    private func hasSession(_ fingerprint: Fingerprint) -> Bool { sessions.values.contains { $0.fingerprint == fingerprint } }
+
+    /// The requests that wait for the user, oldest first.
+    public var waiting: [Request] { requests.values.sorted { $0.id.number < $1.id.number } }
+
+    /// Removes a request, because the user answered or the device withdrew it.
+    /// - Returns: `nil` if it does not wait any more.
+    public mutating func take(_ id: DeviceRequestID) -> Request? { requests.removeValue(forKey: id) }
+
+    // MARK: Sessions
+
+    /// Opens a session.
+    /// - Returns: its ID and a token for each file; `nil` if there are as many sessions as allowed, or one of the device.
+    public mutating func open(_ upload: PrepareUpload, from fingerprint: Fingerprint, now: Instant) -> (id: String, tokens: [String])? {
+        guard sessions.count < Self.sessionLimit, !hasSession(fingerprint) else { return nil }
+        let id = makeSecret()
+        let tokens = upload.files.map { _ in makeSecret() }
+        sessions[id] = Session(
+            fingerprint: fingerprint, upload: upload, tokens: tokens,
+            files: Array(repeating: .waiting(attempts: 0), count: upload.files.count), progressAt: now)
+        return (id, tokens)
+    }
+
+    /// Decides about an upload. A missing parameter of the request is `nil`.
+    public mutating func upload(
+        session id: String?, file: String?, token: String?, from fingerprint: Fingerprint, now: Instant
+    ) -> UploadDecision {
+        guard let id, let file, let token else { return .refused(400) }
+        guard var session = sessions[id], session.fingerprint == fingerprint,
+            let index = session.upload.files.firstIndex(where: { PeerText.areEqual($0.id, file) }),
+            PeerText.areEqual(session.tokens[index], token)
+        else { return .refused(403) }
+        guard case .waiting(let attempts) = session.files[index] else { return .refused(session.files[index] == .failed ? 403 : 409) }
+        session.files[index] = .receiving(attempts: attempts + 1)
+        session.progressAt = now
+        sessions[id] = session
+        return .receive(index: index)
+    }
+
+    /// The request of a session; `nil` if it has ended.
+    public func upload(of id: String) -> PrepareUpload? { sessions[id]?.upload }
+
+    /// The announced bytes of the files of all sessions.
+    public var openBytes: Int64 { sessions.values.reduce(0) { $0.addingClamped($1.upload.totalBytes) } }
+
+    /// Whether the session still exists, so that its bytes are to be kept. Counts as progress.
+    public mutating func progressed(_ id: String, now: Instant) -> Bool {
+        sessions[id]?.progressAt = now
+        return sessions[id] != nil
+    }
+
+    /// - Returns: the status of the answer, and the session if it ended with this file.
+    public mutating func uploadEnded(
+        _ id: String, index: Int, _ result: UploadResult, now: Instant
+    ) -> (status: Int, ended: Ended?) {
+        guard var session = sessions[id], case .receiving(let attempts) = session.files[index] else { return (403, nil) }
+        let isLast = attempts >= Self.attempts
+        session.files[index] = result == .stored ? .stored : isLast ? .failed : .waiting(attempts: attempts)
+        session.progressAt = now
+        sessions[id] = session
+        let isOver = session.files.allSatisfy { $0 == .stored || $0 == .failed }
+        let status =
+            switch result {
+            case .stored: 200
+            case .otherDigest: 422
+            case .failed: 500
+            }
+        return (status, isOver ? end(id) : nil)
+    }
+
+    /// Ends a session of a device at its request.
+    /// - Parameter id: `nil` for the device's only session.
+    public mutating func cancel(_ id: String?, from fingerprint: Fingerprint) -> Ended? {
+        guard
+            let found = sessions.first(where: {
+                $0.value.fingerprint == fingerprint && (id == nil || $0.key.utf8.elementsEqual(id?.utf8 ?? "".utf8))
+            })
+        else { return nil }
+        return end(found.key)
+    }
+
+    /// Ends all sessions and requests, because this machine stops.
+    public mutating func stop() -> [Ended] {
+        requests = [:]
+        return Array(sessions.keys).compactMap { end($0) }
+    }
+
+    private mutating func end(_ id: String) -> Ended? {
+        guard let session = sessions.removeValue(forKey: id) else { return nil }
+        return Ended(
+            id: id, fingerprint: session.fingerprint, upload: session.upload,
+            stored: session.files.indices.filter { session.files[$0] == .stored })
+    }
+
+    // MARK: Time
+
+    /// - Returns: the sessions that ended, and the requests that nobody answered in time.
+    public mutating func tick(now: Instant) -> (ended: [Ended], unanswered: [Request]) {
+        let idle = sessions.filter { now - $0.value.progressAt >= Self.idleTime }.keys
+        let late = requests.values.filter { $0.deadline <= now }
+        for request in late { requests[request.id] = nil }
+        return (Array(idle).compactMap { end($0) }, late)
+    }
+
+    /// The time of the next `tick`; `nil` without sessions and requests.
+    public var nextDeadline: Instant? {
+        (sessions.values.map { $0.progressAt + Self.idleTime } + requests.values.map(\.deadline)).min()
+    }
+}
+
+/// The number of a request that waits for the user.
+public struct DeviceRequestID: Hashable, Sendable {
+    public let number: Int64
+
+    public init(_ number: Int64) { self.number = number }
+}

@@ -1,0 +1,86 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistJSON
+import HexlistLocalSend
+import HexlistModel
+import HexlistStore
+
+/// The hex of the files of one session. Its links lead to the kept files by their digests. A name with folders becomes nested hexes.
+struct DeviceHex {
+    private struct Folder {
+        var title: FileName
+        var folders: [Int] = []
+        var files: [Int] = []
+    }
+
+    /// Maximum number of nested hexes with files of one session; further files are links of the top hex.
+    private static let folderLimit = 500
+
+    private let rows: [ArrivalRow]
+    private let paths: [[FileName]]
+    /// The folders, the top one first, each after its parent.
+    private var tree: [Folder]
+
+    /// - Parameter rows: the files of one session, at least one.
+    init(_ rows: [ArrivalRow]) {
+        self.rows = rows
+        paths = rows.map { DeviceFile(id: "", fileName: $0.name, size: 0, fileType: "").path }
+        let title = rows.count == 1 ? paths[0].last ?? FileName("") : FileName("\(rows.count) files")
+        tree = [Folder(title: title)]
+        for (index, path) in paths.enumerated() {
+            var folder = 0
+            for title in path.dropLast() { folder = addFolder(title, in: folder) }
+            tree[folder].files.append(index)
+        }
+    }
+
+    /// The index of a folder, which is added if it does not exist.
+    private mutating func addFolder(_ title: FileName, in parent: Int) -> Int {
+        if let known = tree[parent].folders.first(where: { tree[$0].title == title }) { return known }
+        guard tree.count <= Self.folderLimit else { return parent }
+        tree.append(Folder(title: title))
+        tree[parent].folders.append(tree.count - 1)
+        return tree.count - 1
+    }
+
+    /// - Parameter makeOffer: makes a random ID for each link.
+    func hex(from sender: PeerID, name: String, makeOffer: () -> OfferID) -> IncomingHex {
+        var content = HexContent()
+        content.senderUUID = content.add(sender.description)
+        content.senderName = content.add(PeerName.cut(name, bytes: ProtocolLimits.nameBytes))
+        content.hexDescription = content.add(tree[0].title.description)
+        content.links = tree[0].files.map { link(to: $0, sender, makeOffer(), &content) }
+        // Level by level, so that each hex follows its parent and the children of one hex are consecutive.
+        var waiting: [(folder: Int, child: Int?)] = [(0, nil)]
+        var next = 0
+        while next < waiting.count {
+            let (folder, parent) = waiting[next]
+            next += 1
+            for index in tree[folder].folders {
+                var child = ChildContent(parent: parent)
+                child.hexDescription = content.add(tree[index].title.description)
+                let first = content.childLinks.count
+                for file in tree[index].files { content.childLinks.append(link(to: file, sender, makeOffer(), &content)) }
+                child.links = first..<content.childLinks.count
+                waiting.append((index, content.add(child: child)))
+            }
+        }
+        return IncomingHex(content: content, messageID: nil, weight: content.weight(frame: 0))
+    }
+
+    private func link(to index: Int, _ sender: PeerID, _ offer: OfferID, _ content: inout HexContent) -> LinkContent {
+        let row = rows[index]
+        let name = paths[index].last ?? FileName("")
+        var extra = JSONWriter(wireCapacity: 256)
+        extra.object {
+            $0.member("size", row.size)
+            $0.member("sha256", Hexadecimal.encode(row.sha256).lowercased())
+            if let type = row.mediaType { $0.member("mediaType", type) }
+            if let modified = row.modified { $0.member("modified", Timestamp(milliseconds: modified).description) }
+        }
+        return LinkContent(
+            url: content.add(FileLink(peer: sender, target: .offer(offer, name: name.description)).description),
+            linkDescription: content.add(name.description), service: content.add(Service.unknown.rawValue),
+            extra: content.add(bytes: extra.bytes))
+    }
+}

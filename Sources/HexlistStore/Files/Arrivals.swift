@@ -1,0 +1,154 @@
+internal import GRDB
+public import HexlistModel
+
+/// A complete file that a device sent, whose hex is not stored yet. It is in the `ArrivalFolder`, or already among the kept files.
+public struct ArrivalRow: Sendable, Equatable {
+    public var id: Int64
+    /// The session in which the device sent it. The files of one session become one hex.
+    public var session: String
+    /// The device.
+    public var peer: PeerID
+    /// The certificate that the device proved.
+    public var fingerprint: Fingerprint
+    /// The name that the device gives itself. Untrusted text.
+    public var sender: String
+    /// The name in the `ArrivalFolder`.
+    public var file: String
+    /// The name that the device gave the file, possibly with folders. Untrusted text.
+    public var name: String
+    public var size: Int64
+    /// 32 bytes.
+    public var sha256: [UInt8]
+    public var mediaType: String?
+    /// Milliseconds since 1970.
+    public var modified: Int64?
+
+    public init(
+        id: Int64 = 0, session: String, peer: PeerID, fingerprint: Fingerprint, sender: String, file: String, name: String, size: Int64,
+        sha256: [UInt8], mediaType: String?, modified: Int64?
+    ) {
+        self.id = id
+        self.session = session
+        self.peer = peer
+        self.fingerprint = fingerprint
+        self.sender = sender
+        self.file = file
+        self.name = name
+        self.size = size
+        self.sha256 = sha256
+        self.mediaType = mediaType
+        self.modified = modified
+    }
+
+    static let schema = """
+        CREATE TABLE arrival (
+            id INTEGER PRIMARY KEY,
+            session TEXT NOT NULL,
+            peer BLOB NOT NULL CHECK (length(peer) = 16),
+            fingerprint BLOB NOT NULL CHECK (length(fingerprint) = 32),
+            sender TEXT NOT NULL,
+            file TEXT NOT NULL,
+            name TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+            mediaType TEXT,
+            modified INTEGER,
+            at INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX arrivalSession ON arrival (session, id);
+        """
+}
+
+/// A file that is already among the kept files, for the hex that is stored with it.
+public struct KeptArrival: Sendable {
+    /// 32 bytes.
+    public var sha256: [UInt8]
+    /// The name in the folder of the digest.
+    public var name: String
+    public var size: Int64
+    /// The `FileIdentity` of the file; `nil` if the pool had the file before.
+    public var identity: String?
+
+    public init(sha256: [UInt8], name: String, size: Int64, identity: String?) {
+        (self.sha256, self.name, self.size, self.identity) = (sha256, name, size, identity)
+    }
+}
+
+extension StoreReader {
+    /// Returns the files whose hex is not stored yet, in the order of their arrival.
+    /// - Parameter session: `nil` for all sessions.
+    public func arrivals(of session: String? = nil) throws -> [ArrivalRow] {
+        try all(
+            """
+            SELECT id, session, peer, fingerprint, sender, file, name, size, sha256, mediaType, modified FROM arrival
+            WHERE ?1 IS NULL OR session = ?1 ORDER BY id
+            """, session
+        ) { row in
+            guard let peer = row.uuid(2), let fingerprint = Fingerprint(bytes: row.bytes(3)) else { return nil as ArrivalRow? }
+            return ArrivalRow(
+                id: row.int64(0), session: row.text(1), peer: PeerID(peer), fingerprint: fingerprint, sender: row.text(4),
+                file: row.text(5),
+                name: row.text(6), size: row.int64(7), sha256: row.bytes(8), mediaType: row.optionalText(9), modified: row.optionalInt64(10)
+            )
+        }.compactMap(\.self)
+    }
+}
+
+extension HexStore {
+    /// Records a complete and durable file of a session.
+    /// - Parameter completion: called on the writer's thread once the record is durable.
+    public func add(_ arrival: ArrivalRow, at now: Int64, completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+        submit(
+            { writer in
+                _ = try writer.change {
+                    try writer.run(
+                        """
+                        INSERT INTO arrival (session, peer, fingerprint, sender, file, name, size, sha256, mediaType, modified, at)
+                        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        """, arrival.session, arrival.peer.uuid, arrival.fingerprint.bytes, arrival.sender, arrival.file, arrival.name,
+                        arrival.size, arrival.sha256, arrival.mediaType, arrival.modified, now)
+                }
+            }, completion: completion)
+    }
+
+    /// Deletes the records of a session. Blocks.
+    public func dropArrivals(of session: String) throws {
+        try writeSync { writer in _ = try writer.change { try writer.run("DELETE FROM arrival WHERE session = ?", session) } }
+    }
+
+    /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the hex is
+    /// refused, because the device was blocked meanwhile or the inbox is full, the records are deleted all the same. Blocks.
+    /// - Parameter files: the files, which must be among the kept files or in the pool.
+    /// - Returns: whether the hex is stored.
+    public func finishArrivals(
+        of session: String, as hex: IncomingHex, _ files: [KeptArrival], from sender: Sender, at now: Int64, policy: ReceivePolicy,
+        quotas: HeldQuotas
+    ) throws -> Bool {
+        try writeSync { writer in
+            try writer.change {
+                let id = writer.counters.nextHex
+                // The disk reserve was checked before the files were accepted.
+                let results = try writer.receive([hex], from: sender, at: now, policy: policy, quotas: quotas, diskReserve: 0)
+                let isStored = results.first?.isDelivered ?? false
+                if isStored { for file in files { try writer.keep(file, from: sender.peer, for: id, at: now) } }
+                try writer.run("DELETE FROM arrival WHERE session = ?", session)
+                return isStored
+            }
+        }
+    }
+}
+
+extension StoreWriter {
+    fileprivate func keep(_ file: KeptArrival, from peer: PeerID, for hex: Int64, at now: Int64) throws {
+        if let identity = file.identity {
+            try run(
+                """
+                INSERT INTO pooled (sha256, place, name, size, identity, hex, usedAt, lived) VALUES (?, 'kept', ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (sha256) DO UPDATE SET place = excluded.place, name = excluded.name, size = excluded.size,
+                    identity = excluded.identity
+                """, file.sha256, file.name, file.size, identity, hex, now, lived)
+        }
+        try run("INSERT OR IGNORE INTO pooledPeer SELECT id, ? FROM pooled WHERE sha256 = ?", peer.uuid, file.sha256)
+        try run("INSERT OR IGNORE INTO keptFor (sha256, hex) VALUES (?, ?)", file.sha256, hex)
+    }
+}

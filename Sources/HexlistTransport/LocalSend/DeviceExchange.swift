@@ -1,0 +1,146 @@
+public import HexlistModel
+public import NIOCore
+import NIOHTTP1
+
+/// One request of a device, and its answer. Confined to the event loop of its connection; that makes it `Sendable`.
+public final class DeviceExchange: @unchecked Sendable {
+    public enum Method: Sendable, Equatable {
+        case get, post, other
+    }
+
+    public let method: Method
+    /// The path of the request target, percent-encoded.
+    public let path: String
+    /// The certificate that the device proved on this connection.
+    public let certificate: DeviceCertificate
+    public let remoteAddress: IPAddress
+    /// The announced length of the body; `nil` if it is chunked.
+    public let contentLength: Int64?
+    private let query: [(name: String, value: String)]
+
+    /// Called once if the connection closes before the answer.
+    public var onAbort: (() -> Void)?
+
+    enum Body {
+        /// The receiver is not set yet. Reading pauses.
+        case unclaimed
+        case collecting([UInt8], limit: Int, (Result<[UInt8], BodyFault>) -> Void)
+        case streaming((ByteBuffer) -> Void, ended: (_ isWhole: Bool) -> Void)
+        /// The rest is discarded, up to this number of bytes.
+        case discarding(Int)
+        case ended
+    }
+
+    /// Why a body could not be collected.
+    public enum BodyFault: Error, Sendable {
+        case tooLarge
+        /// The connection closed.
+        case closed
+    }
+
+    var body = Body.unclaimed
+    private(set) var isAnswered = false
+    let keepsAlive: Bool
+    private weak var connection: DeviceServerConnection?
+
+    init(_ head: HTTPRequestHead, certificate: DeviceCertificate, remoteAddress: IPAddress, connection: DeviceServerConnection) {
+        method =
+            switch head.method {
+            case .GET: .get
+            case .POST: .post
+            default: .other
+            }
+        let target = head.uri.utf8.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+        path = target.first.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        query = target.dropFirst().first.map(Self.query) ?? []
+        contentLength = head.headers.first(name: "content-length").flatMap { Int64($0) }
+        keepsAlive = head.isKeepAlive
+        self.certificate = certificate
+        self.remoteAddress = remoteAddress
+        self.connection = connection
+    }
+
+    private static func query(_ text: some Collection<UInt8>) -> [(name: String, value: String)] {
+        text.split(separator: UInt8(ascii: "&")).map { pair in
+            let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+                .map { PercentEncoding.decode(String(decoding: $0, as: UTF8.self)) ?? "" }
+            return (parts.first ?? "", parts.count > 1 ? parts[1] : "")
+        }
+    }
+
+    /// Returns the decoded value of a query parameter; `nil` if it is missing or empty.
+    public func parameter(_ name: StaticString) -> String? {
+        query.first { $0.name.utf8.elementsEqual(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)) }
+            .flatMap { $0.value.isEmpty ? nil : $0.value }
+    }
+
+    /// Reads the whole body into memory.
+    /// - Parameter completion: called once, now or later.
+    public func collect(limit: Int, completion: @escaping (Result<[UInt8], BodyFault>) -> Void) {
+        body = .collecting([], limit: limit, completion)
+        if let contentLength, contentLength > Int64(limit) { return fail(.tooLarge) }
+        connection?.bodyClaimed()
+    }
+
+    /// Passes the body on in chunks.
+    /// - Parameter ended: called once; `isWhole` is `false` if the connection closed first.
+    public func stream(_ receive: @escaping (ByteBuffer) -> Void, ended: @escaping (_ isWhole: Bool) -> Void) {
+        body = .streaming(receive, ended: ended)
+        connection?.bodyClaimed()
+    }
+
+    /// Pauses or resumes reading of the body.
+    public func setPaused(_ isPaused: Bool) { connection?.setPaused(isPaused) }
+
+    /// Answers the request. The rest of the body is discarded. Has no effect after an answer, or when the connection is closed.
+    /// - Parameter json: the body of the answer; empty for none.
+    public func answer(_ status: Int, _ json: [UInt8] = []) {
+        guard !isAnswered else { return }
+        isAnswered = true
+        onAbort = nil
+        connection?.write(status, json, of: self)
+    }
+
+    // MARK: For the connection
+
+    func received(_ bytes: ByteBuffer) {
+        switch body {
+        case .unclaimed, .ended: break
+        case .collecting(var collected, let limit, let completion):
+            guard collected.count + bytes.readableBytes <= limit else { return fail(.tooLarge) }
+            body = .ended  // so that the array is not copied
+            collected.append(contentsOf: bytes.readableBytesView)
+            body = .collecting(collected, limit: limit, completion)
+        case .streaming(let receive, _): receive(bytes)
+        case .discarding(let rest):
+            body = .discarding(rest - bytes.readableBytes)
+            if rest < bytes.readableBytes { connection?.abort() }
+        }
+    }
+
+    /// - Parameter isWhole: whether the body ended, rather than the connection.
+    func bodyEnded(isWhole: Bool) {
+        let body = body
+        self.body = .ended
+        switch body {
+        case .collecting(let bytes, _, let completion): completion(isWhole ? .success(bytes) : .failure(.closed))
+        case .streaming(_, let ended): ended(isWhole)
+        case .unclaimed, .discarding, .ended: break
+        }
+    }
+
+    private func fail(_ fault: BodyFault) {
+        guard case .collecting(_, _, let completion) = body else { return }
+        body = .discarding(DeviceServerConnection.discardedBytes)
+        completion(.failure(fault))
+    }
+
+    func aborted() {
+        bodyEnded(isWhole: false)
+        guard !isAnswered else { return }
+        isAnswered = true
+        let onAbort = onAbort
+        self.onAbort = nil
+        onAbort?()
+    }
+}

@@ -1,0 +1,140 @@
+import HexlistModel
+import Synchronization
+import Testing
+
+@testable import HexlistLocalSend
+
+private let start = ContinuousClock.now
+
+private func fingerprint(_ number: UInt8) -> Fingerprint {
+    guard let fingerprint = Fingerprint(bytes: [UInt8](repeating: number, count: 32)) else { preconditionFailure("32 bytes") }
+    return fingerprint
+}
+
+private func upload(_ files: Int = 1) -> PrepareUpload {
+    PrepareUpload(
+        info: DeviceInfo(alias: "Pixel 9", fingerprint: nil),
+        files: (0..<files).map { DeviceFile(id: "file \($0)", fileName: "a", size: 1, fileType: "image/png") })
+}
+
+private func sender(_ number: UInt8, _ trust: Trust = .trusted, _ receive: PeerReceive = .inbox) -> DeviceInbound.Sender {
+    DeviceInbound.Sender(fingerprint: fingerprint(number), trust: trust, receive: receive)
+}
+
+/// Secrets `1`, `2`, …
+private func makeInbound() -> DeviceInbound {
+    let count = Mutex(0)
+    return DeviceInbound {
+        count.withLock {
+            $0 += 1
+            return "\($0)"
+        }
+    }
+}
+
+@Suite struct DeviceInboundTests {
+    @Test(
+        "who may send files",
+        arguments: [
+            (Trust.trusted, PeerReceive.inbox, ReceivePolicy.trusted, DeviceInbound.Decision.accepted), (.trusted, .held, .held, .accepted),
+            (.trusted, .nothing, .everyone, .refused(403)), (.blocked, .inbox, .everyone, .refused(403)),
+            (.stranger, .inbox, .trusted, .refused(403)), (.stranger, .inbox, .everyone, .accepted),
+            (.stranger, .nothing, .everyone, .refused(403)), (.stranger, .inbox, .held, .asks(DeviceRequestID(1))),
+        ]) func decisions(trust: Trust, receive: PeerReceive, policy: ReceivePolicy, decision: DeviceInbound.Decision)
+    {
+        var inbound = makeInbound()
+        #expect(inbound.prepare(upload(), from: sender(1, trust, receive), policy: policy, now: start) == decision)
+    }
+
+    @Test("bounds of requests and sessions") func bounds() {
+        var inbound = makeInbound()
+        for number in 1...UInt8(DeviceInbound.requestLimit) {
+            #expect(
+                inbound.prepare(upload(), from: sender(number, .stranger), policy: .held, now: start)
+                    == .asks(DeviceRequestID(Int64(number))))
+            #expect(inbound.prepare(upload(), from: sender(number, .stranger), policy: .held, now: start) == .refused(409))
+        }
+        #expect(inbound.prepare(upload(), from: sender(99, .stranger), policy: .held, now: start) == .refused(409))
+        #expect(inbound.take(DeviceRequestID(3))?.fingerprint == fingerprint(3) && inbound.take(DeviceRequestID(3)) == nil)
+        #expect(inbound.prepare(upload(), from: sender(99, .stranger), policy: .held, now: start) == .asks(DeviceRequestID(9)))
+        for number in 100..<100 + UInt8(DeviceInbound.sessionLimit) {
+            #expect(inbound.prepare(upload(), from: sender(number), policy: .held, now: start) == .accepted)
+            #expect(inbound.open(upload(), from: fingerprint(number), now: start) != nil)
+            #expect(inbound.prepare(upload(), from: sender(number), policy: .held, now: start) == .refused(409))
+            #expect(inbound.open(upload(), from: fingerprint(number), now: start) == nil)
+        }
+        #expect(inbound.prepare(upload(), from: sender(200), policy: .held, now: start) == .refused(409))
+        #expect(inbound.open(upload(), from: fingerprint(200), now: start) == nil)
+    }
+
+    @Test(
+        "uploads need the session, the file, its token and the certificate of the session",
+        arguments: [
+            ("1", "file 0", "2", 1, DeviceInbound.UploadDecision.receive(index: 0)), ("1", "file 1", "3", 1, .receive(index: 1)),
+            ("1", "file 0", "3", 1, .refused(403)), ("1", "file 0", "2", 2, .refused(403)), ("9", "file 0", "2", 1, .refused(403)),
+            ("1", "file 9", "2", 1, .refused(403)), (nil, "file 0", "2", 1, .refused(400)), ("1", nil, "2", 1, .refused(400)),
+            ("1", "file 0", nil, 1, .refused(400)),
+        ] as [(String?, String?, String?, UInt8, DeviceInbound.UploadDecision)])
+    func uploads(session: String?, file: String?, token: String?, certificate: UInt8, decision: DeviceInbound.UploadDecision) {
+        var inbound = makeInbound()
+        let opened = inbound.open(upload(2), from: fingerprint(1), now: start)
+        #expect(opened?.id == "1" && opened?.tokens == ["2", "3"])
+        #expect(inbound.upload(session: session, file: file, token: token, from: fingerprint(certificate), now: start) == decision)
+    }
+
+    private func receive(_ inbound: inout DeviceInbound, _ index: Int, _ result: DeviceInbound.UploadResult) -> (Int, DeviceInbound.Ended?)
+    {
+        let token = "\(index + 2)"
+        switch inbound.upload(session: "1", file: "file \(index)", token: token, from: fingerprint(1), now: start) {
+        case .refused(let status): return (status, nil)
+        case .receive: return inbound.uploadEnded("1", index: index, result, now: start)
+        }
+    }
+
+    @Test("a session ends when all files are stored or out of attempts") func ends() {
+        var inbound = makeInbound()
+        _ = inbound.open(upload(2), from: fingerprint(1), now: start)
+        #expect(receive(&inbound, 0, .otherDigest).0 == 422)
+        #expect(receive(&inbound, 0, .failed).0 == 500)
+        let third = receive(&inbound, 0, .otherDigest)
+        #expect(third.0 == 422 && third.1 == nil)
+        #expect(receive(&inbound, 0, .stored).0 == 403, "three attempts in all")
+        let last = receive(&inbound, 1, .stored)
+        #expect(last.0 == 200 && last.1?.stored == [1] && last.1?.isComplete == false)
+        #expect(receive(&inbound, 1, .stored).0 == 403)
+        #expect(inbound.nextDeadline == nil)
+    }
+
+    @Test("one upload of a file at a time, and none of a stored one") func once() {
+        var inbound = makeInbound()
+        _ = inbound.open(upload(2), from: fingerprint(1), now: start)
+        #expect(inbound.upload(session: "1", file: "file 0", token: "2", from: fingerprint(1), now: start) == .receive(index: 0))
+        #expect(inbound.upload(session: "1", file: "file 0", token: "2", from: fingerprint(1), now: start) == .refused(409))
+        _ = inbound.uploadEnded("1", index: 0, .stored, now: start)
+        #expect(inbound.upload(session: "1", file: "file 0", token: "2", from: fingerprint(1), now: start) == .refused(409))
+    }
+
+    @Test("a session without progress, and a request without an answer, end") func times() {
+        var inbound = makeInbound()
+        _ = inbound.open(upload(), from: fingerprint(1), now: start)
+        _ = inbound.prepare(upload(), from: sender(2, .stranger), policy: .held, now: start)
+        #expect(inbound.nextDeadline == start + .seconds(60))
+        #expect(inbound.progressed("1", now: start + .seconds(59)) == true)
+        #expect(inbound.tick(now: start + .seconds(60)).ended.isEmpty)
+        #expect(inbound.nextDeadline == start + .seconds(119))
+        #expect(inbound.tick(now: start + .seconds(119)).ended.map(\.stored) == [[]])
+        #expect(inbound.progressed("1", now: start + .seconds(119)) == false)
+        #expect(inbound.tick(now: start + .seconds(120)).unanswered.map(\.fingerprint) == [fingerprint(2)])
+        #expect(inbound.nextDeadline == nil && inbound.waiting.isEmpty)
+    }
+
+    @Test("only the device of a session cancels it") func cancel() {
+        var inbound = makeInbound()
+        _ = inbound.open(upload(), from: fingerprint(1), now: start)
+        #expect(inbound.cancel("1", from: fingerprint(2)) == nil && inbound.cancel(nil, from: fingerprint(2)) == nil)
+        #expect(inbound.cancel("9", from: fingerprint(1)) == nil)
+        #expect(inbound.upload(session: "1", file: "file 0", token: "2", from: fingerprint(1), now: start) == .receive(index: 0))
+        #expect(inbound.cancel(nil, from: fingerprint(1))?.id == "1")
+        #expect(inbound.uploadEnded("1", index: 0, .stored, now: start).status == 403)
+    }
+}

@@ -1,0 +1,8 @@
+import Testing
+
+/// LocalSend devices, in a lab: localsendd, a strict device, and attacks from another host.
+@Suite("LocalSend", .serialized, .rigLimit(long: 20), .ifBuilt)
+struct LocalSendTests {
+    @Test("devices are listed, their texts and files arrive, and no attack changes a device", .ifRuns("localsend/receive"))
+    func receive() async throws { try await Rig.run("localsend/receive", long: []) }
+}
