@@ -231,7 +231,7 @@ let package = Package(
                 "HexlistRclone", "HexlistAPI", "HexlistFiles", "HexlistJSON", "HexlistModel", "HexlistSystem", "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
-        .testTarget(name: "HexlistLocalSendTests", dependencies: ["HexlistLocalSend", "HexlistModel"], swiftSettings: settings),
+        .testTarget(name: "HexlistLocalSendTests", dependencies: ["HexlistLocalSend", "HexlistModel", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: [
