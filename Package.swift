@@ -231,7 +231,8 @@ let package = Package(
                 "HexlistRclone", "HexlistAPI", "HexlistFiles", "HexlistJSON", "HexlistModel", "HexlistSystem", "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
-        .testTarget(name: "HexlistLocalSendTests", dependencies: ["HexlistLocalSend", "HexlistModel", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistLocalSendTests", dependencies: ["HexlistLocalSend", "HexlistModel", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: [

@@ -40,12 +40,15 @@ extension PeerChange: JSONCoded {
             $0.member("notify", notify)
             $0.member("fetchLimit", fetchLimit)
             $0.member("fetchTo", fetchTo?.rawValue)
+            $0.member("pin", pin)
         }
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit", "fetchTo"])
-        guard !object.names.isEmpty else { throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit` or `fetchTo` is missing") }
+        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit", "fetchTo", "pin"])
+        guard !object.names.isEmpty else {
+            throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit`, `fetchTo` or `pin` is missing")
+        }
         let alias: NullIfNone<String>? = try object.given("alias")
         let word: String? = try object.given("receive")
         let receive = try word.map { word throws(JSONFault) -> PeerReceive in
@@ -63,9 +66,11 @@ extension PeerChange: JSONCoded {
             }
             return known
         }
+        let pin: String? = try object.given("pin")
+        guard pin?.utf8.count ?? 0 <= Self.pinBytes else { throw JSONFault("`pin`: at most \(Self.pinBytes) bytes are expected") }
         self.init(
             alias: alias.map { .set($0.wrappedValue) } ?? .unchanged, receive: receive, notify: try object.given("notify"),
-            fetchLimit: limit, fetchTo: target)
+            fetchLimit: limit, fetchTo: target, pin: pin)
     }
 }
 

@@ -119,10 +119,12 @@ extension HexlistClient {
     ///   - notify: whether hexes from this peer cause desktop notifications; `nil` for no change.
     ///   - fetchLimit: maximum bytes of automatic downloads per hex and per day, 0 for none; `nil` for no change.
     ///   - fetchTo: the place for automatic downloads; `nil` for no change.
+    ///   - pin: the PIN that a device requires, empty for none; `nil` for no change.
     public func setPeer(
-        _ peer: String, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil, fetchTo: PeerFetchTarget? = nil
+        _ peer: String, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil, fetchTo: PeerFetchTarget? = nil,
+        pin: String? = nil
     ) async throws -> PeerView {
-        let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit, fetchTo: fetchTo)
+        let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit, fetchTo: fetchTo, pin: pin)
         return try await connection.call(.PATCH, Self.path(peer), body: change.jsonBytes)
     }
 

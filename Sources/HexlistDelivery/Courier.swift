@@ -14,6 +14,10 @@ public protocol Courier: AnyObject {
     var frameLimit: Int { get }
     /// The rows that were sent and have no result yet.
     var inFlight: Set<Int64> { get }
+    /// Whether sending takes one of the slots that bound the number of peers that are sent to at a time.
+    var takesSlot: Bool { get }
+    /// The reason why the rows in flight wait; `nil` if they are being sent.
+    var wait: CourierWait? { get }
     /// The number and bytes of hexes that the courier accepts now.
     /// - Parameter window: this machine's limit on hexes in flight.
     func capacity(of window: CourierWindow) -> CourierCapacity
@@ -23,6 +27,29 @@ public protocol Courier: AnyObject {
     func flush()
     /// Closes the courier. Called when the peer expects a hex again that it refused temporarily, and that hex is no longer queued.
     func close()
+    /// Stops sending rows that the user cancelled, if that is still possible. Reports a result for each stopped row.
+    func withdraw(_ rows: Set<Int64>)
+    /// Ends a pause, at the user's request.
+    func retryNow()
+}
+
+extension Courier {
+    public var takesSlot: Bool { true }
+    public var wait: CourierWait? { nil }
+    public func withdraw(_ rows: Set<Int64>) {}
+    public func retryNow() {}
+}
+
+/// The reason why a courier has rows in flight but sends nothing.
+public struct CourierWait: Sendable, Equatable {
+    public var reason: OutboxWait
+    /// The next attempt, if it is known.
+    public var until: ContinuousClock.Instant?
+
+    public init(_ reason: OutboxWait, until: ContinuousClock.Instant? = nil) {
+        self.reason = reason
+        self.until = until
+    }
 }
 
 /// The guarantee that a courier's result `.stored` gives.

@@ -37,8 +37,9 @@ extension DeliveryScheduler {
         // refusals.
         var isAwaited = sends.followsStore || isTemporaryRefusal
         if sends.followsReceipts {
-            sends.received(OutboxMove.of(results.filter(\.result.isDelivered), peer: peer))
-            if results.contains(where: { $0.result.state.map { !$0.isDelivered } ?? false }) { isAwaited = true }
+            let receipts = results.filter(\.result.isReceipt)
+            sends.received(OutboxMove.of(receipts, peer: peer))
+            if results.contains(where: { !$0.result.isReceipt && $0.result.state != nil }) { isAwaited = true }
         }
         host.outbox.settle(results, of: peer, next: next, at: now, isAwaited: isAwaited) { [host] result in
             host.onLoop { host in

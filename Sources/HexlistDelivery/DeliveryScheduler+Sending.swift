@@ -16,6 +16,10 @@ extension DeliveryScheduler {
         guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isHeld(link.peer, host), !host.isUndecided(link.peer) else {
             return releaseSlot(link, host)
         }
+        guard courier.takesSlot else {
+            while sendBatch(link, over: courier, now: now, host) {}
+            return
+        }
         let hadSlot = slots.hasSlot(link.peer)
         guard slots.request(link.peer, now: now) else { return watchSlots(host) }
         if !hadSlot { link.delivery.slotBegan() }
@@ -31,7 +35,7 @@ extension DeliveryScheduler {
 
     /// Whether a full window of bytes was sent to the peer in this slot, and other peers wait for one.
     private func hasUsedSlot(_ link: DeliveryLink) -> Bool {
-        slots.othersWait && link.delivery.bytesThisSlot >= ProtocolLimits.windowBytes
+        slots.hasSlot(link.peer) && slots.othersWait && link.delivery.bytesThisSlot >= ProtocolLimits.windowBytes
     }
 
     /// - Returns: whether the courier may have capacity for more.

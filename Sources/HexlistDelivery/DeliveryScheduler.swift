@@ -74,6 +74,7 @@ public final class DeliveryScheduler {
         for peer in peers {
             let link = link(to: peer)
             link.delivery.retryNow()
+            link.courier?.retryNow()
             kick(link, host)
         }
     }
@@ -149,6 +150,12 @@ public final class DeliveryScheduler {
     /// Handles rows that the user cancelled.
     public func cancelled(_ moves: [OutboxMove]) {
         for peer in Set(moves.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
+        for move in moves {
+            for courier in links[move.peer]?.couriers ?? [] {
+                let rows = courier.inFlight.filter(move.ids.contains)
+                if !rows.isEmpty { courier.withdraw(rows) }
+            }
+        }
         sends.moved(moves)
     }
 
@@ -167,8 +174,10 @@ public final class DeliveryScheduler {
     /// Whether nothing may be sent to the peer, because this node drains or there is an identity conflict.
     public func isHeld(_ peer: PeerID, _ host: isolated some DeliveryHost) -> Bool { draining != nil || host.isInConflict(with: peer) }
 
-    /// The rows in flight, at most a window for each peer.
-    public var rowsInFlight: Set<Int64> { links.values.reduce(into: []) { $0.formUnion($1.courier?.inFlight ?? []) } }
+    /// The rows that are being sent, at most a window for each peer.
+    public var rowsInFlight: Set<Int64> {
+        links.values.reduce(into: []) { if let courier = $1.courier, courier.wait == nil { $0.formUnion(courier.inFlight) } }
+    }
 
     /// - Returns: the reason why a queued row that is not in flight waits, and the instant of the next attempt if it is known.
     public func wait(
@@ -180,6 +189,7 @@ public final class DeliveryScheduler {
         guard link?.courier != nil || host.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: clocks.now) { return (.retry, until) }
         guard let link, link.courier != nil, !host.isUndecided(peer) else { return (.session, nil) }
+        if let wait = link.courier?.wait { return (wait.reason, wait.until) }
         guard !link.delivery.waitsForTrust(bytes: bytes) else { return (.trust, nil) }
         return (slots.isWaiting(peer) ? .slot : .window, nil)
     }
@@ -195,6 +205,7 @@ public final class DeliveryScheduler {
         if let bytes, link.delivery.waitsForTrust(bytes: bytes) { return false }
         // The result is being written. If it is a refusal, the caller reads its reason from the store.
         if link.delivery.isWriting { return true }
+        if let wait = link.courier?.wait, wait.reason == .pin || wait.until.map({ $0 > deadline }) ?? false { return false }
         if let until = link.delivery.pausedUntil, until > deadline { return false }
         // A courier that is ending may be replaced by another.
         return link.courier?.isOpen == true || host.isVerified(peer)

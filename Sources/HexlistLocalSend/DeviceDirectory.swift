@@ -12,6 +12,8 @@ public struct DeviceDirectory {
         case datagram(DeviceInfo?, from: IPAddress)
         /// A dial ended.
         case dialEnded(DeviceDialID, DeviceDialResult)
+        /// Another request to a device failed.
+        case requestFailed(Fingerprint, at: DevicePlace, DeviceDialResult)
         /// A device proved its certificate as the client of a request. `info` is what it says about itself in that request, if anything.
         case proved(DeviceProof, info: DeviceInfo?)
         /// The trusted devices, and the addresses at which they answered last.
@@ -86,7 +88,10 @@ public struct DeviceDirectory {
         switch input {
         case .datagram(let info?, let source): announced(info, from: source, now, &outputs)
         case .datagram(nil, let source): addGhost(.invalid, nil, source, name: "", "is not an announcement of LocalSend", now, &outputs)
-        case .dialEnded(let id, let result): dialEnded(id, result, now, &outputs)
+        case .dialEnded(let id, let result):
+            if let dial = dials.removeValue(forKey: id) { ended(dial, result, now, &outputs) }
+        case .requestFailed(let fingerprint, let place, let result):
+            ended(DeviceDial(fingerprint: fingerprint, place: place, name: ""), result, now, &outputs)
         case .proved(let proof, let info): proved(proof, info, port: info?.port, now, &outputs)
         case .known(let known): self.known = known
         case .waiting(let waiting):
@@ -214,8 +219,7 @@ public struct DeviceDirectory {
         dial(DeviceDial(fingerprint: fingerprint, place: place, name: ""), now, &outputs)
     }
 
-    private mutating func dialEnded(_ id: DeviceDialID, _ result: DeviceDialResult, _ now: Instant, _ outputs: inout [Output]) {
-        guard let dial = dials.removeValue(forKey: id) else { return }
+    private mutating func ended(_ dial: DeviceDial, _ result: DeviceDialResult, _ now: Instant, _ outputs: inout [Output]) {
         switch result {
         case .proved(let proof, let info): proved(proof, info, port: dial.place.port, now, &outputs)
         case .otherCertificate(let other):

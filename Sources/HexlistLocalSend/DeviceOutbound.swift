@@ -130,7 +130,7 @@ public struct DeviceOutbound: Sendable {
             return [.forgetPIN]
         case .response(403, _): return end(.declined)
         // The user did not answer; the closed connection withdraws the request.
-        case .timeout: return end(.away("nobody answered on the device"))
+        case .timeout: return end(.away("did not answer within 10 minutes"))
         default: return refused(reply, now, &random)
         }
     }

@@ -9,6 +9,11 @@ public enum DeliveryResult: Sendable, Equatable {
     case duplicate(of: ReceiptStatus)
     /// The peer did not store the hex. If the code is temporary, the sender may try again after `retryAfter` seconds.
     case refused(RefusalCode, message: String = "", retryAfter: Int? = nil)
+    /// The app of a device confirmed the hex. It is unknown whether it is durable there. Never the result of a received hex.
+    case delivered(note: String?)
+    /// The hex was not delivered to a device, and is not sent again unless the user asks for it. The state is `.rejected` or `.failed`.
+    /// Never the result of a received hex.
+    case undelivered(OutboxState, code: String, message: String)
 
     /// Converts the status in a receipt.
     /// - Parameter of: if `status` is `.duplicate`, the status with which the peer stored the hex earlier; `nil` if the peer runs an older
@@ -22,7 +27,10 @@ public enum DeliveryResult: Sendable, Equatable {
     }
 
     /// Whether the peer has the hex.
-    public var isDelivered: Bool { if case .refused = self { false } else { true } }
+    public var isDelivered: Bool { state?.isDelivered ?? false }
+
+    /// Whether the peer itself has the hex, so that nothing but the state has to be reported.
+    public var isReceipt: Bool { if case .delivered = self { false } else { isDelivered } }
 
     /// Whether the refusal is temporary, so that the sender tries again later.
     public var isTemporary: Bool { if case .refused(let code, _, _) = self { code.isTemporary } else { false } }
@@ -34,6 +42,8 @@ public enum DeliveryResult: Sendable, Equatable {
         case .held: .held
         case .duplicate(let of): of == .held ? .held : .stored
         case .refused(let code, _, _): code.isTemporary ? nil : .rejected
+        case .delivered: .stored
+        case .undelivered(let state, _, _): state
         }
     }
 }

@@ -15,15 +15,21 @@ public struct PeerChange: Sendable, Equatable {
     public var fetchLimit: Int64?
     /// The place for automatically fetched files; `nil` for no change.
     public var fetchTo: PeerFetchTarget?
+    /// The PIN that a device requires of senders; empty to delete it, `nil` for no change.
+    public var pin: String?
+
+    /// Maximum bytes of a PIN.
+    public static let pinBytes = 64
 
     public init(
         alias: Alias = .unchanged, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil,
-        fetchTo: PeerFetchTarget? = nil
+        fetchTo: PeerFetchTarget? = nil, pin: String? = nil
     ) {
         self.alias = alias
         self.receive = receive
         self.notify = notify
         self.fetchLimit = fetchLimit
         self.fetchTo = fetchTo
+        self.pin = pin
     }
 }

@@ -52,10 +52,10 @@ public struct NodeMetrics: Sendable {
         var (stored, held, duplicate) = (0, 0, 0)
         for result in results {
             switch result {
-            case .stored: stored += 1
+            case .stored, .delivered: stored += 1
             case .held: held += 1
             case .duplicate: duplicate += 1
-            case .refused: break
+            case .refused, .undelivered: break
             }
         }
         if stored > 0 { received[.stored]?.increment(by: stored) }

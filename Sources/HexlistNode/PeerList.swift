@@ -120,10 +120,10 @@ struct PeerList {
                 throw HexlistError(
                     .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "First run `hexlist peer unblock \(peer)`.")
             }
-            guard view.knownKind == .hexlist else {
+            guard view.knownKind == .hexlist || view.trust == .trusted else {
                 throw HexlistError(
-                    .badRequest, "\(view.label.text(.named)) uses LocalSend, and Hexlist only receives from LocalSend.",
-                    hint: "Send from the device to this machine, or install Hexlist there.")
+                    .badRequest, "\(view.label.text(.named)) is a device that you do not trust.",
+                    hint: "To compare fingerprints and trust it: `hexlist peer trust \(peer.shortID)`.")
             }
             contacts.append(contact(peer, view))
         }

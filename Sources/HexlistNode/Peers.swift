@@ -83,8 +83,12 @@ public struct Peers: Sendable {
             if case .set(let alias?) = change.alias, let fault = PeerAlias.fault(alias, of: peer) {
                 throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
             }
+            if change.pin != nil, before.knownKind != .localsend {
+                throw HexlistError(.badRequest, "\(before.label.text(.named)) is not a device with LocalSend, so it has no PIN.")
+            }
             try await node.store.change(change, of: node.peerList.contact(peer, before), at: node.clocks.milliseconds)
             await node.registry.reload(node)
+            if let pin = change.pin { node.devices.pinChanged(to: pin.isEmpty ? nil : pin, of: peer, node) }
             if change.receive != nil { node.invitations.mayAcceptMore(node) }
             node.notifyWatchers()
             return node.peerList.view(of: peer) ?? before

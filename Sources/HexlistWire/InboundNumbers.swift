@@ -153,11 +153,12 @@ struct InboundNumbers: Sendable {
         let index = head + Int(sequence - through - 1)
         guard entries.indices.contains(index) else { return }
         switch result {
-        case .stored: entries[index] = .stored(.stored, of: nil)
+        case .stored, .delivered: entries[index] = .stored(.stored, of: nil)
         case .held: entries[index] = .stored(.held, of: nil)
         case .duplicate(let of): entries[index] = .stored(.duplicate, of: of)
         case .refused(let code, let message, let retryAfter):
             entries[index] = .refused(Rejection(sequence: sequence, code: code, message: message, retryAfter: retryAfter))
+        case .undelivered: entries[index] = .refused(Rejection(sequence: sequence, code: .internal))
         }
     }
 

@@ -48,9 +48,9 @@ struct RowState {
     let word: String
     let style: Terminal.Style
 
-    init(_ state: OutboxState, _ files: OutboxFiles?) {
-        guard state == .stored, let files else {
-            (word, style) = (state.rawValue, state.style)
+    init(_ row: RowReason) {
+        guard row.state == .stored, !row.isDelivered, let files = row.files else {
+            (word, style) = (row.isDelivered ? "delivered" : row.state.rawValue, row.state.style)
             return
         }
         word = TerminalText.clean(files.state.text, columns: 20)

@@ -19,22 +19,24 @@ struct RowReason {
     let lastMessage: String
     /// The files that the row offers; `nil` for a row without files.
     var files: OutboxFiles?
+    private let code: String
+    private let message: String?
 
     init(_ send: SendOutcome) {
         self.init(
-            send.outboxID, send.state, PeerDisplayName(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, [send.code, send.message])
+            send.outboxID, send.state, PeerDisplayName(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, send.code, send.message)
         files = send.files
     }
 
     init(_ row: OutboxView) {
-        let lastMessage = row.code == nil && row.message == nil ? [row.lastError] : [row.code, row.message]
-        self.init(row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, lastMessage)
+        let message = row.code == nil && row.message == nil ? row.lastError : row.message
+        self.init(row.outboxID, row.state, PeerDisplayName(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, row.code, message)
         files = row.files
     }
 
     private init(
         _ row: Int64, _ state: OutboxState, _ label: PeerDisplayName, _ waitingFor: ForwardCompatibleEnum<OutboxWait>?, _ next: Timestamp?,
-        _ lastMessage: [String?]
+        _ code: String?, _ message: String?
     ) {
         self.row = row
         self.state = state
@@ -43,8 +45,13 @@ struct RowReason {
         isTrusted = label.trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8)
         self.waitingFor = waitingFor
         self.next = next
-        self.lastMessage = lastMessage.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
+        self.code = code ?? ""
+        self.message = message
+        lastMessage = [code, message].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
     }
+
+    /// Whether a device confirmed the hex. Nothing else is known of it.
+    var isDelivered: Bool { state == .stored && isRefused("delivered") }
 
     /// The reason for the state on one line, empty if there is nothing to explain. Contains text of the peer.
     var why: String {
@@ -55,8 +62,11 @@ struct RowReason {
                 .joined(separator: "; ")
         case .held: return "delivered; waiting for approval there"
         case .expired: return "not delivered in time"
+        case .stored where isDelivered: return message ?? ""
         // A stored row was delivered; its last message belongs to an earlier attempt that failed.
         case .stored: return files.map(FileText.progress) ?? ""
+        case .rejected where isRefused("declined"): return "declined on \(peer)"
+        case .failed where isRefused("device"): return message ?? ""
         case .rejected, .failed, .cancelled: return lastMessage
         }
     }
@@ -72,6 +82,8 @@ struct RowReason {
         case .window: "the peer is busy"
         case .retry: "will be retried"
         case .trust: "too large for a peer that does not trust this machine"
+        case .answer: "waiting for an answer on \(peer)"
+        case .pin: "\(peer) requires a PIN"
         case nil: "waiting for \(waitingFor)"
         }
     }
@@ -89,6 +101,8 @@ struct RowReason {
                 + "`hexlist pair \(argument)` here."
         case .rejected where isRefused("blocked"): "\(peer) has blocked this machine; it can only be undone there."
         case .rejected where isRefused("tooLarge") || isRefused("tooManyLinks"): "Split its links into several hexes."
+        case .rejected where isRefused("declined"): "To ask again: `hexlist outbox retry \(row)`."
+        case .failed where isRefused("device"): "To retry: `hexlist outbox retry \(row)`."
         case .rejected, .failed: "To retry: `hexlist outbox retry \(row)`. Nothing arrives twice."
         case .expired: "Send it again if it still matters."
         case .stored, .cancelled: nil
@@ -107,6 +121,8 @@ struct RowReason {
         case .conflict:
             "It will be sent about two minutes after you run `hexlist id rotate` on one of the two machines."
         case .trust: "\(peer) only accepts hexes of this size from machines it trusts. \(pairing)"
+        case .answer: "It is delivered once somebody accepts it on \(peer)."
+        case .pin: "To set the PIN that LocalSend on \(peer) requires: `hexlist peer set \(argument) --pin PIN`."
         case .retry where isRefused("quotaExceeded"): "\(peer) has too many hexes from strangers. \(pairing)"
         case .retry where isRefused("notAccepting"):
             "\(peer) accepts nothing from this machine for now. \(isTrusted ? "It will be retried." : pairing)"
@@ -119,8 +135,11 @@ struct RowReason {
         "It will be retried, and at once when you pair: `hexlist pair` there, `hexlist pair \(argument)` here."
     }
 
-    /// Whether the last message begins with this refusal code, as `quotaExceeded` in `quotaExceeded: The tray is full.`
-    private func isRefused(_ code: String) -> Bool { lastMessage.utf8.prefix { $0 != UInt8(ascii: ":") }.elementsEqual(code.utf8) }
+    /// Whether the last message has this code, as `quotaExceeded` in `quotaExceeded: The tray is full.`
+    private func isRefused(_ code: String) -> Bool {
+        let last = self.code.isEmpty ? lastMessage : self.code
+        return last.utf8.prefix { $0 != UInt8(ascii: ":") }.elementsEqual(code.utf8)
+    }
 }
 
 /// Finds an online peer that has the name of an offline one. It may be the same machine, reinstalled with a new key.

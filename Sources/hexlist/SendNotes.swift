@@ -68,6 +68,12 @@ struct SendNotes {
         guard outcome.waitingFor?.known == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {
             return lines
         }
+        if gone.kind?.known == .localsend {
+            lines[0] =
+                "It will be sent when LocalSend is open on \(gone.label.shown(.named)). To cancel: "
+                + "`hexlist outbox cancel \(outcome.outboxID)`."
+            return lines
+        }
         if let seen = gone.lastSeen { lines[0] = "\(gone.label.shown(.named)) was last seen \(HumanText.moment(seen)). " + lines[0] }
         if let here = SameNamePeer.of(gone, among: known) { lines.append(SameNamePeer.advice(gone, here)) }
         return lines

@@ -31,6 +31,8 @@ struct RowReasonTests {
             (.queued, "later", "waiting for later", "continues in the background"),
             (.queued, nil, "sent, not confirmed yet", "continues in the background"),
             (.sending, nil, "sent, not confirmed yet", "`hexlist outbox cancel 7`"),
+            (.queued, "answer", "waiting for an answer on bob", "once somebody accepts it on bob"),
+            (.queued, "pin", "bob requires a PIN", "`hexlist peer set bob --pin PIN`"),
             (.held, nil, "delivered; waiting for approval there", "`hexlist pair bob` here"),
             (.expired, nil, "not delivered in time", "Send it again"),
         ] as [(OutboxState, String?, String, String)])
@@ -50,6 +52,21 @@ struct RowReasonTests {
         let reason = row(.queued, waitingFor: "retry", lastError: lastError)
         #expect(reason.why == "will be retried; \(lastError)")
         #expect(reason.advice?.contains(advice) == true, "\(reason.advice ?? "")")
+    }
+
+    @Test(
+        "results of devices",
+        arguments: [
+            (OutboxState.stored, "delivered", nil, "delivered", "", nil),
+            (.stored, "delivered", "2 of 3 files accepted", "delivered", "2 of 3 files accepted", nil),
+            (.stored, nil, nil, "stored", "", nil), (.rejected, "declined", "", "rejected", "declined on bob", "To ask again"),
+            (.failed, "device", "a.jpg has changed.", "failed", "a.jpg has changed.", "To retry: `hexlist outbox retry 7`."),
+        ] as [(OutboxState, String?, String?, String, String, String?)])
+    func devices(state: OutboxState, code: String?, message: String?, word: String, why: String, advice: String?) {
+        let reason = row(state, code: code, message: message)
+        #expect(reason.word == word && reason.why == why)
+        if let advice { #expect(reason.advice?.hasPrefix(advice) == true, "\(reason.advice ?? "")") } else { #expect(reason.advice == nil) }
+        #expect(reason.advice?.contains("Nothing arrives twice") != true)
     }
 
     @Test(

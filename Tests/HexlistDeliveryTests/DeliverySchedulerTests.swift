@@ -167,6 +167,33 @@ struct DeliverySchedulerTests {
         }
     }
 
+    @Test("a courier without a slot sends beside those with one; its wait is that of its rows, and cancelled rows are withdrawn")
+    func withoutSlot() async throws {
+        try await TestHost.with(peers: 1) { host in
+            let (session, device) = (InMemoryCourier(), InMemoryCourier(promise: .delivered))
+            let peer = Self.peers[1]
+            await host.run { host in
+                device.takesSlot = false
+                Self.connect(session, to: Self.peers[0], rows: 1...1, host)
+                Self.connect(device, to: peer, rows: 2...2, host)
+            }
+            await host.settle()
+            #expect(await host.run { _ in [session.sent, device.sent] } == [[1], [2]])
+            await host.run { host in
+                #expect(host.deliveries.rowsInFlight == [1, 2])
+                device.wait = CourierWait(.pin)
+                #expect(host.deliveries.rowsInFlight == [1])
+                #expect(host.deliveries.wait(of: peer, bytes: 10, host).reason == .pin)
+                let withPIN = host.deliveries.isWorthWaiting(for: peer, bytes: 10, until: .now + .seconds(9), host)
+                device.wait = CourierWait(.answer)
+                let withAnswer = host.deliveries.isWorthWaiting(for: peer, bytes: 10, until: .now + .seconds(9), host)
+                #expect(!withPIN && withAnswer)
+                host.deliveries.cancelled([OutboxMove(id: 2, peer: peer, from: .queued, to: .cancelled)])
+                #expect(device.withdrawn == [2] && session.withdrawn.isEmpty)
+            }
+        }
+    }
+
     @Test("all rows of a peer that blocked this machine are rejected")
     func blocked() async throws {
         try await TestHost.with { host in

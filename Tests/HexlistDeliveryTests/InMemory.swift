@@ -71,6 +71,9 @@ final class InMemoryCourier: Courier, @unchecked Sendable {
     var isOpen = true
     var frameLimit = ProtocolLimits.trustedFrameBytes
     var most = Int.max
+    var takesSlot = true
+    var wait: CourierWait?
+    private(set) var withdrawn: Set<Int64> = []
     private(set) var batches: [[OutgoingHex]] = []
     private(set) var inFlight: Set<Int64> = []
 
@@ -90,6 +93,8 @@ final class InMemoryCourier: Courier, @unchecked Sendable {
     func flush() {}
 
     func close() { isOpen = false }
+
+    func withdraw(_ rows: Set<Int64>) { withdrawn.formUnion(rows) }
 
     func answered(_ rows: [Int64]) { inFlight.subtract(rows) }
 }

@@ -34,7 +34,10 @@ import Testing
         return status(200, "{\"sessionId\":\"s\",\"files\":{\(tokens)}}")
     }
 
-    private static let other = Fingerprint(bytes: [UInt8](repeating: 7, count: 32))!
+    private static let other: Fingerprint = {
+        guard let other = Fingerprint(bytes: [UInt8](repeating: 7, count: 32)) else { preconditionFailure("not 32 bytes") }
+        return other
+    }()
 
     @Test(
         "replies to a request that end it at once",
@@ -42,7 +45,7 @@ import Testing
             (Self.status(204), DeviceOutbound.End.delivered(note: nil)),
             (Self.status(403, "{\"message\":\"Rejected\"}"), .declined),
             (.unreachable("connection refused"), .away("connection refused")),
-            (.timeout, .away("nobody answered on the device")),
+            (.timeout, .away("did not answer within 10 minutes")),
             (.otherCertificate(Self.other), .otherCertificate(Self.other)),
             (.file("photo.jpg has changed."), .failed(message: "photo.jpg has changed.")),
         ])
@@ -90,7 +93,8 @@ import Testing
     @Test(
         "failures pause with back-off, and the eighth ends",
         arguments: [
-            Self.status(400), Self.status(404), Self.status(413), Self.status(500), Self.status(503), Self.status(302), Self.status(201), .closed, .invalid("No TLS"),
+            Self.status(400), Self.status(404), Self.status(413), Self.status(500), Self.status(503), Self.status(302), Self.status(201),
+            .closed, .invalid("No TLS"),
             Self.status(200, "no JSON"), Self.status(200, "{}"), Self.status(200, "{\"sessionId\":\"s\",\"files\":{\"a\":1}}"),
         ])
     func failures(_ reply: DeviceReply) {

@@ -65,10 +65,11 @@ import Testing
         try test.read { try $0.outboxPage(limit: 10_000) }.items.map { row in
             let code = [row.code, row.message ?? (row.code == nil ? nil : row.lastError)].compactMap(\.self)
             let waiting = row.lastError ?? row.waitingFor.map { "waits for \($0)" }
-            let reason = row.state.isDelivered ? nil : code.isEmpty ? waiting : code.joined(separator: ": ")
+            let isByDevice = row.code == "delivered"
+            let reason = isByDevice ? row.message : row.state.isDelivered ? nil : code.isEmpty ? waiting : code.joined(separator: ": ")
             return Line(
-                id: row.id, peer: row.peer.description, state: row.state.rawValue, attempts: row.attempts, reason: reason,
-                description: row.subject)
+                id: row.id, peer: row.peer.description, state: isByDevice ? "delivered" : row.state.rawValue, attempts: row.attempts,
+                reason: reason, description: row.subject)
         }
     }
 
@@ -90,6 +91,23 @@ import Testing
         #expect(try lines == expected() && lines.count == 2_000)
         #expect(Set(lines.prefix(512).map(\.peer)) == [peers[0].id.description])
         #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM outbox") } == 4)
+    }
+
+    @Test("results of devices: the code `delivered`, and final failures") func devices() throws {
+        try enqueue((1...5).map { "Hex \($0)" }, for: [peers[0]])
+        let peer = peers[0].id
+        let results = [
+            RowResult(id: 1, .delivered(note: nil)), RowResult(id: 2, .delivered(note: "2 of 3 files accepted")),
+            RowResult(id: 3, .undelivered(.rejected, code: "declined", message: "")),
+            RowResult(id: 4, .undelivered(.failed, code: "device", message: "a.jpg has changed.")),
+        ]
+        try test.write { _ = try $0.settle(results.compactMap(Settlement.init), of: peer, at: start) }
+        let rows = try test.read { try $0.outboxPage(limit: 10) }.items
+        #expect(rows.map(\.state) == [.stored, .stored, .rejected, .failed, .queued])
+        #expect(rows.map(\.code) == ["delivered", "delivered", "declined", "device", nil])
+        let lines = try lines()
+        #expect(lines.map(\.state) == ["delivered", "delivered", "rejected", "failed", "queued"])
+        #expect(lines.map(\.reason) == [nil, "2 of 3 files accepted", "declined", "device: a.jpg has changed.", nil])
     }
 
     @Test func runsThatWereCutAreInOrder() throws {

@@ -28,7 +28,7 @@ import Testing
             #expect(events == [EventRow(number: 1, at: start, type: .hexReceived, peer: peer.id, hex: 1)])
         case .held:
             #expect(events == [EventRow(number: 1, at: start, type: .hexHeld, peer: peer.id, hex: 1)])
-        case .duplicate, .refused:
+        case .duplicate, .refused, .delivered, .undelivered:
             #expect(events.isEmpty)
         }
     }

@@ -36,6 +36,10 @@ final class Devices {
     /// Why no port is open although it should be.
     private(set) var failure: String?
     private let timer: DeadlineTimer
+    /// The couriers of trusted devices that are online.
+    var couriers: [PeerID: LocalSendCourier] = [:]
+    /// The devices for which rows may wait.
+    var waiting: Set<PeerID> = []
     /// When a failed handshake of an address was last logged, at most `loggedLimit`.
     private var refused: [IPAddress: ContinuousClock.Instant] = [:]
     private static let loggedLimit = 64
@@ -71,6 +75,7 @@ final class Devices {
         }
         multicast?.set(addresses)
         apply(.announce, node)
+        recordsChanged(node)
     }
 
     private func listen(_ settings: NodeConfiguration.LocalSend, _ node: isolated Node) async {
@@ -86,6 +91,7 @@ final class Devices {
         timer.cancel()
         multicast?.stop()
         multicast = nil
+        for courier in couriers.values { courier.stop() }
         await requests.files.stop(node)
     }
 
@@ -104,6 +110,9 @@ final class Devices {
 
     /// Whether requests of devices are answered.
     var isOpen: Bool { mode == .open }
+
+    /// Whether LocalSend is enabled, so that trusted devices are dialled.
+    var isEnabled: Bool { mode != .off }
 
     // MARK: Inputs
 
@@ -132,6 +141,7 @@ final class Devices {
             }
         }
         apply(.known(known), node)
+        recordsChanged(node)
     }
 
     private func received(_ bytes: ByteBuffer, from source: IPAddress, _ node: isolated Node) {
@@ -170,7 +180,7 @@ final class Devices {
 
     // MARK: Outputs
 
-    private func apply(_ input: DeviceDirectory.Input, _ node: isolated Node) {
+    func apply(_ input: DeviceDirectory.Input, _ node: isolated Node) {
         guard !node.isStopping else { return }
         for output in directory.handle(input, now: node.clocks.now) {
             switch output {
@@ -179,7 +189,10 @@ final class Devices {
             case .up(let fingerprint):
                 remember(fingerprint, node)
                 record(.peerUp, fingerprint, node)
-            case .down(let fingerprint): record(.peerDown, fingerprint, node)
+                cameUp(fingerprint, node)
+            case .down(let fingerprint):
+                record(.peerDown, fingerprint, node)
+                wentDown(fingerprint, node)
             case .ghost(let ghost): record(ghost, node)
             case .listingChanged: node.watchers.notify()
             }
@@ -217,6 +230,11 @@ final class Devices {
         case .failure(DeviceRequestFault.otherCertificate(let other)): return .otherCertificate(other)
         case .failure(let fault): return .failed((fault as? DeviceRequestFault)?.text ?? "does not answer")
         }
+    }
+
+    /// Handles a request of this machine that found no device, or another one.
+    func requestFailed(_ device: Fingerprint, at place: DevicePlace, _ result: DeviceDialResult, _ node: isolated Node) {
+        apply(.requestFailed(device, at: place, result), node)
     }
 
     private func record(_ type: EventType, _ fingerprint: Fingerprint, _ node: isolated Node) {

@@ -59,9 +59,10 @@ struct LetterContents: Sendable {
         for (hex, result) in zip(hexes, results) {
             guard let number = hex.sequence else { continue }
             switch result {
-            case .stored, .duplicate(of: .stored), .duplicate(of: .duplicate): statuses[number] = .stored
+            case .stored, .delivered, .duplicate(of: .stored), .duplicate(of: .duplicate): statuses[number] = .stored
             case .held, .duplicate(of: .held): statuses[number] = .held
             case .refused(let code, let message, _): rejected[number] = Rejection(sequence: number, code: code, message: message)
+            case .undelivered: rejected[number] = Rejection(sequence: number, code: .internal)
             }
         }
         // A receipt has one status for all its frames, so each change of the status starts another receipt, as on a session.

@@ -138,12 +138,14 @@ extension Outbox {
         return prepared
     }
 
+    private func isDevice(_ peer: PeerID) -> Bool { node?.assumeIsolated { $0.registry.devices[peer] != nil } ?? false }
+
     // MARK: Waiting
 
     /// Returns the outcomes of the rows of a single hex.
     private func outcomes(of rows: [SendOutcome], _ send: TrackedSend, bytes: Int) async throws -> [SendOutcome] {
-        // The reasons of rows that were not delivered are in the store.
-        let isDelivered = rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
+        // The reasons of rows that were not delivered are in the store, and the codes of devices.
+        let isDelivered = !rows.contains { isDevice($0.peer) } && rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
         var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
         let earlier = Set(rows.filter(\.earlier).map(\.outboxID))

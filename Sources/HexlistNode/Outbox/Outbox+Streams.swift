@@ -110,7 +110,10 @@ extension Outbox {
         for (peer, queued) in zip(peers, queued) where !queued.isEmpty { rows[peer] = queued }
         deliveries.sends.moved(requeued)
         deliveries.queued(rows, again: Set(requeued.map(\.peer)), isDurable: taken.isDurable, self)
-        node?.assumeIsolated { $0.folderRoute?.somethingCame($0) }
+        node?.assumeIsolated { node in
+            node.folderRoute?.somethingCame(node)
+            node.devices.rowsQueued(for: Array(rows.keys), node)
+        }
         outboxChanged()
     }
 

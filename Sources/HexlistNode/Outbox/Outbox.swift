@@ -78,16 +78,24 @@ public actor Outbox {
 extension Outbox: DeliveryHost {
     public nonisolated var outbox: any OutboxStore { store }
 
-    public func isVerified(_ peer: PeerID) -> Bool { node?.assumeIsolated { $0.isVerified(peer) } ?? false }
+    public func isVerified(_ peer: PeerID) -> Bool {
+        node?.assumeIsolated { $0.isVerified(peer) || $0.devices.isOnline(peer, $0) } ?? false
+    }
 
     public func isInConflict(with peer: PeerID) -> Bool { node?.assumeIsolated { $0.isInConflict(with: peer) } ?? true }
 
     public func isUndecided(_ peer: PeerID) -> Bool { node?.assumeIsolated { $0.isUndecided(peer) } ?? true }
 
-    public func hadRows(for peer: PeerID) -> Bool { node?.assumeIsolated { $0.registry[peer]?.queued ?? 0 > 0 } ?? false }
+    public func hadRows(for peer: PeerID) -> Bool {
+        node?.assumeIsolated { ($0.registry[peer] ?? $0.registry.devices[peer])?.queued ?? 0 > 0 } ?? false
+    }
 
     public func reach(_ peer: PeerID, then completion: @escaping @Sendable (isolated Outbox, _ isReached: Bool) -> Void) -> Bool {
         node?.assumeIsolated { node in
+            if node.devices.connect(peer, node) {
+                onLoop { completion($0, true) }
+                return true
+            }
             let endpoints = node.endpoints(of: peer)
             guard !endpoints.isEmpty else { return false }
             node.dial(peer, endpoints) { _, isReached in self.assumeIsolated { completion($0, isReached) } }

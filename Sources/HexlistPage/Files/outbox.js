@@ -10,17 +10,18 @@ const words = { queued: 'waiting', sending: 'sending', stored: 'delivered', held
 const waits = {
   peer: 'is away; this will be sent when it is back', session: 'is being contacted', window: 'is busy', retry: 'did not answer; trying again',
   conflict: 'stopped: two machines use the same identity', turn: 'other transfers go first', trust: 'too long to send before that machine trusts this one: pair with it',
+  answer: 'has not answered yet: accept it there', pin: 'requires a PIN; `hexlist peer set --pin` sets it',
 };
-const ofPeer = ['peer', 'session', 'window', 'retry'];
+const ofPeer = ['peer', 'session', 'window', 'retry', 'answer', 'pin'];
 /** Explains the state of an outbox row or of a send result. */
 export function rowText(row) {
   const message = clean(row.message ?? row.lastError);
   switch (row.state) {
     case 'queued': case 'sending': return (waits[row.waitingFor] ?? 'sent, not confirmed yet') + (row.nextAttemptAt ? ` (next attempt ${when(row.nextAttemptAt)})` : '');
-    case 'stored': return 'received';
+    case 'stored': return row.code === 'delivered' ? message || 'confirmed by LocalSend' : 'received';
     case 'held': return 'received, and waiting to be accepted there';
     case 'expired': return 'not delivered in time';
-    default: return message || words[row.state];
+    default: return row.code === 'declined' ? 'declined there' : message || words[row.state];
   }
 }
 

@@ -49,6 +49,10 @@ enum StoreSchema {
         // PeerKind.number. Existing peers are Hexlist peers.
         ("20 kinds of peers", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN kind INTEGER NOT NULL DEFAULT 0") }),
         ("21 files that devices send", { try $0.execute(sql: ArrivalRow.schema) }),
+        (
+            "22 PINs of devices, delivered rows",
+            { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN pin TEXT;\n" + OutboxRowsView.sqlWithDevices) }
+        ),
     ]
 
     static let migrator: DatabaseMigrator = {

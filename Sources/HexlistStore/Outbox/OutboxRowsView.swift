@@ -10,7 +10,16 @@
 /// is safe on a terminal.
 enum OutboxRowsView {
     /// The statement of migration 16, which is never edited. To change the view, a later migration has to replace it.
-    static let sql = """
+    static let sql = sql(state: "outbox.state", note: "")
+    /// The statements of migration 22: rows that a device has confirmed have the state `delivered`, and as `reason` what it left out.
+    static let sqlWithDevices =
+        "DROP VIEW outbox_rows;\n"
+        + sql(
+            state: "CASE WHEN outbox.state = 'stored' AND outbox.code = 'delivered' THEN 'delivered' ELSE outbox.state END",
+            note: " WHEN outbox.code = 'delivered' THEN outbox.message")
+
+    private static func sql(state: String, note: String) -> String {
+        """
         CREATE VIEW outbox_rows (id, peer, state, attempts, reason, description) AS
         WITH RECURSIVE
         -- entry: the first byte of the row's hex in outboxPack.hexes, counted from 1; position: its number in the pack, from 0.
@@ -39,8 +48,8 @@ enum OutboxRowsView {
                 LEFT JOIN outboxPack ON outboxPack.id = outbox.pack
         ),
         found (id, uuid, state, attempts, reason, description) AS (
-            SELECT step.id, hex(peer.uuid), outbox.state, outbox.attempts,
-                CASE WHEN outbox.state NOT IN ('stored', 'held') THEN coalesce(
+            SELECT step.id, hex(peer.uuid), \(state), outbox.attempts,
+                CASE\(note) WHEN outbox.state NOT IN ('stored', 'held') THEN coalesce(
                     outbox.code || ': ' || coalesce(outbox.message, outbox.lastError), outbox.code, outbox.message, outbox.lastError,
                     'waits for ' || outbox.waitingFor) END,
                 CASE WHEN substr(outboxPack.hexes, step.entry + 52, 2) <> x'FFFF'
@@ -57,6 +66,7 @@ enum OutboxRowsView {
             state, attempts, \(shown("reason")), \(shown("description"))
         FROM found;
         """
+    }
 
     /// Returns an SQL expression for the length of an entry's subject. The length is in the two bytes before the subject, little-endian;
     /// the result is 0 for 0xFFFF, which means no subject. SQLite cannot convert a hexadecimal string to a number, so `instr` looks up each

@@ -8,6 +8,9 @@ struct Settlement: Sendable, Equatable {
     var code: String?
     var message: String?
 
+    /// The code of a row that a device has confirmed.
+    static let delivered = "delivered"
+
     init(id: Int64, state: OutboxState, code: String? = nil, message: String? = nil) {
         ids = id...id
         self.state = state
@@ -56,10 +59,12 @@ extension Settlement {
     /// Creates a settlement from a final delivery result; `nil` if the row stays queued.
     init?(_ row: RowResult) {
         guard let state = row.result.state else { return nil }
-        if case .refused(let code, let message, _) = row.result {
-            self.init(id: row.id, state: state, code: code.rawValue, message: message)
-        } else {
-            self.init(id: row.id, state: state)
+        switch row.result {
+        case .stored, .held, .duplicate: self.init(id: row.id, state: state)
+        case .refused(let code, let message, _): self.init(id: row.id, state: state, code: code.rawValue, message: message)
+        case .delivered(let note): self.init(id: row.id, state: state, code: Self.delivered, message: note)
+        case .undelivered(_, let code, let message):
+            self.init(id: row.id, state: state, code: code, message: message.isEmpty ? nil : message)
         }
     }
 }

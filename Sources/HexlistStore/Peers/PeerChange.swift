@@ -14,7 +14,21 @@ extension HexStore {
             try writer.setPolicy(contact.peer, receive: change.receive, notify: change.notify, at: now)
             if let limit = change.fetchLimit { try writer.setFetchLimit(contact.peer, limit) }
             if let target = change.fetchTo { try writer.setFetchTarget(contact.peer, target) }
+            if let pin = change.pin { try writer.setPIN(contact.peer, pin.isEmpty ? nil : pin) }
         }
+    }
+
+    /// Deletes the PIN of a device, because the device refused it.
+    /// - Parameter pin: the refused PIN. A PIN that the user has set since stays.
+    public func forgetPIN(_ pin: String, of peer: PeerID, completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+        submit({ writer in if try writer.pin(of: peer) == pin { try writer.setPIN(peer, nil) } }, completion: completion)
+    }
+}
+
+extension StoreReader {
+    /// The PIN that a device requires of senders; `nil` if the user has set none.
+    public func pin(of peer: PeerID) throws -> String? {
+        try first("SELECT pin FROM peer WHERE uuid = ?", peer.uuid) { $0.optionalText(0) } ?? nil
     }
 }
 
@@ -30,6 +44,10 @@ extension StoreWriter {
             guard receive == .inbox, row.trust == .trusted else { return }
             if try !takeIn(heldIDs(of: row.id), at: now).isEmpty { changed(.room) }
         }
+    }
+
+    func setPIN(_ peer: PeerID, _ pin: String?) throws {
+        try change { try run("UPDATE peer SET pin = ? WHERE id = ?", pin, try peerRow(making: peer).id) }
     }
 
     /// - Parameter limit: maximum bytes of automatically fetched files, for each hex and for each day; 0 disables automatic fetching. Files

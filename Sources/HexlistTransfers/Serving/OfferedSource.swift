@@ -1,6 +1,8 @@
 import HexlistFiles
-import HexlistTransport
-import NIOCore
+public import HexlistStore
+public import HexlistTransport
+public import NIOCore
+import Synchronization
 
 /// An offered file as the body of an answer.
 final class OfferedSource: FileSource {
@@ -16,6 +18,24 @@ final class OfferedSource: FileSource {
         guard read == count else { throw FileFault.changed }
         if isLast { try file.check() }
         return buffer
+    }
+}
+
+/// A file on offer as the body of a request of this machine. It is opened with the first read.
+public final class UploadSource: FileSource {
+    private let offer: OfferRow
+    private let opened = Mutex<OfferedSource?>(nil)
+
+    public init(_ offer: OfferRow) { self.offer = offer }
+
+    public func read(_ count: Int, at offset: Int64, isLast: Bool) throws -> ByteBuffer {
+        let source = try opened.withLock { opened throws(FileFault) in
+            if let opened { return opened }
+            let source = OfferedSource(try OfferedFile(offered: offer.path, offer.identity))
+            opened = source
+            return source
+        }
+        return try source.read(count, at: offset, isLast: isLast)
     }
 }
 

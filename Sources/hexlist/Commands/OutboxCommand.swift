@@ -226,7 +226,7 @@ enum OutboxText {
 
     static func cells(_ row: OutboxView) -> [Table.Cell] {
         [
-            Table.Cell(String(row.outboxID)), RowState(row.state, row.files).cell,
+            Table.Cell(String(row.outboxID)), RowState(RowReason(row)).cell,
             Table.Cell(PeerDisplayName(row.peer, row.tag).listed()),
             Table.Cell(HumanText.moment(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
             Table.Cell(RowReason(row).why, columns: 400),
@@ -243,7 +243,7 @@ enum OutboxText {
         table.add("id", String(row.outboxID))
         table.add("hex", row.subject ?? "unknown (sent with an older version)", .strong)
         table.add("to", PeerDisplayName(row.peer, row.tag).listed())
-        let state = RowState(row.state, row.files)
+        let state = RowState(reason)
         table.add("state", state.word, state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
         table.add("since", HumanText.exact(row.createdAt))

@@ -89,20 +89,31 @@ struct PeerTrustCommand: AsyncParsableCommand {
         discussion: """
             Needs the first 8 digits of the UUID or more. It shows the fingerprint and asks; compare it with `hexlist id` on the other \
             machine. Without a terminal it needs the whole UUID and does not ask.
+
+            For a device with LocalSend it shows both fingerprints as the app does, shortened; --full shows all digits.
             """)
 
     @OptionGroup var argument: PeerArgument
+
+    @Flag(help: "Show all digits of the fingerprints of a device.")
+    var full = false
 
     func run() async throws {
         let isInteractive = isatty(STDIN_FILENO) == 1
         try await argument.change { client in
             // The peer is looked up before the argument is checked, because the error about an unknown peer is more helpful.
             let peer = try await client.peer(argument.peer)
-            try checkArgument(isInteractive: isInteractive)
+            let isDevice = peer.kind?.known == .localsend
+            // Both fingerprints of a device are compared, so its name may be given.
+            if !isDevice || !isInteractive { try checkArgument(isInteractive: isInteractive) }
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) has no UUID.") }
             if isInteractive {
-                let status = peer.kind == nil ? nil : try await client.status()
-                try confirm(peer, own: status)
+                if isDevice {
+                    let own = try await client.status()
+                    try confirm(device: peer, own: own.localSend?.fingerprint, name: own.name)
+                } else {
+                    try confirm(peer)
+                }
             }
             return try await client.trust(id.description, fingerprint: peer.fingerprint?.description, name: isInteractive ? peer.name : nil)
         } as: {
@@ -125,17 +136,25 @@ struct PeerTrustCommand: AsyncParsableCommand {
         }
     }
 
-    /// - Parameter own: the status of this machine, for a device with LocalSend.
-    private func confirm(_ peer: PeerView, own: StatusJSON?) throws {
+    /// - Parameters:
+    ///   - own: the fingerprint of this machine's certificate.
+    ///   - name: the name of this machine.
+    private func confirm(device: PeerView, own: Fingerprint?, name: String) throws {
+        guard let fingerprint = device.fingerprint, let own else {
+            throw HexlistError(
+                .badRequest, "\(device.label.shown()) is not connected yet.", hint: "Open LocalSend there, then repeat this command.")
+        }
+        for line in DeviceTrustText.lines(of: device, fingerprint, own: own, name: name, isFull: full) { StandardError.note(line) }
+        try Terminal.confirm(
+            DeviceTrustText.hasVerifyPage(device) ? "Does the device show the same? Trust it? [y/N]" : "Trust it as seen now? [y/N]")
+    }
+
+    private func confirm(_ peer: PeerView) throws {
         guard let fingerprint = peer.fingerprint else {
             throw HexlistError(
                 .badRequest, "\(peer.label.shown()) is not connected yet.", hint: "Wait until `hexlist peers` lists it.")
         }
         StandardError.note("peer         \(peer.label.shown(.full, columns: 80))")
-        if let own {
-            for line in DeviceVerification.lines(fingerprint, own: own) { StandardError.note(line) }
-            return try Terminal.confirm("Does it show the same? Trust it? [y/N]")
-        }
         for (number, line) in HumanText.fingerprint(fingerprint.description).enumerated() {
             StandardError.note("\(number == 0 ? "fingerprint" : "           ")  \(line)")
         }
@@ -364,6 +383,9 @@ struct PeerSetCommand: AsyncParsableCommand {
             --fetch auto downloads files of a trusted peer to the cache (`hexlist cache`) as soon as a hex arrives: only files that this \
             peer itself offers, up to --fetch-limit (100M) for one hex and for one day. `--fetch downloads` downloads them to the folder \
             `files.downloads` (`hexlist config`), up to 1G: for a machine of your own. `--fetch never` turns it off.
+
+            --pin sets the PIN that LocalSend on a device requires of senders; --pin '' deletes it. A PIN that the device refuses is \
+            deleted, because the device locks out senders after three wrong ones.
             """)
 
     @OptionGroup var argument: PeerArgument
@@ -379,6 +401,9 @@ struct PeerSetCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Limit per hex and per day: 100M, 2G, or bytes.", valueName: "size"))
     var fetchLimit: ByteCount?
+
+    @Option(help: ArgumentHelp("The PIN of a device with LocalSend; '' deletes it.", valueName: "pin"))
+    var pin: String?
 
     /// The values of `--fetch`.
     enum FetchMode: String, ExpressibleByArgument, CaseIterable {
@@ -424,8 +449,9 @@ struct PeerSetCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
-        if receive == nil, notify == nil, fetch == nil, fetchLimit == nil {
-            throw ValidationError("What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|downloads|never.")
+        if receive == nil, notify == nil, fetch == nil, fetchLimit == nil, pin == nil {
+            throw ValidationError(
+                "What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|downloads|never, --pin PIN.")
         }
         if fetchLimit != nil, fetch == nil || fetch == .never {
             throw ValidationError("--fetch-limit needs --fetch auto or --fetch downloads.")
@@ -436,7 +462,7 @@ struct PeerSetCommand: AsyncParsableCommand {
         try await argument.change {
             try await $0.setPeer(
                 argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on },
-                fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target)
+                fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target, pin: pin)
         } as: { peer in
             "\(peer.label.shown(.named)): \(PolicyText.receive(peer)), "
                 + "notifications \(peer.notify == false ? "off" : "on")"

@@ -341,7 +341,7 @@ struct SendCommand: AsyncParsableCommand {
             // With `--wait queued` the user is not interested in why a row still waits.
             let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
             let why = [outcome.earlier ? "already sent with this key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
-            let state = RowState(outcome.state, outcome.files)
+            let state = RowState(RowReason(outcome))
             let size = outcome.files.map { [Table.Cell(FileText.size($0.count, $0.bytes))] } ?? []
             table.add(
                 [Table.Cell(state.word, state.style), Table.Cell(PeerDisplayName(outcome.peer, outcome.tag).listed())] + size

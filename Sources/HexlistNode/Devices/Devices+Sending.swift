@@ -1,0 +1,85 @@
+import HexlistDelivery
+import HexlistLocalSend
+import HexlistModel
+import HexlistTransport
+
+/// Sending to devices: a `LocalSendCourier` for each trusted device that is online.
+extension Devices {
+    /// The address of a device that is online; `nil` for others.
+    func place(of device: Fingerprint, _ node: isolated Node) -> DevicePlace? {
+        guard let row = directory.row(of: device, now: node.clocks.now), row.state == .verified else { return nil }
+        return row.places.first
+    }
+
+    /// Whether a trusted device is online.
+    func isOnline(_ peer: PeerID, _ node: isolated Node) -> Bool { trusted(peer, node).map { place(of: $0, node) != nil } ?? false }
+
+    /// The certificate of a trusted device; `nil` for others.
+    private func trusted(_ peer: PeerID, _ node: isolated Node) -> Fingerprint? {
+        guard let record = node.registry.devices[peer], record.trust == .trusted else { return nil }
+        return record.fingerprint
+    }
+
+    /// Creates a courier for a trusted device that is online, unless there is one. Sending begins in a later tick of the event loop.
+    /// - Returns: `false` if the device is away, or not trusted.
+    @discardableResult
+    func connect(_ peer: PeerID, _ node: isolated Node) -> Bool {
+        guard isEnabled, let device = trusted(peer, node), place(of: device, node) != nil else { return false }
+        if let courier = couriers[peer], courier.isOpen { return true }
+        let courier = LocalSendCourier(device, node)
+        couriers[peer] = courier
+        node.deliver { deliveries, _ in deliveries.connected(courier, to: peer, start: .random) }
+        node.onLoop { node in node.deliver { $0.pump(courier, to: peer, $1) } }
+        return true
+    }
+
+    /// Handles the first proof of a device since it was away.
+    func cameUp(_ device: Fingerprint, _ node: isolated Node) {
+        let peer = device.peerID
+        node.deliver { deliveries, _ in deliveries.peerIsBack(peer) }
+        connect(peer, node)
+    }
+
+    func wentDown(_ device: Fingerprint, _ node: isolated Node) {
+        couriers.removeValue(forKey: device.peerID)?.end(CourierEnd(.lost, "The device is away."), node)
+    }
+
+    /// Applies changes of records: starts to send to devices that are trusted now, and stops with the others.
+    func recordsChanged(_ node: isolated Node) {
+        for (peer, courier) in couriers where trusted(peer, node) == nil {
+            couriers[peer] = nil
+            courier.end(CourierEnd(.lost, "The device is not trusted."), node)
+        }
+        for record in node.registry.devices.values where record.trust == .trusted { connect(record.peer, node) }
+        waiting = waiting.filter { mayHaveRows($0, node) }
+        for record in node.registry.devices.values where record.queued > 0 && record.trust == .trusted { waiting.insert(record.peer) }
+        waitingChanged(node)
+    }
+
+    /// Handles new rows: devices that are away are looked for.
+    func rowsQueued(for peers: [PeerID], _ node: isolated Node) {
+        let devices = peers.filter { node.registry.devices[$0] != nil }
+        guard !devices.isEmpty else { return }
+        waiting.formUnion(devices)
+        waitingChanged(node)
+    }
+
+    func rowSettled(of peer: PeerID, _ node: isolated Node) {
+        guard !mayHaveRows(peer, node) else { return }
+        waiting.remove(peer)
+        waitingChanged(node)
+    }
+
+    private func mayHaveRows(_ peer: PeerID, _ node: isolated Node) -> Bool {
+        guard couriers[peer] != nil else { return node.registry.devices[peer]?.queued ?? 0 > 0 }
+        return node.deliver { deliveries, _ in deliveries.hasWork(for: peer) }
+    }
+
+    private func waitingChanged(_ node: isolated Node) {
+        guard isEnabled else { return }
+        apply(.waiting(Set(waiting.compactMap { trusted($0, node) })), node)
+    }
+
+    /// The user has set or deleted the PIN of a device.
+    func pinChanged(to pin: String?, of peer: PeerID, _ node: isolated Node) { couriers[peer]?.pinChanged(to: pin, node) }
+}
