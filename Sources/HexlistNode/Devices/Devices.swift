@@ -117,9 +117,17 @@ final class Devices {
     // MARK: Inputs
 
     func networkChanged(_ addresses: [InterfaceAddress], _ node: isolated Node) {
-        self.addresses = addresses
-        multicast?.set(addresses)
-        apply(.interfaces(addresses), node)
+        self.addresses = Self.listening(addresses, node.configuration.listen)
+        multicast?.set(self.addresses)
+        apply(.interfaces(self.addresses), node)
+    }
+
+    /// The addresses at which devices can connect. No announcement is sent on the interfaces of other addresses.
+    /// - Parameter listen: the configured addresses; empty for all.
+    static func listening(_ addresses: [InterfaceAddress], _ listen: [String]) -> [InterfaceAddress] {
+        let listen = listen.compactMap { IPAddress($0)?.with(scope: 0) }
+        let isForAll = listen.isEmpty || listen.contains(where: \.isNoHost)
+        return isForAll ? addresses : addresses.filter { listen.contains($0.address) }
     }
 
     func woke(_ node: isolated Node) {
