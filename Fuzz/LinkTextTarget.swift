@@ -1,4 +1,4 @@
-// libFuzzer's way into texts that are sent: no address is invented, and no trap.
+// libFuzzer target: texts that are sent, and identities of addresses. No address is invented, an identity is its own identity, no trap.
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLinkText(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
@@ -12,5 +12,7 @@ public func fuzzLinkText(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         let isThere = FormatChecks.occurs(url, in: bytes) || FormatChecks.occurs(Array(url.dropFirst(8)), in: bytes)
         guard isThere else { fatalError("an address is not in the text: \(link.url)") }
     }
+    let identity = AddressIdentity.of(Array(text.utf8))
+    guard AddressIdentity.of(identity) == identity else { fatalError("the identity has another identity: \(identity)") }
     return 0
 }

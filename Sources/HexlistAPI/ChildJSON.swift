@@ -11,13 +11,17 @@ public struct ChildJSON: JSONShape, Sendable, Equatable {
     /// The text shown in lists.
     public var subject: String?
     public var color: String
+    /// The tags and the note of the hex itself; `nil` if there are none.
+    public var tags: [String]?
+    public var note: String?
     public var links: [LinkJSON]
     /// The hexes inside this one, in order; `nil` if there are none.
     public var children: [ChildJSON]?
 
     public init(
-        id: Int64, senderUUID: String, senderName: String, description: String, subject: String? = nil, color: String, links: [LinkJSON],
-        children: [ChildJSON]? = nil
+        id: Int64, senderUUID: String, senderName: String, description: String, subject: String? = nil, color: String,
+        tags: [String]? = nil,
+        note: String? = nil, links: [LinkJSON], children: [ChildJSON]? = nil
     ) {
         self.id = id
         self.senderUUID = senderUUID
@@ -25,6 +29,8 @@ public struct ChildJSON: JSONShape, Sendable, Equatable {
         self.description = description
         self.subject = subject
         self.color = color
+        self.tags = tags
+        self.note = note
         self.links = links
         self.children = children
     }

@@ -26,6 +26,9 @@ public struct HexJSON: JSONShape, Sendable, Equatable {
     public var unread: Bool
     public var receivedAt: Timestamp
     public var messageID: MessageID?
+    /// The tags and the note of the hex itself; `nil` if there are none, and in lists. Text of a peer.
+    public var tags: [String]?
+    public var note: String?
     /// The links in order; `nil` in lists.
     public var links: [LinkJSON]?
     /// Unknown members as received: `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`, without empty objects; `nil` in lists.
@@ -88,19 +91,25 @@ public struct LinkJSON: JSONShape, Sendable, Equatable {
     public var url: String
     public var linkDescription: String
     public var service: String
+    /// The tags and the note of the link; `nil` if there are none. Text of a peer.
+    public var tags: [String]?
+    public var note: String?
     /// The target of the link: the host in ASCII, as browsers show it, or the scheme; `nil` if the link must not be opened.
     public var opens: String?
     /// The reason why the link must not be opened; `nil` if it may be.
     public var notOpened: String?
-    /// The newest earlier hex in the inbox with the same URL; `nil` if there is none, and in lists.
+    /// The newest earlier hex in the inbox with the same address (Docs/Files.md, "Equal addresses"); `nil` if there is none, and in lists.
     public var before: EarlierLinkJSON?
 
     public init(
-        url: String, linkDescription: String = "", service: String = "Unknown", opens: String? = nil, notOpened: String? = nil
+        url: String, linkDescription: String = "", service: String = "Unknown", tags: [String]? = nil, note: String? = nil,
+        opens: String? = nil, notOpened: String? = nil
     ) {
         self.url = url
         self.linkDescription = linkDescription
         self.service = service
+        self.tags = tags
+        self.note = note
         self.opens = opens
         self.notOpened = notOpened
     }

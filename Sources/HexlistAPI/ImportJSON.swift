@@ -12,6 +12,9 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     @LeftOutEmpty public var extended: Int
     @LeftOutEmpty public var newHexes: Int
     @LeftOutEmpty public var newLinks: Int
+    /// Number of links that were not added, because the existing hex has their address in another spelling; and the first 5 of them.
+    @LeftOutEmpty public var respelled: Int
+    @LeftOutEmpty public var respellings: [RespellingJSON]
     /// Refused lines in order. They have the same error codes as in bulk sends.
     public var refused: [BulkRefusal]
     /// Number of refused lines beyond the `LocalAPI.importRefusals` in `refused`.
@@ -19,7 +22,7 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
 
     public init(
         added: Int = 0, addedInside: Int = 0, unchanged: Int = 0, extended: Int = 0, newHexes: Int = 0, newLinks: Int = 0,
-        refused: [BulkRefusal] = [], untold: Int = 0
+        respelled: Int = 0, respellings: [RespellingJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0
     ) {
         self.added = added
         self.addedInside = addedInside
@@ -27,8 +30,21 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
         self.extended = extended
         self.newHexes = newHexes
         self.newLinks = newLinks
+        self.respelled = respelled
+        self.respellings = respellings
         self.refused = refused
         self.untold = untold
+    }
+}
+
+/// A link of an import that was not added, and the equal address that exists.
+public struct RespellingJSON: JSONShape, Sendable, Equatable {
+    public var url: String
+    public var stored: String
+
+    public init(url: String, stored: String) {
+        self.url = url
+        self.stored = stored
     }
 }
 

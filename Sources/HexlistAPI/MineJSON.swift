@@ -4,16 +4,19 @@ public import HexlistJSON
 public struct MineEditRequest: JSONShape, Sendable, Equatable {
     public var description: String?
     public var color: String?
+    /// The new list of tags of the hex itself.
+    public var tags: [String]?
     /// The new list of links, in order.
     public var links: [LinkEdit]?
 
     private enum CodingKeys: String, RequestKey {
-        case description, color, links
+        case description, color, tags, links
     }
 
-    public init(description: String? = nil, color: String? = nil, links: [LinkEdit]? = nil) {
+    public init(description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [LinkEdit]? = nil) {
         self.description = description
         self.color = color
+        self.tags = tags
         self.links = links
     }
 }
@@ -27,16 +30,21 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
     public var url: String?
     public var linkDescription: String?
     public var service: String?
+    /// The new list of tags.
+    public var tags: [String]?
 
     private enum CodingKeys: String, RequestKey {
-        case from, url, linkDescription, service
+        case from, url, linkDescription, service, tags
     }
 
-    public init(from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil) {
+    public init(
+        from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil, tags: [String]? = nil
+    ) {
         self.from = from
         self.url = url
         self.linkDescription = linkDescription
         self.service = service
+        self.tags = tags
     }
 }
 

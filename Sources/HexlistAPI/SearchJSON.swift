@@ -3,9 +3,9 @@ public import HexlistModel
 
 /// The text that a search matched. Text of a peer: clean it before display.
 public struct MatchJSON: JSONShape, Sendable, Equatable {
-    /// `description`, `linkDescription`, `url` or `sender`.
+    /// `description`, `linkDescription`, `url`, `sender`, `note` or `tags`.
     public var field: String
-    /// The number of the link in which the match is, from 1; `nil` for other fields.
+    /// The number of the link in which the match is, from 1; `nil` for texts of the hex.
     public var link: Int?
     /// The text before the match, the match, and the text after it, shortened.
     public var before: String
@@ -38,7 +38,7 @@ public struct TopJSON: JSONShape, Sendable, Equatable {
     }
 }
 
-/// An earlier hex in the inbox with the same link.
+/// An earlier hex in the inbox with a link to the same address.
 public struct EarlierLinkJSON: JSONShape, Sendable, Equatable {
     /// The local id of the earlier hex.
     public var hex: Int64
@@ -65,6 +65,9 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     /// The same as `opens` and `notOpened` of `LinkJSON`.
     public var opens: String?
     public var notOpened: String?
+    /// The same as `tags` and `note` of `LinkJSON`.
+    public var tags: [String]?
+    public var note: String?
     /// The local id of the link's hex, and the number of the link in it, from 1. `hexlist open` takes these numbers.
     public var hex: Int64
     public var number: Int
@@ -73,6 +76,12 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
     /// The proven sender.
     public var peer: PeerID?
     @Inlined public var tag: PeerSummary?
+    /// The location of the hex, in the results of a search.
+    public var location: String?
+    /// The descriptions of the hexes around the link, from the topmost to the one that has the link, in the results of a search.
+    public var folders: [String]?
+    /// The text that a search matched.
+    public var match: MatchJSON?
 
     public init(
         _ link: LinkJSON, hex: Int64, number: Int, unread: Bool, receivedAt: Timestamp, peer: PeerID? = nil, tag: PeerSummary? = nil
@@ -82,6 +91,8 @@ public struct ListedLinkJSON: JSONShape, Sendable, Equatable {
         service = link.service
         opens = link.opens
         notOpened = link.notOpened
+        tags = link.tags
+        note = link.note
         self.hex = hex
         self.number = number
         self.unread = unread

@@ -285,6 +285,10 @@ extension HexlistClient {
     public func search(
         _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (HexJSON) throws -> Void
     ) async throws -> (next: String?, behind: Int) {
+        try await connection.searchedPage("/v1/search", query: Self.query(filter, limit: limit, after: cursor), body)
+    }
+
+    private static func query(_ filter: SearchFilter, limit: Int, after cursor: String?) -> URLQuery {
         var query = URLQuery()
         query.add("text", filter.text)
         query.add("location", filter.location)
@@ -295,7 +299,15 @@ extension HexlistClient {
         if filter.best { query.add("best", "true") }
         query.add("limit", String(limit))
         query.add("after", cursor)
-        return try await connection.searchedPage("/v1/search", query: query, body)
+        return query
+    }
+
+    /// Requests a page of the links that match a search, and calls `body` with each as it arrives.
+    /// - Returns: the same values as `search`.
+    public func searchLinks(
+        _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (ListedLinkJSON) throws -> Void
+    ) async throws -> (next: String?, behind: Int) {
+        try await connection.searchedPage("/v1/links", query: Self.query(filter, limit: limit, after: cursor), body)
     }
 
     /// Requests a page of links, those of the newest hex first, and calls `body` with each as it arrives.

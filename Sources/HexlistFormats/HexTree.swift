@@ -80,6 +80,25 @@ public struct HexTree: Sendable, Equatable {
         return own
     }
 
+    /// Links with the address of an earlier link (`AddressIdentity`).
+    public struct RepeatedAddresses: Sendable, Equatable {
+        public var count = 0
+        /// The first of them, at most 5.
+        public var first: [String] = []
+
+        public init() {}
+    }
+
+    public var repeatedAddresses: RepeatedAddresses {
+        var repeated = RepeatedAddresses()
+        var known: Set<[UInt8]> = []
+        for link in hexes.lazy.flatMap(\.links) where !known.insert(AddressIdentity.of(link.url)).inserted {
+            repeated.count += 1
+            if repeated.first.count < FileReading.Skip.shown { repeated.first.append(link.url) }
+        }
+        return repeated
+    }
+
     public var linkCount: Int { hexes.reduce(0) { $0 + $1.links.count } }
 }
 

@@ -1,4 +1,4 @@
-/// One condition of a search. A search finds the hexes for which all conditions are true.
+/// One condition of a search (`SearchExpression`).
 public enum SearchTerm: Equatable, Sendable {
     /// A phrase that occurs in a text of the hex. If `isPrefix` is true, its last word may be the beginning of a longer word.
     case words(String, isPrefix: Bool)
@@ -7,44 +7,44 @@ public enum SearchTerm: Equatable, Sendable {
     /// The colour of the hex, as `#RRGGBB`.
     case color(String)
     case service(String)
+    /// A tag of a link, or of the hex itself. Compared as a whole, without case.
+    case tag(String)
+    /// The sender, as a PEER argument. The caller of the store resolves it.
+    case from(String)
 
-    /// Maximum bytes of a search, and maximum number of conditions.
-    public static let bytes = 1_000
-    public static let count = 32
-
-    /// Parses a search such as `words "a phrase" pref* host:example.org color:teal service:Dropbox`. Other words with a colon are searched
-    /// as text.
-    /// - Throws: `.badRequest` if the search is empty or too long, or has an invalid host or colour.
-    public static func parse(_ text: String) throws(HexlistError) -> [SearchTerm] {
-        guard text.utf8.count <= bytes else { throw HexlistError(.badRequest, "The text to search for is longer than \(bytes) bytes.") }
-        var terms: [SearchTerm] = []
-        var rest = text.unicodeScalars[...]
-        while let first = rest.first {
-            guard !first.properties.isWhitespace else {
-                rest.removeFirst()
-                continue
-            }
-            terms.append(try term(&rest))
-        }
-        guard !terms.isEmpty else { throw HexlistError(.badRequest, "There is nothing to search for.", hint: "Name a word.") }
-        guard terms.count <= count else { throw HexlistError(.badRequest, "\(terms.count) conditions are too many; \(count) fit.") }
-        return terms
+    /// A term, or a condition for the whole search.
+    enum Parsed {
+        case term(SearchTerm)
+        case unread(Bool)
     }
 
-    private static func term(_ rest: inout Substring.UnicodeScalarView) throws(HexlistError) -> SearchTerm {
+    private static let filters = ["host", "color", "colour", "service", "tag", "from"]
+
+    /// Parses the first term of a text that does not begin with white space.
+    static func parse(_ rest: inout Substring.UnicodeScalarView) throws(HexlistError) -> Parsed {
         let name = String(rest.prefix { $0.isASCII && $0.properties.isAlphabetic }).lowercased()
-        let isNamed = ["host", "color", "colour", "service"].contains(name) && rest.dropFirst(name.utf8.count).first == ":"
+        if name == "is" {
+            let word = String(rest.prefix { !$0.properties.isWhitespace }).lowercased()
+            if word == "is:unread" || word == "is:read" {
+                rest = rest.dropFirst(word.unicodeScalars.count)
+                return .unread(word == "is:unread")
+            }
+        }
+        let isNamed = filters.contains(name) && rest.dropFirst(name.utf8.count).first == ":"
         if isNamed { rest = rest.dropFirst(name.utf8.count + 1) }
         let (value, isPrefix) = value(&rest)
-        guard isNamed else { return .words(value, isPrefix: isPrefix) }
+        guard isNamed else { return .term(.words(value, isPrefix: isPrefix)) }
         guard !value.isEmpty else {
             throw HexlistError(
-                .badRequest, "`\(name):` is followed by nothing.", hint: "As in `host:example.org`, `color:teal`, `service:Dropbox`.")
+                .badRequest, "`\(name):` is followed by nothing.",
+                hint: "As in `host:example.org`, `tag:recipes`, `from:tom`, `color:teal`, `service:Dropbox`.")
         }
         switch name {
-        case "host": return .host(try host(value))
-        case "service": return .service(value)
-        default: return .color(try color(value))
+        case "host": return .term(.host(try host(value)))
+        case "service": return .term(.service(value))
+        case "tag": return .term(.tag(value))
+        case "from": return .term(.from(value))
+        default: return .term(.color(try color(value)))
         }
     }
 

@@ -88,10 +88,30 @@ struct Seconds: ExpressibleByArgument {
 struct HexID: ExpressibleByArgument {
     var value: Int64
 
+    init(_ value: Int64) { self.value = value }
+
     init?(argument: String) {
         guard let value = Int64(argument), value > 0 else { return nil }
         self.value = value
     }
 
     static var defaultCompletionKind: CompletionKind { .hexes }
+}
+
+/// The number of a hex, or of one of its links: `7`, or `7.2` for the second link of hex 7.
+struct LinkID: ExpressibleByArgument, Equatable {
+    var hex: Int64
+    /// The number of the link, from 1; `nil` for the hex itself.
+    var link: Int?
+
+    init?(argument: String) {
+        let parts = argument.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let hex = HexID(argument: String(parts[0])) else { return nil }
+        self.hex = hex.value
+        guard parts.count == 2 else { return }
+        guard let link = Int(parts[1]), link > 0 else { return nil }
+        self.link = link
+    }
+
+    static var defaultCompletionKind: CompletionKind { .mine }
 }

@@ -17,18 +17,20 @@ enum FileExtra {
     /// Returns the part of `extra` that belongs to the child hex at this index.
     static func child(_ extra: JSONValue?, _ index: Int) -> JSONValue? { extra?.member("children")?.member(String(index)) }
 
-    /// Returns `extra` without the members that describe files; `nil` if nothing is left.
+    /// The members that `show` prints in lines of their own (`LinkJSON.tags`, `LinkJSON.note`).
+    private static let annotations = ["tags", "note"]
+
+    /// Returns `extra` without the members that describe files, and without tags and notes; `nil` if nothing is left.
     static func rest(_ extra: JSONValue?, _ links: [LinkJSON], _ children: [ChildJSON]) -> JSONValue? {
         extra?.filtered { name, value in
             switch name {
             case "hex": value.filtered { $0 == "folder" ? nil : $1 }
             case "links":
                 value.filtered { index, members in
-                    guard let index = Int(index), links.indices.contains(index), FileArgument.isLink(links[index].url) else {
-                        return members
-                    }
-                    return members.filtered { understood.contains($0) ? nil : $1 }
+                    let isFile = Int(index).map { links.indices.contains($0) && FileArgument.isLink(links[$0].url) } ?? false
+                    return members.filtered { annotations.contains($0) || isFile && understood.contains($0) ? nil : $1 }
                 }
+            case "hex": value.filtered { annotations.contains($0) ? nil : $1 }
             case "children":
                 value.filtered { index, inner in
                     guard let index = Int(index), children.indices.contains(index) else { return inner }

@@ -3,6 +3,13 @@ import HexlistModel
 
 /// Converts the links of a hex to lines for an editor (`URL description`), and edited lines back to changes of the hex.
 enum MineText {
+    /// Returns tags with others added and removed. Upper and lower case do not matter.
+    static func tags(_ tags: [String], adding new: [String], removing old: [String]) -> [String] {
+        var result = tags.filter { tag in !old.contains { $0.lowercased().utf8.elementsEqual(tag.lowercased().utf8) } }
+        for tag in new where !result.contains(where: { $0.lowercased().utf8.elementsEqual(tag.lowercased().utf8) }) { result.append(tag) }
+        return result
+    }
+
     /// Returns one line per link, cleaned for display.
     static func lines(_ links: [LinkJSON]) -> [String] {
         links.map { link in

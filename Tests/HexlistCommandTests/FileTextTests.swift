@@ -14,6 +14,7 @@ struct FileTextTests {
         "known members of a file link are shown as text, unknown members unchanged",
         arguments: [
             (#"{"links":{"1":{"size":6,"sha256":"58","mediaType":"text/plain","modified":"2026"}}}"#, nil),
+            (#"{"hex":{"mood":1,"tags":["a"]},"links":{"0":{"tags":["b"],"note":"n"}}}"#, #"{"hex":{"mood":1}}"#),
             (#"{"hex":{"mood":1},"links":{"1":{"size":6}}}"#, #"{"hex":{"mood":1}}"#),
             (
                 #"{"links":{"0":{"size":6},"1":{"size":6,"mood":"x"},"7":{"size":1}}}"#,

@@ -97,4 +97,18 @@ import Testing
         let own = try ImportedFile(Array("[\n {\"hexDescription\":\"a\",\n\"links\":[\"a:b\"]}]".utf8), path: "x.json", format: nil)
         #expect(!own.hasFolders && own.lines.map(\.text) == [#"{"hexDescription":"a","links":["a:b"]}"#])
     }
+
+    @Test("links with the address of another link are named")
+    func sameAddresses() throws {
+        let text = "https://a.example\nhttps://A.example/#top\nhttps://b.example\n"
+        let file = try ImportedFile(Array(text.utf8), path: "links.txt", format: nil)
+        #expect(file.repeated.count == 1 && file.repeated.first == ["https://A.example/#top"])
+        #expect(ImportText.repeated(file.repeated) == "1 link has the address of an earlier link in the file: `https://A.example/#top`.")
+        #expect(ImportText.repeated(.init()) == nil && ImportText.respelled(ImportResult()) == nil)
+        let result = ImportResult(
+            unchanged: 1, respelled: 2, respellings: [RespellingJSON(url: "https://A.example", stored: "https://a.example")])
+        #expect(
+            ImportText.respelled(result) == "Left out, same address: `https://A.example` (has `https://a.example`), and 1 more.")
+        #expect(ImportText.summary(result, links: 2).contains("2 links left out because the hex has the address in another spelling"))
+    }
 }

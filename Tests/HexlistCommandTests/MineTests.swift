@@ -88,6 +88,8 @@ struct MineTests {
             (["mine", "edit", "7", "--add", "https://a.example", "https://b.example b"], true), (["mine", "move", "7"], false),
             (["mine", "move", "7", "--top"], true), (["mine", "move", "7", "--top", "--in", "3"], false),
             (["mine", "move", "7", "--in", "3", "--before", "4"], true), (["mine", "move", "7", "--top", "--before", "4"], false),
+            (["mine", "tag"], false), (["mine", "tag", "7"], true), (["mine", "tag", "7.2", "db", "to read"], true),
+            (["mine", "tag", "7.2", "--remove", "db"], true), (["mine", "tag", "7.0", "db"], false), (["mine", "tag", "x.2"], false),
             (["mine", "rm"], false), (["mine", "rm", "7", "8", "--yes"], true), (["save"], false), (["save", "7", "8", "--in", "3"], true),
             (["save", "x"], false),
         ] as [([String], Bool)]) func arguments(_ words: [String], isFine: Bool)
@@ -120,5 +122,16 @@ struct MineTests {
         #expect(try Editor.command(visual: "", editor: "vi", hasSystemEditor: true) == "vi")
         #expect(try Editor.command(visual: nil, editor: nil, hasSystemEditor: true) == "/usr/bin/editor")
         #expect(throws: HexlistError.self) { try Editor.command(visual: nil, editor: " ", hasSystemEditor: false) }
+    }
+
+    @Test("tags are added once and removed without regard to case")
+    func tags() throws {
+        #expect(MineText.tags(["a", "B"], adding: ["b", "c", "C"], removing: ["A"]) == ["B", "c"])
+        #expect(MineText.tags([], adding: [], removing: ["x"]) == [])
+        let target = try #require(LinkID(argument: "7.2"))
+        #expect(target.hex == 7 && target.link == 2 && LinkID(argument: "7")?.link == nil)
+        for text in ["", ".", "7.", "7.0", "7.-1", ".2", "7.2.3", "0.1", "a"] { #expect(LinkID(argument: text) == nil, "\(text)") }
+        #expect(MineTagCommand.report(["a", "b"], target) == "Link 2 of hex 7 is tagged a, b.")
+        #expect(MineTagCommand.report([], try #require(LinkID(argument: "7"))) == "Hex 7 has no tags.")
     }
 }

@@ -49,10 +49,12 @@ struct SearchTextTests {
     @Test("no match: the message suggests other searches")
     func nothing() throws {
         func nothing(_ text: String, isEnd: Bool = false, isHeld: Bool = false) throws -> String {
-            SearchText.nothing(try SearchTerm.parse(text), isEnd: isEnd, isHeld: isHeld)
+            SearchText.nothing(try SearchExpression(parsing: text).terms, isEnd: isEnd, isHeld: isHeld)
         }
-        #expect(try nothing("from:ada").contains("Unknown filter `from:`; use --from PEER."))
-        #expect(try !nothing("host:example.org").contains("Unknown") && !nothing(": a").contains("Unknown"))
+        #expect(try nothing("about:ada").contains("Unknown filter `about:`; the filters are `host:`, `tag:`, `from:`"))
+        #expect(
+            try !nothing("from:ada").contains("Unknown") && !nothing("host:example.org").contains("Unknown")
+                && !nothing(": a").contains("Unknown"))
         #expect(try nothing("riv").hasPrefix("No match. Try `riv*` for words starting with \"riv\". Use --in held"))
         #expect(try nothing("riv*", isHeld: true) == "No match.")
         #expect(try nothing("host:a.example", isHeld: true) == "No match.")

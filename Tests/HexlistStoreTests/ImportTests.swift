@@ -105,6 +105,22 @@ import Testing
         #expect(top.linkCount == 5 && top.hexesInside == 6 && top.linksInside == 5)
     }
 
+    @Test("a link whose address the folder has in another spelling is left out and named")
+    func respelled() async throws {
+        let test = try TestStore()
+        let one = "https://example.com/a?x=1&y=2"
+        try await imported(test, [Folder(name: "f", links: [one, "https://example.com/b"])])
+        let others = ["https://Example.com/a?y=2&x=1#top", "https://example.com/b", "https://example.com/a?x=1&y=2&utm_source=s"]
+        let result = try await imported(test, [Folder(name: "f", links: others)])
+        #expect(result.extended == 1 && result.newLinks == 1 && result.respelled == 1)
+        #expect(result.respellings == [Respelling(url: others[0], stored: one)])
+        #expect(try paths(test) == ["f/\(one)", "f/\(others[1])", "f/\(others[2])"].sorted())
+        // Equal spellings are matched first, so that a second import of either file changes nothing.
+        #expect(try await imported(test, [Folder(name: "f", links: [one, "https://example.com/b"])]) == HexImport(unchanged: 1))
+        let again = try await imported(test, [Folder(name: "f", links: others)])
+        #expect(again.unchanged == 1 && again.respelled == 1 && again.newLinks == 0)
+    }
+
     @Test("imported entries are searchable, and counted in their place")
     func index() async throws {
         let test = try TestStore()

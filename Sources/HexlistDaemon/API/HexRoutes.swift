@@ -205,6 +205,9 @@ extension HexJSON {
     init(_ detail: HexDetail, _ labels: [PeerID: PeerDisplayName], openSchemes schemes: [String]) {
         self.init(detail.summary, labels)
         let content = detail.content
+        let annotations = content.annotations(content.extra)
+        tags = annotations.tags.isEmpty ? nil : annotations.tags
+        note = annotations.note.isEmpty ? nil : annotations.note
         links = Self.links(content.links[...], of: content, openSchemes: schemes)
         extra = JSONValue { $0.keptMembers(of: content) }
         children = Self.children(content.children(of: nil), of: detail, openSchemes: schemes)
@@ -214,7 +217,7 @@ extension HexJSON {
         links.map {
             LinkJSON(
                 url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service),
-                openSchemes: schemes)
+                annotations: content.annotations($0.extra), openSchemes: schemes)
         }
     }
 
@@ -226,12 +229,14 @@ extension HexJSON {
             let child = content.children[index]
             let links = links(content.links(of: index), of: content, openSchemes: schemes)
             let description = content.string(child.hexDescription)
+            let annotations = content.annotations(child.extra)
             return ChildJSON(
                 id: detail.childIDs[index], senderUUID: content.string(child.senderUUID), senderName: content.string(child.senderName),
                 description: description,
                 subject: HexSubject.of(
                     description: description, linkDescription: links.first?.linkDescription ?? "", url: links.first?.url ?? ""),
-                color: content.string(child.hexColor), links: links,
+                color: content.string(child.hexColor), tags: annotations.tags.isEmpty ? nil : annotations.tags,
+                note: annotations.note.isEmpty ? nil : annotations.note, links: links,
                 children: children(child.children, of: detail, openSchemes: schemes))
         }
     }

@@ -70,9 +70,10 @@ struct MineRoutes: Sendable {
         let links = try wanted.links?.map { link in
             if let from = link.from, from < 1 { throw HexlistError(.badRequest, "`from` counts links from 1.") }
             return MineEdit.Link(
-                from: link.from.map { $0 - 1 }, url: link.url, linkDescription: link.linkDescription, service: link.service)
+                from: link.from.map { $0 - 1 }, url: link.url, linkDescription: link.linkDescription, service: link.service,
+                tags: link.tags)
         }
-        try await api.store.editMine(id, MineEdit(description: wanted.description, color: wanted.color, links: links))
+        try await api.store.editMine(id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links))
         return try await shape(of: id)
     }
 

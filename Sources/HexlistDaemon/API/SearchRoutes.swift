@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import HexlistStore
 import Hummingbird
@@ -15,30 +16,49 @@ struct SearchRoutes: Sendable {
     private func search(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let names = ["text", "location", "unread", "from", "since", "until", "best", "limit", "after"]
         let query = try APIQuery(request, allowing: names)
-        var filter = SearchFilter(try SearchTerm.parse(try query.text("text") ?? ""), unread: try query.flag("unread"))
-        if try query.text("location") != nil { filter.location = try query.choice("location", HexLocation.inbox) }
-        filter.since = try query.time("since")?.milliseconds
-        filter.until = try query.time("until")?.milliseconds
-        if let from = try query.text("from") { filter.peer = try await api.sender(from) }
-        let (limit, cursor, isBest, wanted) = (try query.limit(), try query.cursor(), try query.flag("best"), filter)
-        guard !isBest || cursor == nil else { throw HexlistError(.badRequest, "The best have one page: `after` does not go with `best`.") }
+        let wanted = try await filter(query, text: try query.text("text") ?? "")
+        let (limit, cursor, isBest) = (try query.limit(), try query.cursor(), try best(query))
         let page = try await api.store.readWithIndex {
             isBest ? try $0.best(wanted, limit: limit) : try $0.search(wanted, limit: limit, after: cursor)
         }
         let labels = await api.labels(page.hits.map(\.summary))
         return APIReply.page(page.hits, next: page.next, behind: page.behind, cursor: { $0.summary.id }) { hit in
             var shape = HexJSON(hit.summary, labels)
-            shape.match = hit.match.map {
-                MatchJSON(
-                    field: $0.field.rawValue, link: $0.link.map { $0 + 1 }, before: $0.before, found: $0.found, after: $0.after)
-            }
+            shape.match = hit.match.map(MatchJSON.init)
             shape.top = hit.top.map { TopJSON(id: $0.id, subject: $0.subject) }
             return shape
         }
     }
 
+    /// Returns the conditions of a search, with the peers of its `from:` terms.
+    private func filter(_ query: APIQuery, text: String) async throws -> SearchFilter {
+        var filter = try await api.searchFilter(text)
+        if try query.flag("unread") {
+            guard filter.unread != false else { throw HexlistError(.badRequest, "`unread` does not go with `is:read`.") }
+            filter.unread = true
+        }
+        if try query.text("location") != nil { filter.location = try query.choice("location", HexLocation.inbox) }
+        filter.since = try query.time("since")?.milliseconds
+        filter.until = try query.time("until")?.milliseconds
+        if let from = try query.text("from") { filter.peer = try await api.sender(from) }
+        return filter
+    }
+
+    private func best(_ query: APIQuery) throws -> Bool {
+        let isBest = try query.flag("best")
+        guard try !isBest || query.cursor() == nil else {
+            throw HexlistError(.badRequest, "The best have one page: `after` does not go with `best`.")
+        }
+        return isBest
+    }
+
     private func links(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["location", "unread", "from", "unique", "limit", "after"])
+        let names = ["text", "location", "unread", "from", "since", "until", "best", "unique", "limit", "after"]
+        let query = try APIQuery(request, allowing: names)
+        if let text = try query.text("text") { return try await foundLinks(query, text: text) }
+        for name in ["since", "until", "best"] {
+            if try query.text(name) != nil { throw HexlistError(.badRequest, "`\(name)` needs `text`.") }
+        }
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
         let (limit, cursor, isUnique, wanted) = (try query.limit(), try query.cursor(), try query.flag("unique"), filter)
@@ -47,18 +67,57 @@ struct SearchRoutes: Sendable {
         }
         let schemes = api.openSchemes
         return APIReply.page(page.items, next: page.next, behind: isUnique ? behind : nil, cursor: \.cursor) { link in
-            ListedLinkJSON(
-                LinkJSON(
-                    url: String(decoding: link.url, as: UTF8.self), linkDescription: String(decoding: link.description, as: UTF8.self),
-                    service: String(decoding: link.service, as: UTF8.self), openSchemes: schemes),
-                hex: link.id, number: link.position + 1, unread: link.hex.unread,
-                receivedAt: Timestamp(milliseconds: link.hex.receivedAt), peer: link.hex.peer, tag: link.hex.peerLabel.map(PeerSummary.init)
-            )
+            ListedLinkJSON(link, openSchemes: schemes)
+        }
+    }
+
+    /// Answers a search of links.
+    private func foundLinks(_ query: APIQuery, text: String) async throws -> Response {
+        guard try !query.flag("unique") else { throw HexlistError(.badRequest, "`unique` does not go with `text`.") }
+        let wanted = try await filter(query, text: text)
+        let (limit, cursor, isBest) = (try query.limit(), try query.cursor(), try best(query))
+        let page = try await api.store.readWithIndex {
+            isBest ? try $0.bestLinks(wanted, limit: limit) : try $0.searchLinks(wanted, limit: limit, after: cursor)
+        }
+        let schemes = api.openSchemes
+        return APIReply.page(page.hits, next: page.next, behind: page.behind, cursor: \.link.cursor) { hit in
+            var shape = ListedLinkJSON(hit.link, openSchemes: schemes)
+            shape.location = hit.link.hex.location.rawValue
+            shape.folders = hit.folders
+            shape.match = hit.match.map(MatchJSON.init)
+            return shape
         }
     }
 }
 
+extension ListedLinkJSON {
+    /// - Parameter schemes: schemes of links that may be opened.
+    init(_ link: ListedLink, openSchemes schemes: [String]) {
+        let shape = LinkJSON(
+            url: String(decoding: link.url, as: UTF8.self), linkDescription: String(decoding: link.description, as: UTF8.self),
+            service: String(decoding: link.service, as: UTF8.self), annotations: link.annotations, openSchemes: schemes)
+        self.init(
+            shape, hex: link.id, number: link.position + 1, unread: link.hex.unread,
+            receivedAt: Timestamp(milliseconds: link.hex.receivedAt), peer: link.hex.peer, tag: link.hex.peerLabel.map(PeerSummary.init))
+    }
+}
+
+extension MatchJSON {
+    init(_ match: SearchMatch) {
+        self.init(
+            field: match.field.rawValue, link: match.link.map { $0 + 1 }, before: match.before, found: match.found, after: match.after)
+    }
+}
+
 extension APIContext {
+    /// Parses a search and resolves the peers of its `from:` terms.
+    func searchFilter(_ text: String) async throws -> SearchFilter {
+        let expression = try SearchExpression(parsing: text)
+        var filter = SearchFilter(expression)
+        for case .from(let name) in expression.terms { filter.senders[name] = try await sender(name) }
+        return filter
+    }
+
     /// Returns the UUID of the sender named by a PEER argument. A whole UUID need not belong to a known peer: hexes of a forgotten peer may
     /// be left.
     func sender(_ text: String) async throws -> PeerID? {
@@ -74,8 +133,10 @@ extension APIContext {
 
 extension LinkJSON {
     /// - Parameter schemes: schemes of links that may be opened.
-    init(url: String, linkDescription: String, service: String, openSchemes schemes: [String]) {
-        self.init(url: url, linkDescription: linkDescription, service: service)
+    init(url: String, linkDescription: String, service: String, annotations: Annotations, openSchemes schemes: [String]) {
+        self.init(
+            url: url, linkDescription: linkDescription, service: service, tags: annotations.tags.isEmpty ? nil : annotations.tags,
+            note: annotations.note.isEmpty ? nil : annotations.note)
         do throws(LinkFault) {
             opens = try LinkTarget(url, schemes: schemes).summary
         } catch {
@@ -85,7 +146,7 @@ extension LinkJSON {
 }
 
 extension HexJSON {
-    /// Adds to each link, also in the hexes inside, the earlier hex with the same URL. `earlier` has these hexes by URL.
+    /// Adds to each link, also in the hexes inside, the earlier hex with the same address. `earlier` has these hexes by URL.
     mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
         links = links?.map { $0.with(earlier) }
         children = children?.map { $0.with(earlier) }

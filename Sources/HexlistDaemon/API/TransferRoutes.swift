@@ -84,7 +84,7 @@ struct TransferRoutes: Sendable {
         switch selection {
         case .hexes(let hexes): return try await source(hexes)
         case .search(let text, let from, let location):
-            var filter = SearchFilter(try SearchTerm.parse(text))
+            var filter = try await api.searchFilter(text)
             filter.location = try location.map { try APIQuery.choice($0, of: "location") }
             if let from { filter.peer = try await api.sender(from) }
             return .search(filter)
@@ -149,6 +149,8 @@ struct TransferRoutes: Sendable {
             }, progress: progress)
         return ImportResult(
             added: done.added, addedInside: done.addedInside, unchanged: done.unchanged, extended: done.extended,
-            newHexes: done.newHexes, newLinks: done.newLinks, refused: spooled.refused, untold: spooled.unlisted)
+            newHexes: done.newHexes, newLinks: done.newLinks, respelled: done.respelled,
+            respellings: done.respellings.map { RespellingJSON(url: $0.url, stored: $0.stored) }, refused: spooled.refused,
+            untold: spooled.unlisted)
     }
 }

@@ -13,9 +13,21 @@ public struct HexImport: Sendable, Equatable {
     public var newHexes = 0
     /// Number of links that merging added, at all levels.
     public var newLinks = 0
+    /// Number of links that merging did not add, because the stored hex has their address in another spelling (`AddressIdentity`), and the
+    /// first `respellingsShown` of them.
+    public var respelled = 0
+    public var respellings: [Respelling] = []
+
+    static let respellingsShown = 5
 
     /// Number of imported hexes that are processed.
     fileprivate var done: Int { added + unchanged + extended }
+}
+
+/// A link that was not added, and the equal address that is stored.
+public struct Respelling: Sendable, Equatable {
+    public var url: String
+    public var stored: String
 }
 
 extension HexStore {
@@ -75,6 +87,8 @@ extension HexStore {
                         let new = try writer.extend(only, by: merge, of: hex, at: now)
                         result.newHexes += new.hexes
                         result.newLinks += new.links
+                        result.respelled += merge.respellings.count
+                        result.respellings += merge.respellings.prefix(HexImport.respellingsShown - result.respellings.count)
                     } else {
                         fresh.append(index)
                     }

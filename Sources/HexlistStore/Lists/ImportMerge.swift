@@ -1,7 +1,7 @@
 import HexlistModel
 
 /// Compares an imported hex with a stored hex of the same description and sender, and lists the additions that the stored one needs: links
-/// with new URLs, and new inner hexes. Existing content is neither changed nor removed.
+/// with new addresses (`AddressIdentity`), and new inner hexes. Existing content is neither changed nor removed.
 ///
 /// Inner hexes are matched level by level. An imported and a stored inner hex are merged if they have the same description and sender, and
 /// no sibling of either has the same too. Otherwise the imported inner hex is added, unless there is an equal stored one. A second import
@@ -17,6 +17,8 @@ struct ImportMerge {
     }
 
     private(set) var additions: [Addition] = []
+    /// The imported links that are not added because the stored hex has their address in another spelling.
+    private(set) var respellings: [Respelling] = []
 
     /// Maximum bytes of the texts of a merged hex, so that it still fits into one request to send it.
     private static let bytes = 900 << 10
@@ -28,7 +30,7 @@ struct ImportMerge {
         var (links, hexes, bytes) = (old.content.allLinkCount, old.content.hexCount, old.content.byteCount)
         while let pair = pairs.popLast() {
             var addition = Addition(hex: pair.old)
-            addition.links = Self.missing(new, pair.new, in: old.content, pair.old)
+            addition.links = missing(new, pair.new, in: old.content, pair.old)
             links += addition.links.count
             bytes += addition.links.reduce(0) { $0 + $1.byteCount }
             let before = Self.byTitle(old.content, pair.old)
@@ -63,15 +65,25 @@ struct ImportMerge {
         }
     }
 
-    /// Returns the links of the imported hex whose URLs the stored hex does not have. A URL that the imported hex has more often than the
-    /// stored one is returned for the surplus.
-    private static func missing(_ new: HexContent, _ hex: Int?, in old: HexContent, _ there: Int?) -> [LinkContent] {
-        var known: [[UInt8]: Int] = [:]
-        for link in old.links(of: there) { known[old.withBytes(of: link.url) { Array($0) }, default: 0] += 1 }
-        return new.links(of: hex).filter { link in
-            let bytes = new.withBytes(of: link.url) { Array($0) }
-            guard let count = known[bytes], count > 0 else { return true }
-            known[bytes] = count - 1
+    /// Returns the links of the imported hex whose addresses the stored hex does not have. An address that the imported hex has more often
+    /// than the stored one is returned for the surplus. Equal spellings are matched first.
+    private mutating func missing(_ new: HexContent, _ hex: Int?, in old: HexContent, _ there: Int?) -> [LinkContent] {
+        var counts: [[UInt8]: Int] = [:]
+        for link in old.links(of: there) { counts[old.withBytes(of: link.url) { Array($0) }, default: 0] += 1 }
+        let rest = new.links(of: hex).filter { link in
+            let url = new.withBytes(of: link.url) { Array($0) }
+            guard let count = counts[url], count > 0 else { return true }
+            counts[url] = count - 1
+            return false
+        }
+        guard !rest.isEmpty else { return [] }
+        var stored: [[UInt8]: [[UInt8]]] = [:]
+        for (url, count) in counts where count > 0 { stored[AddressIdentity.of(url), default: []] += Array(repeating: url, count: count) }
+        return rest.filter { link in
+            let url = new.withBytes(of: link.url) { Array($0) }
+            guard let other = stored[AddressIdentity.of(url)]?.popLast() else { return true }
+            respellings.append(
+                Respelling(url: String(decoding: url, as: UTF8.self), stored: String(decoding: other, as: UTF8.self)))
             return false
         }
     }

@@ -1,4 +1,5 @@
 internal import GRDB
+public import HexlistJSON
 public import HexlistModel
 
 /// A link in a list of the links of all hexes.
@@ -12,11 +13,12 @@ public struct ListedLink: Sendable {
     public var url: [UInt8]
     public var description: [UInt8]
     public var service: [UInt8]
+    public var annotations: Annotations
     /// The position of the link in the list, for the parameter `after` of `linkPage`.
     public var cursor: Int64
 }
 
-/// An earlier hex of the inbox that has the same link.
+/// An earlier hex of the inbox that has a link with the same identity (`AddressIdentity`).
 public struct EarlierLink: Sendable, Equatable {
     /// The topmost hex.
     public var hex: Int64
@@ -34,7 +36,7 @@ extension StoreReader {
     /// inner hexes.
     ///
     /// - Parameters:
-    ///   - unique: whether to omit a link whose URL a newer hex of the list has, or an earlier link of the same topmost hex.
+    ///   - unique: whether to omit a link whose identity a newer hex of the list has, or an earlier link of the same topmost hex.
     ///   - limit: maximum number of links, up to 10 000. Fewer are returned if their texts exceed 4 MiB, or if many links are omitted.
     ///   - after: the `next` of the previous page.
     public func linkPage(_ filter: HexFilter, unique: Bool, limit: Int = 20, after: Int64? = nil) throws -> Page<ListedLink> {
@@ -50,7 +52,7 @@ extension StoreReader {
                 examined += 1 + min(max(0, hex.byteCount) / 4_096, 1_000)
                 var seen: Set<[UInt8]> = []
                 for link in try hex.linkCount + hex.linksInside == 0 ? [] : self.links(of: hex) {
-                    let isNew = !unique || seen.insert(link.url).inserted
+                    let isNew = !unique || seen.insert(AddressIdentity.of(link.url)).inserted
                     guard link.cursor < after ?? .max else { continue }
                     guard examined < Self.maxExamined, !holders.isSpent else { return Page(items: links, next: cursor) }
                     examined += 1
@@ -78,12 +80,13 @@ extension StoreReader {
                 return ListedLink(
                     hex: hex, id: id, position: position, url: content.withBytes(of: link.url) { Array($0) },
                     description: content.withBytes(of: link.linkDescription) { Array($0) },
-                    service: content.withBytes(of: link.service) { Array($0) }, cursor: cursor)
+                    service: content.withBytes(of: link.service) { Array($0) }, annotations: content.annotations(link.extra), cursor: cursor
+                )
             }
         }
     }
 
-    /// Whether a newer hex of the list has a link with the same URL.
+    /// Whether a newer hex of the list has a link with the same identity.
     private func isNewer(_ link: ListedLink, _ filter: HexFilter, _ holders: LinkHolders) throws -> Bool {
         let number = link.hex.inboxNumber ?? link.hex.id
         let newer = try holders.newest(with: link.url, before: .max) { top in
@@ -92,8 +95,8 @@ extension StoreReader {
         return newer != nil
     }
 
-    /// Finds, for each link of a hex and of its inner hexes, the newest earlier hex of the inbox that has the same link. Examines the first
-    /// 500 links, within the limits of `LinkHolders`.
+    /// Finds, for each link of a hex and of its inner hexes, the newest earlier hex of the inbox that has a link with the same identity.
+    /// Examines the first 500 links, within the limits of `LinkHolders`. The keys of the result are URLs as they came.
     public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
         var earlier: [[UInt8]: EarlierLink] = [:]
         let holders = LinkHolders(of: .inbox, in: self)
@@ -108,8 +111,9 @@ extension StoreReader {
     }
 }
 
-/// Finds the hexes of a list that have a link with a given URL. Looks up the key of the URL in the search index, and then compares the URLs
-/// of the matches, because two URLs may have the same key. An instance is used for one request and caches each hex that it reads.
+/// Finds the hexes of a list that have a link with the identity of a given URL. Looks up the key of the identity in the search index, and
+/// then compares the identities of the matches, because two may have the same key. An instance is used for one request and caches each hex
+/// that it reads.
 private final class LinkHolders {
     /// The topmost hex that contains a hex; the hex itself if it is not an inner hex.
     struct Top {
@@ -124,8 +128,8 @@ private final class LinkHolders {
 
     /// Maximum number of hexes with the same key that one lookup reads.
     private static let maxCandidates = 64
-    /// Maximum number of these hexes that do not have the URL. Collisions of 64-bit keys are practically impossible by chance, so a peer
-    /// must have made them on purpose.
+    /// Maximum number of these hexes that do not have the identity. Collisions of 64-bit keys are practically impossible by chance, so a
+    /// peer must have made them on purpose.
     private static let maxMismatches = 4
     /// Maximum cost of one request: a link counts as 1, a hex as 16, and each 64 bytes of their texts as 1. Bounds the cache to some MiB.
     private static let maxCost = 50_000
@@ -134,7 +138,7 @@ private final class LinkHolders {
     private let reader: StoreReader
     private let locationCondition: String
     private var tops: [Int64: Top?] = [:]
-    private var urls: [Int64: Set<[UInt8]>] = [:]
+    private var identities: [Int64: Set<[UInt8]>] = [:]
     private var spent = 0
 
     /// Whether the request has reached `maxCost`. Then the caller must stop and leave the remaining links to another request.
@@ -145,17 +149,19 @@ private final class LinkHolders {
         locationCondition = SearchKey.condition(SearchKey.key(.place, Array(location.rawValue.utf8)))
     }
 
-    /// Finds the newest hex that has the URL, whose id is below `id`, and whose topmost hex satisfies `isWanted`. Returns that topmost hex.
+    /// Finds the newest hex that has the identity of the URL, whose id is below `id`, and whose topmost hex satisfies `isWanted`.
+    /// - Returns: that topmost hex.
     func newest(with url: [UInt8], before id: Int64, where isWanted: (Top) -> Bool) throws -> Top? {
         let statement = try SQLStatement(
             "SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.maxCandidates)", on: reader.db)
         defer { statement.reset() }
-        try statement.bind(["\(SearchKey.condition(SearchKey.url(url))) AND \(locationCondition)", id])
+        let identity = AddressIdentity.of(url)
+        try statement.bind(["\(SearchKey.condition(SearchKey.address(identity))) AND \(locationCondition)", id])
         var mismatches = 0
         while mismatches < Self.maxMismatches, try statement.step() {
             let candidate = statement.int64(0)
             guard let top = try top(of: candidate), isWanted(top) else { continue }
-            if try urls(of: candidate).contains(url) { return top }
+            if try identities(of: candidate).contains(identity) { return top }
             mismatches += 1
         }
         return nil
@@ -174,16 +180,16 @@ private final class LinkHolders {
         return top
     }
 
-    private func urls(of id: Int64) throws -> Set<[UInt8]> {
-        if let known = urls[id] { return known }
+    private func identities(of id: Int64) throws -> Set<[UInt8]> {
+        if let known = identities[id] { return known }
         let found = try reader.all("SELECT url FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", id) { row in
             let url = row.bytes(0)
             spent += 1
             spend(bytes: url.count)
-            return url
+            return AddressIdentity.of(url)
         }
-        urls[id] = Set(found)
-        return urls[id] ?? []
+        identities[id] = Set(found)
+        return identities[id] ?? []
     }
 
     private func spend(bytes: Int) { spent += bytes / Self.bytesOfCost }

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import HexlistJSON
 public import HexlistModel
 
 /// A change of a hex of My Hexlist. Properties that are `nil` leave the value unchanged.
@@ -11,23 +12,31 @@ public struct MineEdit: Sendable {
         public var url: String?
         public var linkDescription: String?
         public var service: String?
+        /// The complete new list of tags.
+        public var tags: [String]?
 
-        public init(from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil) {
+        public init(
+            from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil, tags: [String]? = nil
+        ) {
             self.from = from
             self.url = url
             self.linkDescription = linkDescription
             self.service = service
+            self.tags = tags
         }
     }
 
     public var description: String?
     public var color: String?
+    /// The complete new list of tags of the hex itself.
+    public var tags: [String]?
     /// The complete new list of links. Existing links that it does not contain are deleted.
     public var links: [Link]?
 
-    public init(description: String? = nil, color: String? = nil, links: [Link]? = nil) {
+    public init(description: String? = nil, color: String? = nil, tags: [String]? = nil, links: [Link]? = nil) {
         self.description = description
         self.color = color
+        self.tags = tags
         self.links = links
     }
 }
@@ -176,9 +185,11 @@ extension StoreWriter {
                     throw HexlistError(.badRequest, "A text of a hex has at most \(ProtocolLimits.stringBytes) bytes.")
                 }
             }
+            for tags in [edit.tags] + (edit.links ?? []).map(\.tags) { try Self.check(tags: tags ?? []) }
             try unindex([id])
             if let description = edit.description { content.hexDescription = content.add(description) }
             if let color = edit.color { content.hexColor = content.add(color) }
+            if let tags = edit.tags { content.extra = content.addExtra(content.extra, settingTags: tags) }
             if let links = edit.links {
                 let old = content.links
                 content.links = try links.map { try content.link($0, of: old) }
@@ -189,10 +200,20 @@ extension StoreWriter {
             content.children = []  // the column `byteCount` excludes inner hexes
             content.childLinks = []
             try run(
-                "UPDATE hex SET description = ?, color = ?, linkCount = ?, byteCount = ? WHERE id = ?",
-                content.string(content.hexDescription), content.string(content.hexColor), content.links.count, content.byteCount, id)
+                "UPDATE hex SET description = ?, color = ?, extra = ?, linkCount = ?, byteCount = ? WHERE id = ?",
+                content.string(content.hexDescription), content.string(content.hexColor), content.string(content.extra),
+                content.links.count, content.byteCount, id)
             try reindex([id])
             try checkBounds(ofTop: id)
+        }
+    }
+
+    private static func check(tags: [String]) throws {
+        guard tags.count <= Annotations.maximumTags else {
+            throw HexlistError(.badRequest, "\(tags.count) tags are too many; \(Annotations.maximumTags) fit.")
+        }
+        guard tags.allSatisfy(Annotations.isTag) else {
+            throw HexlistError(.badRequest, "A tag has 1 to \(ProtocolLimits.stringBytes) bytes and is not blank.")
         }
     }
 
@@ -351,7 +372,12 @@ extension HexContent {
         if let url = edit.url { link.url = add(url) }
         if let description = edit.linkDescription { link.linkDescription = add(description) }
         if let service = edit.service { link.service = add(service.isEmpty ? Service.unknown.rawValue : service) }
+        if let tags = edit.tags { link.extra = addExtra(link.extra, settingTags: tags) }
         return link
+    }
+
+    fileprivate mutating func addExtra(_ extra: TextSlice, settingTags tags: [String]) -> TextSlice {
+        add(bytes: Annotations.extra(withBytes(of: extra) { Array($0) }, settingTags: tags))
     }
 }
 

@@ -22,7 +22,7 @@ extension StoreReader {
         var ids: [Int64] = []
         var next: Int64?
         var last: Int64?
-        let statement = try matches(query, before: after ?? .max)
+        let statement = try matches(query.expression, before: after ?? .max)
         defer { statement.reset() }
         var examined = 0
         while try statement.step() {
@@ -44,7 +44,7 @@ extension StoreReader {
         let query = try query(filter)
         var scores: [Int64: Int] = [:]
         var sizes: [Int64: Int] = [:]
-        let statement = try matches(query, before: .max)
+        let statement = try matches(query.expression, before: .max)
         defer { statement.reset() }
         var (examined, oldest) = (0, Int64.max)
         while examined < Self.maxExamined, try statement.step() {
@@ -76,7 +76,7 @@ extension StoreReader {
         var remaining = PageLimit(items: HexGroup.pageLimit)
         var page = Page<Int64>(items: [], next: nil)
         var last: Int64?
-        let statement = try matches(query, before: after ?? .max)
+        let statement = try matches(query.expression, before: after ?? .max)
         defer { statement.reset() }
         while try statement.step() {
             guard remaining.take(statement.int(4)) else {
@@ -102,19 +102,23 @@ extension StoreReader {
         return false
     }
 
-    private func matches(_ query: SearchQuery, before: Int64) throws -> SQLStatement {
+    /// - Parameter expression: a query in the language of FTS5.
+    func matches(_ expression: String, before: Int64) throws -> SQLStatement {
         let statement = try SQLStatement(
             """
             SELECT hex.id, hex.parent, hex.unread, hex.receivedAt, hex.byteCount FROM search CROSS JOIN hex ON hex.id = search.rowid
             WHERE search MATCH ? AND search.rowid < ? ORDER BY search.rowid DESC
             """, on: db)
-        try statement.bind([query.expression, before])
+        try statement.bind([expression, before])
         return statement
     }
 
-    private func isWanted(_ row: SQLStatement, _ filter: SearchFilter) throws -> Bool {
-        // An inner hex counts as unread if its topmost hex is unread.
-        if filter.unread, !row.bool(2), try row.isNull(1) || !(summary(ofTop: row.int64(0))?.unread ?? false) { return false }
+    func isWanted(_ row: SQLStatement, _ filter: SearchFilter) throws -> Bool {
+        if let unread = filter.unread {
+            // An inner hex counts as unread if its topmost hex is unread.
+            let isUnread = try row.bool(2) || !row.isNull(1) && summary(ofTop: row.int64(0))?.unread ?? false
+            guard isUnread == unread else { return false }
+        }
         let receivedAt = row.int64(3)
         return receivedAt >= filter.since ?? .min && receivedAt < filter.until ?? .max
     }
@@ -126,21 +130,27 @@ extension StoreReader {
         }
     }
 
-    private func query(_ filter: SearchFilter) throws -> SearchQuery {
+    func query(_ filter: SearchFilter) throws -> SearchQuery {
         let words = try SearchWords(on: db)
-        let sender = try filter.peer.map { try peerRow($0)?.id ?? -1 }
-        var query = SearchQuery(words: words, sender: sender, location: filter.location)
-        let sequences = try filter.terms.map { try SearchQuery.sequence($0, words) }
-        let named = sequences.contains { $0 != nil } ? try peerNames(words) : []
-        for (term, sequence) in zip(filter.terms, sequences) {
-            if let sequence {
-                let senders = named.filter { $0.names.contains { sequence.range(in: $0) != nil } }.prefix(Self.maxPeers).map(\.row)
-                query.add(sequence, senders: senders)
-            } else {
-                try query.add(term)
+        let named = filter.clauses.contains { $0.terms.contains(where: \.isWords) } ? try peerNames(words) : []
+        let clauses = try filter.clauses.map { clause in
+            let conditions = try clause.terms.map { term -> SearchQuery.Condition in
+                switch term {
+                case .words(let text, let isPrefix):
+                    let sequence = try WordSequence(text, isPrefix: isPrefix, words)
+                    let senders = named.filter { $0.names.contains { sequence.range(in: $0) != nil } }.prefix(Self.maxPeers).map(\.row)
+                    return .words(sequence, senders: senders, address: text.contains("://") ? AddressIdentity.of(text) : nil)
+                case .host(let host): return .host(Array(host.utf8))
+                case .color(let color): return .color(Array(color.utf8))
+                case .service(let service): return .service(Array(service.utf8))
+                case .tag(let tag): return .tag(SearchKey.folded(tag: tag))
+                case .from(let name): return .sender(try filter.senders[name].flatMap { try peerRow($0)?.id } ?? -1)
+                }
             }
+            return SearchQuery.Clause(conditions: conditions, isExcluded: clause.isExcluded)
         }
-        return query
+        let sender = try filter.peer.map { try peerRow($0)?.id ?? -1 }
+        return SearchQuery(clauses, words: words, sender: sender, location: filter.location)
     }
 
     /// Returns the names and aliases, as words, of the peers that have hexes in the store; most hexes first.
@@ -151,117 +161,8 @@ extension StoreReader {
     }
 }
 
-/// A query in the language of FTS5. The user's input is converted to words of the tokenizer and to keys, and is never inserted verbatim.
-private struct SearchQuery {
-    private let words: SearchWords
-    private var conditions: [String] = []
-    private var sequences: [WordSequence] = []
-    /// The words of the hosts in the query, to find the matching link for `SearchMatch`.
-    private var hosts: [WordSequence] = []
-    /// FTS5 expressions, and the number by which each raises the score of a matching hex in `best`.
-    private(set) var scores: [(String, Int)] = []
-
-    /// Whether held hexes are excluded.
-    private let withoutHeld: Bool
-
-    private static let columns = "{about sender link}"
-
-    init(words: SearchWords, sender: Int64?, location: HexLocation?) {
-        self.words = words
-        if let sender { conditions.append(Self.key(.peer, String(sender))) }
-        if let location { conditions.append(Self.key(.place, location.rawValue)) }
-        withoutHeld = location == nil
-    }
-
-    var expression: String {
-        let all = conditions.map { "(\($0))" }.joined(separator: " AND ")
-        return withoutHeld ? "(\(all)) NOT (\(Self.key(.place, HexLocation.held.rawValue)))" : all
-    }
-
-    /// - Returns: the words of a term; `nil` if the term is a host, colour or service.
-    static func sequence(_ term: SearchTerm, _ words: SearchWords) throws -> WordSequence? {
-        guard case .words(let text, let isPrefix) = term else { return nil }
-        return try WordSequence(text, isPrefix: isPrefix, words)
-    }
-
-    mutating func add(_ sequence: WordSequence, senders: [Int64]) {
-        let keys = senders.map { Self.key(.peer, String($0)) }
-        conditions.append(([("\(Self.columns) : \(sequence.phrase)")] + keys).joined(separator: " OR "))
-        sequences.append(sequence)
-        scores.append(("about : \(sequence.phrase)", 4))
-        scores.append(("link : \(sequence.phrase)", 1))
-        scores.append((([("sender : \(sequence.phrase)")] + keys).joined(separator: " OR "), 2))
-        guard sequences.count == 2 else { return }
-        let together = sequences.map { $0.phrase.replacing(" *", with: "") }.joined(separator: " + ")
-        scores.append(("\(Self.columns) : (\(together))", 6))
-    }
-
-    mutating func add(_ term: SearchTerm) throws {
-        switch term {
-        case .words: break
-        case .host(let host):
-            conditions.append(Self.key(.host, host))
-            hosts.append(try WordSequence(host, isPrefix: false, words))
-        case .color(let color): conditions.append(Self.key(.color, color))
-        case .service(let service): conditions.append(Self.key(.service, service))
-        }
-    }
-
-    private static func key(_ kind: SearchKey.Kind, _ text: String) -> String { SearchKey.condition(SearchKey.key(kind, Array(text.utf8))) }
-
-    // MARK: - The shown match
-
-    /// Returns an excerpt of the text of a hex that has the most terms of the query; of several, the first.
-    func match(in content: HexContent) -> SearchMatch? {
-        var best: (count: Int, match: SearchMatch)?
-        func look(_ sequences: [WordSequence], _ field: SearchMatch.Field, _ link: Int?, _ slice: TextSlice) {
-            guard (best?.count ?? 0) < sequences.count, !slice.isEmpty else { return }
-            let text = content.withBytes(of: slice) { Array($0) }
-            let ranges = ranges(of: sequences, in: text)
-            guard let first = ranges.min(by: { $0.lowerBound < $1.lowerBound }), ranges.count > best?.count ?? 0 else { return }
-            best = (ranges.count, SearchMatch(field, link, text, first))
-        }
-        if !sequences.isEmpty {
-            look(sequences, .description, nil, content.hexDescription)
-            for (position, link) in content.links.enumerated() { look(sequences, .linkDescription, position, link.linkDescription) }
-            for (position, link) in content.links.enumerated() { look(sequences, .url, position, link.url) }
-            look(sequences, .sender, nil, content.senderName)
-        }
-        for (position, link) in content.links.enumerated() where best == nil { look(hosts, .url, position, link.url) }
-        return best?.match
-    }
-
-    private func ranges(of sequences: [WordSequence], in text: [UInt8]) -> [Range<Int>] {
-        let words = words.of(text)
-        return sequences.compactMap { $0.range(in: words) }
-    }
-}
-
-extension SearchKey {
-    /// Returns the FTS5 condition for hexes that have a key.
-    static func condition(_ key: [UInt8]) -> String { "key : \"\(String(decoding: key.dropLast(), as: UTF8.self))\"" }
-}
-
-extension SearchMatch {
-    /// Maximum bytes of an excerpt before the match, after it, and of the match itself.
-    private static let (bytesBefore, bytesAfter, bytesFound) = (60, 120, 200)
-
-    fileprivate init(_ field: Field, _ link: Int?, _ text: [UInt8], _ range: Range<Int>) {
-        self.field = field
-        self.link = link
-        let range = range.clamped(to: 0..<text.count)
-        let start = Self.boundary(in: text, at: range.lowerBound - Self.bytesBefore)
-        let foundEnd = Self.boundary(in: text, at: min(range.upperBound, range.lowerBound + Self.bytesFound))
-        let end = Self.boundary(in: text, at: min(text.count, foundEnd + Self.bytesAfter))
-        before = (start > 0 ? "…" : "") + String(decoding: text[start..<range.lowerBound], as: UTF8.self)
-        found = String(decoding: text[range.lowerBound..<foundEnd], as: UTF8.self)
-        after = String(decoding: text[foundEnd..<end], as: UTF8.self) + (end < text.count ? "…" : "")
-    }
-
-    /// Returns the offset of the first byte of the UTF-8 character at an offset.
-    private static func boundary(in text: [UInt8], at offset: Int) -> Int {
-        var offset = max(0, offset)
-        while offset > 0, offset < text.count, text[offset] & 0xC0 == 0x80 { offset -= 1 }
-        return offset
+extension SearchTerm {
+    fileprivate var isWords: Bool {
+        if case .words = self { true } else { false }
     }
 }

@@ -1,3 +1,4 @@
+internal import HexlistJSON
 internal import HexlistModel
 
 /// The texts of one hex that are in the search index.
@@ -6,17 +7,17 @@ internal import HexlistModel
 /// inserted.
 struct SearchDocument {
     /// The version of the conversion from rows to texts. Increase it if the same rows result in other texts; the index is then rebuilt.
-    static let format = 2
+    static let format = 3
     /// Maximum number of parent domains of a host that get a key, in addition to the whole host.
     static let labels = 5
     /// Bytes up to which `keys` may grow for every hex, however short its texts are.
     static let minimumKeyBytes = 64 << 10
 
-    /// The description.
+    /// The description, note and tags of the hex, folded like all texts (`FoldedText`).
     private(set) var about: [UInt8] = []
     /// The name of the sender, as the hex claims it.
     private(set) var sender: [UInt8] = []
-    /// The URLs and descriptions of the links.
+    /// The URLs, descriptions, notes and tags of the links.
     private(set) var links: [UInt8] = []
     /// Keys for values that match only as a whole (`SearchKey`). If they exceed both `minimumKeyBytes` and twice the length of the texts,
     /// further hosts and services are omitted, because an entry is built in memory.
@@ -26,20 +27,27 @@ struct SearchDocument {
 
     var byteCount: Int { about.count + sender.count + links.count + keys.count }
 
-    init(location: String, peer: Int64?, senderName: [UInt8], description: [UInt8], color: [UInt8]) {
-        about = description
-        sender = senderName
+    init(location: String, peer: Int64?, senderName: [UInt8], description: [UInt8], color: [UInt8], extra: [UInt8]) {
+        about = FoldedText(description).bytes
+        sender = FoldedText(senderName).bytes
+        let annotations = Annotations(extra: extra)
+        for text in [annotations.note] + annotations.tags where !text.isEmpty {
+            about += SearchKey.gap + FoldedText(Array(text.utf8)).bytes
+        }
         add(.place, Array(location.utf8))
         if let peer { add(.peer, Array(String(peer).utf8)) }
         if !color.isEmpty { add(.color, color) }
+        for tag in annotations.tags { addOnce(.tag, SearchKey.folded(tag: tag)) }
     }
 
-    mutating func add(url: [UInt8], description: [UInt8], service: [UInt8]) {
-        for text in [url, description] where !text.isEmpty {
+    mutating func add(url: [UInt8], description: [UInt8], service: [UInt8], extra: [UInt8]) {
+        let annotations = Annotations(extra: extra)
+        for text in [url, description, Array(annotations.note.utf8)] + annotations.tags.map({ Array($0.utf8) }) where !text.isEmpty {
             if !links.isEmpty { links += SearchKey.gap }
-            links += text
+            links += FoldedText(text).bytes
         }
-        keys += SearchKey.url(url)
+        keys += SearchKey.address(AddressIdentity.of(url))
+        for tag in annotations.tags { addOnce(.tag, SearchKey.folded(tag: tag)) }
         if !service.isEmpty, !service.elementsEqual(Service.unknown.rawValue.utf8) { addOnce(.service, service) }
         guard let host = LinkTarget.hostForSearch(of: url) else { return }
         addOnce(.host, host)
@@ -61,7 +69,7 @@ struct SearchDocument {
 enum SearchKey {
     /// The kind of a value. It is the first character of a key: U+E100 plus the raw value.
     enum Kind: UInt8 {
-        case peer, place, host, color, service, url
+        case peer, place, host, color, service, address, tag
     }
 
     /// Maximum bytes of the value in a key; longer values are truncated. More than a host name can have.
@@ -85,16 +93,23 @@ enum SearchKey {
         return key
     }
 
-    /// Returns the key of a URL, which is a 64-bit hash (FNV-1a). Because of collisions, the caller has to compare the URLs of matches.
-    static func url(_ url: [UInt8]) -> [UInt8] {
-        let hash = url.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-        return key(.url, Array(String(hash, radix: 32).utf8))
+    /// Returns the key of an `AddressIdentity`, which is a 64-bit hash (FNV-1a). Because of collisions, the caller has to compare the
+    /// identities of matches.
+    static func address(_ identity: [UInt8]) -> [UInt8] {
+        let hash = identity.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return key(.address, Array(String(hash, radix: 32).utf8))
+    }
+
+    /// Returns a tag in the form in which tags are compared: in lower case, folded, without white space at both ends.
+    static func folded(tag: String) -> [UInt8] {
+        let bytes = FoldedText(Array(tag.lowercased().utf8)).bytes.drop { $0 == 0x20 }
+        return Array(bytes.reversed().drop { $0 == 0x20 }.reversed())
     }
 }
 
 extension LinkTarget {
     /// Returns the host of a URL in ASCII; `nil` if it has no host, or if programs may interpret the URL differently.
-    fileprivate static func hostForSearch(of url: [UInt8]) -> [UInt8]? {
+    static func hostForSearch(of url: [UInt8]) -> [UInt8]? {
         plainHost(of: url)
             ?? (try? LinkTarget(String(decoding: url, as: UTF8.self), schemes: ["http", "https", "ftp", "ws", "wss"]))?.host
             .map { Array($0.utf8) }

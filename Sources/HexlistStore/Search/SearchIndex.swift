@@ -197,7 +197,7 @@ private struct SearchEntries {
     private let removal: SQLStatement
 
     init(on db: Database) throws {
-        hex = try SQLStatement("SELECT location, peer, senderName, description, color FROM hex WHERE id = ?", on: db)
+        hex = try SQLStatement("SELECT location, peer, senderName, description, color, extra FROM hex WHERE id = ?", on: db)
         top = try SQLStatement(
             """
             WITH RECURSIVE above (parent, location, peer, level) AS (
@@ -209,7 +209,7 @@ private struct SearchEntries {
             SELECT location, peer FROM above WHERE parent IS NULL
             """, on: db)
         links = try SQLStatement(
-            "SELECT url, description, service FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
+            "SELECT url, description, service, extra FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
         insertion = try SQLStatement("INSERT INTO search (rowid, about, sender, link, key) VALUES (?, ?, ?, ?, ?)", on: db)
         removal = try SQLStatement("INSERT INTO search (search, rowid, about, sender, link, key) VALUES ('delete', ?, ?, ?, ?, ?)", on: db)
     }
@@ -244,10 +244,13 @@ private struct SearchEntries {
         guard try hex.step() else { return nil }
         let origin = try origin(of: id, hex)
         var document = SearchDocument(
-            location: origin.location, peer: origin.peer, senderName: hex.bytes(2), description: hex.bytes(3), color: hex.bytes(4))
+            location: origin.location, peer: origin.peer, senderName: hex.bytes(2), description: hex.bytes(3), color: hex.bytes(4),
+            extra: hex.bytes(5))
         try links.bind([id])
         defer { links.reset() }
-        while try links.step() { document.add(url: links.bytes(0), description: links.bytes(1), service: links.bytes(2)) }
+        while try links.step() {
+            document.add(url: links.bytes(0), description: links.bytes(1), service: links.bytes(2), extra: links.bytes(3))
+        }
         return document
     }
 }

@@ -2,10 +2,13 @@ public import HexlistModel
 
 /// The criteria of a search.
 public struct SearchFilter: Sendable, Equatable {
-    public var terms: [SearchTerm]
+    public var clauses: [SearchExpression.Clause]
     /// The location; `nil` for the inbox and My Hexlist, without held hexes.
     public var location: HexLocation?
-    public var unread: Bool
+    /// Whether hexes must be unread or read; `nil` for both.
+    public var unread: Bool?
+    /// The peers of the terms `SearchTerm.from`, by the text of the term. A term whose peer is missing matches nothing.
+    public var senders: [String: PeerID] = [:]
     /// The required proven sender; `nil` for all senders.
     public var peer: PeerID?
     /// The earliest time of arrival, in milliseconds since 1970; `nil` for no limit.
@@ -13,16 +16,22 @@ public struct SearchFilter: Sendable, Equatable {
     /// The time before which hexes arrived, in milliseconds since 1970; `nil` for no limit.
     public var until: Int64?
 
+    /// - Parameter terms: the terms that must all be true.
     public init(
-        _ terms: [SearchTerm], location: HexLocation? = nil, unread: Bool = false, peer: PeerID? = nil, since: Int64? = nil,
+        _ terms: [SearchTerm], location: HexLocation? = nil, unread: Bool? = nil, peer: PeerID? = nil, since: Int64? = nil,
         until: Int64? = nil
     ) {
-        self.terms = terms
+        clauses = terms.map { SearchExpression.Clause([$0]) }
         self.location = location
         self.unread = unread
         self.peer = peer
         self.since = since
         self.until = until
+    }
+
+    public init(_ expression: SearchExpression) {
+        self.init([], unread: expression.unread)
+        clauses = expression.clauses
     }
 }
 
@@ -38,7 +47,7 @@ public struct SearchHit: Sendable, Equatable {
 /// An excerpt of a text of a hex, around the words that match.
 public struct SearchMatch: Sendable, Equatable {
     public enum Field: String, Sendable, CaseIterable {
-        case description, linkDescription, url, sender
+        case description, linkDescription, url, sender, note, tags
     }
 
     public var field: Field
@@ -48,6 +57,22 @@ public struct SearchMatch: Sendable, Equatable {
     public var before: String
     public var found: String
     public var after: String
+}
+
+/// A link that matches a search.
+public struct LinkHit: Sendable {
+    public var link: ListedLink
+    /// The descriptions of the hexes around the link, from the topmost to the one that has the link.
+    public var folders: [String]
+    /// An excerpt of the matching text of the link or of its hex; `nil` if no text has the words.
+    public var match: SearchMatch?
+}
+
+/// A page of links that match a search. `next` and `behind` are those of `SearchPage`.
+public struct LinkSearchPage: Sendable {
+    public var hits: [LinkHit]
+    public var next: Int64?
+    public var behind: Int64
 }
 
 /// A page of search results.

@@ -5,7 +5,7 @@ internal import HexlistModel
 /// Splits texts into words with the tokenizer of the search index.
 struct SearchWords {
     struct Word {
-        /// The word in lower case and without diacritics.
+        /// The word in lower case, without diacritics, and folded (`FoldedText`).
         var text: [UInt8]
         /// Byte range of the word in the original text.
         var range: Range<Int>
@@ -18,8 +18,9 @@ struct SearchWords {
     }
 
     func of(_ text: [UInt8]) -> [Word] {
+        let folded = FoldedText(text)
         let words = Words()
-        text.withUnsafeBytes { bytes in
+        folded.bytes.withUnsafeBytes { bytes in
             _ = tokenizer.tokenize(
                 context: Unmanaged.passUnretained(words).toOpaque(), tokenization: .document,
                 pText: bytes.baseAddress?.assumingMemoryBound(to: CChar.self), nText: CInt(clamping: bytes.count)
@@ -30,6 +31,7 @@ struct SearchWords {
                 return SQLITE_OK
             }
         }
+        for index in words.all.indices { words.all[index].range = folded.original(words.all[index].range) }
         return words.all
     }
 

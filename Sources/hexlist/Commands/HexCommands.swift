@@ -55,6 +55,8 @@ struct ShowCommand: AsyncParsableCommand {
             let swatch = output.terminal.swatch(hex.color)
             table.add("colour", swatch == nil ? hex.color : "■ \(hex.color)", swatch ?? .plain)
         }
+        if let tags = hex.tags { table.add("tags", tags.joined(separator: ", ")) }
+        if let note = hex.note { table.add("note", note) }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = FileExtra.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
@@ -83,6 +85,8 @@ struct ShowCommand: AsyncParsableCommand {
             try output.line()
             let title = HexText.title(child).map { "  \($0)\(FileExtra.isFolder(extra) ? "/" : "")" }
             try output.line("\(indent)  hex \(child.id)", .strong, title ?? "")
+            if let tags = child.tags { try output.line("\(indent)  tags: \(tags.joined(separator: ", "))") }
+            if let note = child.note { try output.line("\(indent)  note: \(note)") }
             try show(child.links, extra, output, indent: indent + "  ")
             try show(child.children ?? [], extra, output, indent: indent + "  ")
         }
@@ -102,6 +106,8 @@ struct ShowCommand: AsyncParsableCommand {
             let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
+            if let tags = link.tags { try output.line("\(rest)tags: \(tags.joined(separator: ", "))") }
+            if let note = link.note { try output.line("\(rest)note: \(note)") }
             if let reason = link.notOpened { try output.line("\(rest)not clickable: \(reason)") }
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
@@ -117,6 +123,8 @@ struct ShowCommand: AsyncParsableCommand {
             let padding = String(repeating: " ", count: max(0, column - TextWidth.of(TerminalText.clean(name))))
             let about = PeerText.areEqual(link.linkDescription, name) || link.linkDescription.isEmpty ? "" : "  \(link.linkDescription)"
             try output.line("\(numbered(position))\(name)\(padding)  \(size)\(about)")
+            if let tags = link.tags { try output.line("\(rest)tags: \(tags.joined(separator: ", "))") }
+            if let note = link.note { try output.line("\(rest)note: \(note)") }
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
     }

@@ -38,8 +38,8 @@ struct MineCommand: AsyncParsableCommand {
             everything inside.
             """,
         subcommands: [
-            MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineMoveCommand.self, MineRemoveCommand.self,
-            MineRestoreCommand.self, MineBinCommand.self,
+            MineListCommand.self, MineAddCommand.self, MineEditCommand.self, MineTagCommand.self, MineMoveCommand.self,
+            MineRemoveCommand.self, MineRestoreCommand.self, MineBinCommand.self,
         ], defaultSubcommand: MineListCommand.self)
 }
 
@@ -59,7 +59,7 @@ struct MineListCommand: AsyncParsableCommand {
     var hex: String?
 
     /// The names of the subcommands of `mine`, used to suggest one for a typo.
-    private static let subcommands = ["list", "add", "edit", "move", "rm", "restore", "bin"]
+    private static let subcommands = ["list", "add", "edit", "tag", "move", "rm", "restore", "bin"]
 
     func validate() throws {
         if let hex, HexID(argument: hex) == nil {
@@ -281,6 +281,59 @@ struct MineEditCommand: AsyncParsableCommand {
                 MineText.edited(hex, hasNewTitle: description != nil, hasNewLinks: changesLinks || description == nil && color == nil))
         }
         try output.flush()
+    }
+}
+
+struct MineTagCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tag", abstract: "Tag a hex of My Hexlist, or one of its links.",
+        discussion: """
+            hexlist mine tag 7 recipes "to read"
+
+            hexlist mine tag 7.2 --remove recipes
+
+            7.2 is the second link of hex 7. Without tags it prints those there are. `hexlist search tag:recipes` finds them, with --links \
+            as links.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(parsing: .upToNextOption, help: ArgumentHelp("Remove these tags.", valueName: "tag"))
+    var remove: [String] = []
+
+    @Argument(help: ArgumentHelp("The number of a hex, or with .N of its link N.", valueName: "hex[.n]"))
+    var target: LinkID
+
+    @Argument(help: ArgumentHelp("Tags to add.", valueName: "tag"))
+    var tags: [String] = []
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            var hex = try await client.mineHex(HexID(target.hex))
+            if !tags.isEmpty || !remove.isEmpty {
+                let new = MineText.tags(try current(hex), adding: tags, removing: remove)
+                let edit: MineEditRequest
+                if let link = target.link {
+                    edit = MineEditRequest(links: (1...hex.linkCount).map { LinkEdit(from: $0, tags: $0 == link ? new : nil) })
+                } else {
+                    edit = MineEditRequest(tags: new)
+                }
+                hex = try await client.editMine(hex.id, edit)
+            }
+            if output.json { try output.object(hex) } else { try output.wrapped(Self.report(try current(hex), target)) }
+            try output.flush()
+        }
+    }
+
+    private func current(_ hex: HexJSON) throws -> [String] {
+        guard let link = target.link else { return hex.tags ?? [] }
+        return try OpenCommand.choose(link, of: hex).tags ?? []
+    }
+
+    static func report(_ tags: [String], _ target: LinkID) -> String {
+        let what = target.link.map { "Link \($0) of hex \(target.hex)" } ?? "Hex \(target.hex)"
+        return tags.isEmpty ? "\(what) has no tags." : "\(what) is tagged \(tags.joined(separator: ", "))."
     }
 }
 

@@ -5,12 +5,15 @@ import HexlistModel
 
 struct SearchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "search", abstract: "Find hexes by words in their texts, links and senders, newest first.",
+        commandName: "search", abstract: "Find hexes or links by words in their texts, links and senders, newest first.",
         discussion: """
-            All words must occur in the description, in the URL or description of a link, or in the name or alias of the sender. Upper \
-            and lower case and accents do not matter. `word*` matches words that begin with it, `'"two words"'` matches a phrase. \
-            `host:example.org` finds links to that host and its subdomains, `color:teal` a colour, `service:Dropbox` a service. Hexes \
-            from strangers are only searched with --in held.
+            All words must occur in the description, in the URL, description, tags or note of a link, or in the name or alias of the \
+            sender. Upper and lower case and accents do not matter. `word*` matches words that begin with it, `'"two words"'` a phrase, \
+            `one OR other` one of both, `'words -without'` excludes a word. Filters: `host:example.org` with its subdomains, \
+            `tag:recipes`, `from:PEER`, `is:unread`, `is:read`, `color:teal`, `service:Dropbox`. An address finds its other spellings \
+            too. Quote a search that begins with `-`, after `--`. Hexes from strangers are only searched with --in held.
+
+            With --links each result is a link. Its hex counts too: `recipes cake` finds a link about cake in the hex "Recipes".
             """)
 
     enum SearchLocation: String, ExpressibleByArgument, CaseIterable {
@@ -34,6 +37,9 @@ struct SearchCommand: AsyncParsableCommand {
     @Flag(help: "Only unread hexes.")
     var unread = false
 
+    @Flag(help: "List links instead of hexes.")
+    var links = false
+
     @Flag(help: "Best matches first, among the newest 10 000: words in the description, adjacent words, the sender.")
     var best = false
 
@@ -50,7 +56,7 @@ struct SearchCommand: AsyncParsableCommand {
         let output = common.output
         let words = text.joined(separator: " ")
         // The arguments are parsed first, so that errors in them are reported even if no daemon runs.
-        let terms = try SearchTerm.parse(words)
+        let expression = try SearchExpression(parsing: words)
         let filter = HexlistClient.SearchFilter(
             text: words, location: place?.rawValue, unread: unread, from: from,
             since: try since.map { try TimeInput.parse($0, isEnd: false) }, until: try until.map { try TimeInput.parse($0, isEnd: true) },
@@ -61,11 +67,20 @@ struct SearchCommand: AsyncParsableCommand {
             let pageLimit = page.maximum(for: output)
             var left = pageLimit
             var (listed, behind) = (0, 0)
-            var table = Table(["HEX", "", "RECEIVED", "FROM", "DESCRIPTION", "FOUND"])
+            let header =
+                links ? ["HEX", "N", "", "LINK", "DESCRIPTION", "IN", "FOUND"] : ["HEX", "", "RECEIVED", "FROM", "DESCRIPTION", "FOUND"]
+            var table = Table(header)
             repeat {
                 let (from, most) = (cursor, min(left, LocalAPI.pageLimit))
                 (cursor, behind) = try await progress.during("searching …") {
-                    try await client.search(filter, limit: most, after: from) { hex in
+                    guard !links else {
+                        return try await client.searchLinks(filter, limit: most, after: from) { link in
+                            listed += 1
+                            left -= 1
+                            if output.json { try output.object(link) } else { table.add(SearchText.cells(link)) }
+                        }
+                    }
+                    return try await client.search(filter, limit: most, after: from) { hex in
                         listed += 1
                         left -= 1
                         if output.json { try output.object(hex) } else { table.add(cells(hex)) }
@@ -82,7 +97,7 @@ struct SearchCommand: AsyncParsableCommand {
             try output.cut(cursor)
             try output.flush()
             if listed == 0, !output.json {
-                StandardError.note(SearchText.nothing(terms, isEnd: page.after != nil, isHeld: place == .held))
+                StandardError.note(SearchText.nothing(expression.terms, isEnd: page.after != nil, isHeld: place == .held))
             }
             if let cursor { StandardError.note(MoreNote.text(cursor)) }
             if let note = SearchText.behind(behind) { StandardError.note(note) }
@@ -100,6 +115,22 @@ struct SearchCommand: AsyncParsableCommand {
 }
 
 enum SearchText {
+    /// Returns the row of a link in the results.
+    static func cells(_ link: ListedLinkJSON) -> [Table.Cell] {
+        let folder = (link.folders ?? []).filter { !HexSubject.isBlank($0) }.joined(separator: " / ")
+        return [
+            Table.Cell(String(link.hex)), Table.Cell(count: link.number), Table.Cell(link.unread ? "*" : "", .good),
+            Table.Cell(link.url, link.unread ? .strong : .plain, columns: 200, minimum: 24), Table.Cell(link.linkDescription, minimum: 10),
+            Table.Cell(folder, columns: 72, minimum: 8), Table.Cell(match(link), columns: 100, minimum: 8),
+        ]
+    }
+
+    /// Returns the text around the match in a note or in tags, which no other column shows.
+    private static func match(_ link: ListedLinkJSON) -> String {
+        guard let match = link.match, ["note", "tags"].contains(match.field) else { return "" }
+        return match.before + match.found + match.after
+    }
+
     /// Returns the subject of a hex. For a hex inside others, adds the subject of the top-level hex.
     static func subject(_ hex: HexJSON) -> String {
         let subject = HexText.subject(hex)
@@ -131,8 +162,8 @@ enum SearchText {
             return field.count > 1 && field.dropLast().allSatisfy(\.isLetter) ? field : nil
         }
         if let field = fields.first {
-            let filters = field == "from:" ? "use --from PEER." : "the filters are `host:`, `color:` and `service:`."
-            text += " Unknown filter `\(TerminalText.clean(field, columns: 20))`; \(filters)"
+            let filters = "`host:`, `tag:`, `from:`, `is:unread`, `color:` and `service:`"
+            text += " Unknown filter `\(TerminalText.clean(field, columns: 20))`; the filters are \(filters)."
         }
         return isHeld ? text : text + " Use --in held to search hexes from strangers."
     }

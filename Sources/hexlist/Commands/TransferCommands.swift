@@ -75,7 +75,7 @@ struct ExportCommand: AsyncParsableCommand {
     private func selection() throws -> ExportSelection {
         let place: HexLocation? = mine ? .mine : inbox ? .inbox : nil
         if let search {
-            _ = try SearchTerm.parse(search)  // reports a syntax error before the file is created
+            _ = try SearchExpression(parsing: search)  // reports a syntax error before the file is created
             return .search(search, from: from, location: place?.rawValue)
         }
         guard hexes.isEmpty else { return .hexes(.ids(hexes.map(\.value))) }
@@ -216,6 +216,10 @@ struct ImportCommand: AsyncParsableCommand {
         var extended: Int
         var newHexes: Int
         var newLinks: Int
+        var respelled: Int
+        var respellings: [RespellingJSON]
+        /// Number of links of the file with the address of an earlier link in it.
+        var repeated: Int
         var refused: [BulkRefusal]
         var skipped: [SkippedJSON]
     }
@@ -262,13 +266,15 @@ struct ImportCommand: AsyncParsableCommand {
                 ResultJSON(
                     hexes: read.lines.count, links: read.links, added: result.added, addedInside: result.addedInside,
                     unchanged: result.unchanged, extended: result.extended, newHexes: result.newHexes, newLinks: result.newLinks,
-                    refused: result.refused, skipped: read.skipped.map(SkippedJSON.init)))
+                    respelled: result.respelled, respellings: result.respellings, repeated: read.repeated.count, refused: result.refused,
+                    skipped: read.skipped.map(SkippedJSON.init)))
         } else {
             report(read.skipped)
             for refusal in result.refused {
                 StandardError.note(TerminalText.clean("hex \(refusal.line): \(refusal.code): \(refusal.message)", columns: 300))
             }
             if result.untold > 0 { StandardError.note("… and \(result.untold) more.") }
+            for note in [ImportText.respelled(result), ImportText.repeated(read.repeated)].compactMap(\.self) { StandardError.note(note) }
             try output.wrapped(ImportText.summary(result, links: read.links, into: parent?.value))
         }
         try output.flush()
@@ -298,6 +304,7 @@ struct ImportedFile {
     /// The hexes, one HexJM each.
     var lines: [JSONValue] = []
     var links = 0
+    var repeated = HexTree.RepeatedAddresses()
     var skipped: [FileReading.Skip] = []
     /// Whether the hexes represent bookmark folders, instead of hexes exported by Hexlist.
     var hasFolders = false
@@ -335,6 +342,7 @@ struct ImportedFile {
 
     private mutating func take(_ reading: FileReading) {
         links = reading.forest.linkCount
+        repeated = reading.forest.repeatedAddresses
         lines = links == 0 ? [] : reading.forest.divided()
         skipped = reading.skipped
         hasFolders = true
@@ -354,6 +362,7 @@ struct ImportedFile {
         var forest = HexTree()
         for hex in file.hexes { forest.append(hex) }
         (lines, links, skipped) = (file.hexes, forest.linkCount, file.skipped)
+        repeated = forest.repeatedAddresses
     }
 
     /// Converts a file to UTF-8.
@@ -393,10 +402,33 @@ enum ImportText {
             parts.append("\(what) added to \(HumanText.count(result.extended, "existing hex", "existing hexes"))")
         }
         if result.unchanged > 0 { parts.append("\(result.unchanged) unchanged") }
+        if result.respelled > 0 {
+            parts.append(
+                "\(HumanText.count(result.respelled, "link", "links")) left out because the hex has the address in another spelling")
+        }
         let refused = result.refused.count + result.untold
         if refused > 0 { parts.append("\(refused) refused") }
         return parts.joined(separator: ", ") + "; the file has \(HumanText.count(links, "link", "links"))."
     }
+
+    /// Returns a sentence that names links that were left out because their hex has the same address; `nil` if there are none.
+    static func respelled(_ result: ImportResult) -> String? {
+        guard result.respelled > 0 else { return nil }
+        let items = result.respellings.map { "\(address($0.url)) (has \(address($0.stored)))" }.joined(separator: ", ")
+        let more = result.respelled - result.respellings.count
+        return "Left out, same address: \(items)\(more > 0 ? ", and \(more) more" : "")."
+    }
+
+    /// Returns a sentence about links of the file that lead to the same address as an earlier one; `nil` if there are none.
+    static func repeated(_ repeated: HexTree.RepeatedAddresses) -> String? {
+        guard repeated.count > 0 else { return nil }
+        let items = repeated.first.map(address).joined(separator: ", ")
+        let more = repeated.count - repeated.first.count
+        let what = HumanText.count(repeated.count, "link has", "links have")
+        return "\(what) the address of an earlier link in the file: \(items)\(more > 0 ? ", and \(more) more" : "")."
+    }
+
+    private static func address(_ url: String) -> String { "`\(TerminalText.clean(url, columns: 80))`" }
 
     /// Returns a sentence about the entries skipped for one reason: their number, and the first of them.
     static func skipped(_ skip: FileReading.Skip) -> String {
