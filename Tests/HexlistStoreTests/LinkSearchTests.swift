@@ -128,6 +128,26 @@ import Testing
         #expect(urls == (0..<5).reversed().flatMap { hex in [0, 2, 4, 6].map { "\(hex)-\($0)" } })
     }
 
+    @Test("texts of hexes count for a page, which ends early and continues")
+    func longDescriptions() throws {
+        let long = "wide " + String(repeating: String(repeating: "w", count: 999) + " ", count: 64)
+        for number in 0..<150 { try keep(long + "\(number)", [Link(url: "https://a.example/\(number)", title: "lake")]) }
+        try index()
+        for (text, count) in [("lake wide", 150), ("wide -lake", 0)] {
+            let filter = try filter(text)
+            var (hits, pages, after) = (0, 0, Int64?.none)
+            repeat {
+                let cursor = after
+                let page = try test.read { try $0.searchLinks(filter, limit: 10_000, after: cursor) }
+                #expect(page.hits.count <= 4 << 20 / long.utf8.count)
+                (hits, pages, after) = (hits + page.hits.count, pages + 1, page.next)
+            } while after != nil
+            #expect(hits == count && pages > 1, "\(text)")
+            let best = try test.read { try $0.bestLinks(filter, limit: 10_000) }
+            #expect(best.hits.count <= 4 << 20 / long.utf8.count && best.hits.isEmpty == (count == 0))
+        }
+    }
+
     @Test("folders of inner hexes, senders, and links that were received")
     func places() throws {
         var hex = content("Top", [Link(url: "https://a.example/top", title: "river")])

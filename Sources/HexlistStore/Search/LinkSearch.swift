@@ -3,8 +3,8 @@ internal import HexlistJSON
 internal import HexlistModel
 
 extension StoreReader {
-    /// Maximum number of hexes in the index that are examined for one page of links, and maximum numbers of their links and of bytes of the
-    /// links' texts. They bound the cost of a page even if few links match.
+    /// Maximum number of hexes in the index that are examined for one page of links, and maximum numbers of their links and of bytes of
+    /// their texts. They bound the cost of a page even if few links match.
     private static let (maxHexes, maxLinks, maxBytes) = (10_000, 50_000, 8 << 20)
 
     /// Returns a page of the links that match a search. The newest hex comes first, its links in their order.
@@ -22,7 +22,7 @@ extension StoreReader {
         var remaining = PageLimit(items: pageLimit(limit))
         var page = LinkSearchPage(hits: [], next: nil, behind: try StoreCounters(on: db).unindexed)
         page.next = try matchingLinks(query, filter, after: after) { link, hex, _ in
-            guard remaining.take(link.byteCount) else { return false }
+            guard remaining.take(link.byteCount + hex.byteCount) else { return false }
             page.hits.append(hit(link, of: hex, query))
             return true
         }
@@ -43,9 +43,12 @@ extension StoreReader {
             return true
         }
         var remaining = PageLimit(items: limit)
-        let links = found.sorted(by: Self.isBetter).prefix { remaining.take($0.link.byteCount) }.map(\.link)
-        let hits = links.compactMap { link in hexes[link.cursor >> 13].map { hit(link, of: $0, query) } }
-        return LinkSearchPage(hits: hits, next: nil, behind: try StoreCounters(on: db).unindexed)
+        var page = LinkSearchPage(hits: [], next: nil, behind: try StoreCounters(on: db).unindexed)
+        for (_, link) in found.sorted(by: Self.isBetter) {
+            guard let hex = hexes[link.cursor >> 13], remaining.take(link.byteCount + hex.byteCount) else { break }
+            page.hits.append(hit(link, of: hex, query))
+        }
+        return page
     }
 
     private static func isBetter(_ one: (score: Int, link: SearchedLink), _ other: (score: Int, link: SearchedLink)) -> Bool {
@@ -66,6 +69,7 @@ extension StoreReader {
             hexes += 1
             let id = statement.int64(0)
             if try isWanted(statement, filter), let hex = try searchedHex(id) {
+                bytes += hex.byteCount
                 let texts = LinkCheck.HexTexts(hex, query)
                 for link in try searchedLinks(of: id) where link.cursor < after ?? .max {
                     links += 1
@@ -166,6 +170,12 @@ struct SearchedHex {
     var annotations: Annotations
     /// The descriptions of the hexes around its links, the topmost first.
     var folders: [String] = []
+
+    /// Bytes of its texts and of the descriptions around it.
+    var byteCount: Int {
+        let texts = folders + annotations.tags + [annotations.note, top.senderName]
+        return texts.reduce(sender.count) { $0 + $1.utf8.count }
+    }
 }
 
 /// Checks single links of the hexes that the index returned.
