@@ -40,7 +40,7 @@ struct DialBackTests {
             // Two is busy with other dials, so it leaves the first request without an answer.
             await two.node.occupyDialBacks()
             async let outcome = one.node.diagnostics.requestDialBack(from: two.id, timeout: .seconds(600))
-            let asked = try await one.node.untilAsked(two.id)
+            let asked = try await eventualValue { await one.node.askedSession(two.id) }
             await two.node.freeDialBacks()
             try await one.node.openAnotherSession(with: two.id, port: port)
             await one.node.end(asked)
@@ -102,14 +102,8 @@ extension Node {
     fileprivate func pauseDialBacks(_ pause: Duration) { dialBacks.pause = pause }
     fileprivate func occupyDialBacks() { while dialBacks.begin() {} }
     fileprivate func freeDialBacks() { for _ in 0..<DialBackLimits.atOnce { dialBacks.ended() } }
-    /// Returns the session on which the peer has been asked to dial back.
-    fileprivate func untilAsked(_ peer: PeerID) async throws -> PeerSession {
-        for _ in 0..<6_000 {
-            if let session = links[peer]?.sessions.first(where: { $0.checks.dialBack != nil }) { return session }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        throw CancellationError()
-    }
+    /// Returns the session on which the peer has been asked to dial back; `nil` before the request.
+    fileprivate func askedSession(_ peer: PeerID) -> PeerSession? { links[peer]?.sessions.first { $0.checks.dialBack != nil } }
     fileprivate func openAnotherSession(with peer: PeerID, port: Int) async throws {
         let endpoint = Endpoint(host: "127.0.0.1", port: UInt16(port), via: .lastKnown)
         let report = try await transport.dial([DialTarget(endpoint)], expecting: peer).report.get()
