@@ -2,6 +2,7 @@
 //
 // A hex has the form that `hexlist browser` accepts: `{description, links: [{url, title}], hexes: [the hexes inside it, in the same
 // form]}`.
+import { addressesInText } from "./linktext.js";
 
 /** Maximum links, hexes and levels of one hex (Docs/Protocol.md). */
 export const limits = { links: 5000, hexes: 5000, levels: 8 };
@@ -182,71 +183,9 @@ export function foldersOf(roots) {
 
 // --- Text
 
-// Follows the rules of `LinkText` in `hexlist send`. Tests/HexlistFormatsTests/Fixtures/messages.txt has examples.
-
-/** Characters that end an address, as part of a character class. Includes the invisible characters of text direction. */
-const ending = '\\s\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff<>"`“”„«»。、，；：！？（）「」『』【】《》،؛؟।…';
-const start = new RegExp(`(?:[a-z][a-z0-9+.-]{1,31}://|(?<![a-z0-9@/.\\-_=%])www\\.)(?=[^${ending}])`, "giu");
-const ends = new RegExp(`[${ending}]`, "u");
-/** A comma, semicolon, bar or bracket directly before the next address: it separates two addresses. */
-const separator = /[,;|)\]]https?:\/\//iy;
-const punctuation = ".,;:!?…。、，．；：！？،؛؟।";
-const emphasis = "*_~";
-const closing = { "(": ")", "[": "]", "{": "}", "'": "'", "‘": "’" };
-const opening = Object.fromEntries(Object.entries(closing).map(([open, close]) => [close, open]));
-const host = /^www\.[^\s./?#:]+(?:\.[^\s./?#:]+)+/iu;
-
-/** Returns the links in a text: absolute URLs, and host names that begin with `www.`. */
+/** Returns the links in a text that can be sent. */
 export function linksInText(text) {
-  const found = [];
-  text ??= "";
-  start.lastIndex = 0;
-  for (let match; (match = start.exec(text)); ) {
-    // In `Title-https://a.example` the match includes the word `Title-`, so skip to `https`. In `git+https` the whole is the scheme.
-    const begin = match.index + Math.max(0, match[0].search(/(?<!\+)https?:\/\/$/i));
-    const before = text[begin - 1];
-    const end = endOfAddress(text, start.lastIndex, before);
-    const url = withoutPunctuation(text.slice(begin, end), before, start.lastIndex - begin);
-    const isAddress = match[0].includes("://");
-    if (isAddress || host.test(url)) {
-      found.push(isAddress ? url : `https://${url}`);
-      start.lastIndex = begin + url.length;
-    } else {
-      start.lastIndex = end;
-    }
-  }
-  return [...new Set(found)].filter(canBeSent).map((url) => link(url));
-}
-
-/** Returns the end of an address: at an ending character, a separator, or a bracket or quote that was opened before the address. */
-function endOfAddress(text, from, open) {
-  const close = closing[open], brackets = { "(": 0, "[": 0, "{": 0 };
-  let depth = 0;
-  for (let at = from; at < text.length; at += 1) {
-    separator.lastIndex = at;
-    if (ends.test(text[at]) || separator.test(text) || (open === "<" && text[at] === "|")) return at;
-    if (text[at] in brackets) brackets[text[at]] += 1;
-    else if (opening[text[at]] in brackets && --brackets[opening[text[at]]] < 0) return at;
-    // An apostrophe before a letter is part of a word.
-    if (text[at] === "'" && /[a-z]/i.test(text[at + 1] ?? "")) continue;
-    if (close && text[at] === close && depth === 0) return at;
-    depth += text[at] === close ? -1 : text[at] === open ? 1 : 0;
-  }
-  return text.length;
-}
-
-/** Returns an address without trailing punctuation and without closing marks that have no opening mark in it. */
-function withoutPunctuation(url, before, from) {
-  const count = {};
-  for (const character of url) count[character] = (count[character] ?? 0) + 1;
-  let end = url.length;
-  for (; end > from + 1; end -= 1) {
-    const last = url[end - 1];
-    const isUnopened = last in opening && (last === opening[last] ? count[last] % 2 === 1 : count[last] > (count[opening[last]] ?? 0));
-    if (!isUnopened && !punctuation.includes(last) && !(emphasis.includes(last) && before === last)) break;
-    count[last] -= 1;
-  }
-  return url.slice(0, end);
+  return [...new Set(addressesInText(text ?? "").map(({ url }) => url))].filter(canBeSent).map((url) => link(url));
 }
 
 // --- Splitting

@@ -10,6 +10,7 @@ struct ExtensionTests {
         let folder = try TemporaryFolder()
         let script = """
             const { linksInText, hexOfTabs, canBeSent, link } = await import("file://\(Checkout.root)/Browser/hexes.js");
+            const { linksAndText } = await import("file://\(Checkout.root)/Browser/linktext.js");
             (await import("node:fs")).writeFileSync("\(folder.path)/out", JSON.stringify(\(body)));
             """
         try folder.write(script, to: "script.mjs")
@@ -49,6 +50,22 @@ struct ExtensionTests {
               const links = lines.filter((line) => line.startsWith("=> ")).map((line) => line.slice(3).split(" | ")[0]);
               const expected = [...new Set(links)].filter((url) => !url.startsWith("mailto:"));
               const found = linksInText(message).map((link) => link.url);
+              return JSON.stringify(found) === JSON.stringify(expected) ? [] : [[message, found, expected]];
+            })
+            """#)
+        #expect(differences == "[]")
+    }
+
+    @Test("the compose dialog of the page separates the messages of the corpus as `hexlist send` does") func titles() throws {
+        let file = "\(Checkout.root)/Tests/HexlistFormatsTests/Fixtures/messages.txt"
+        let differences = try run(
+            #"""
+            (await import("node:fs")).readFileSync("\#(file)", "utf8").split("\n\n").filter(Boolean).flatMap((record) => {
+              const [text, ...lines] = record.split("\n");
+              const message = text.replaceAll("\\n", "\n").replace(/\\u\{([0-9A-F]+)\}/g, (_, hex) => String.fromCodePoint(parseInt(hex, 16)));
+              const expected = lines.map((line) => line.replace(/^== /, "").replaceAll("\\n", "\n"));
+              const { links, description } = linksAndText(message);
+              const found = [...links.map(({ url, title }) => `=> ${url}${title && ` | ${title}`}`), ...description ? [description] : []];
               return JSON.stringify(found) === JSON.stringify(expected) ? [] : [[message, found, expected]];
             })
             """#)
