@@ -144,6 +144,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
         // The page of `hexlist web`, in the program.
+        .target(name: "HexlistFormats", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(name: "HexlistPage", resources: [.embedInCode("Files")], swiftSettings: settings),
         .target(
             name: "HexlistDaemon",
@@ -151,7 +152,7 @@ let package = Package(
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore",
                 "HexlistTransfers", "HexlistNode", "HexlistDelivery",
                 "HexlistAPI",
-                "HexlistRclone", "HexlistPage",
+                "HexlistRclone", "HexlistFormats", "HexlistPage",
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",

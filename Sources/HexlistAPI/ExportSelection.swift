@@ -12,6 +12,14 @@ public enum ExportSelection: JSONCoded, Sendable, Equatable {
     ///   - location: `inbox`, `held` or `mine`; `nil` for inbox and My Hexlist.
     case search(_ text: String, from: String? = nil, location: String? = nil)
 
+    /// Whether all selected hexes are in My Hexlist.
+    public var isMine: Bool {
+        switch self {
+        case .hexes(.ids): false
+        case .hexes(.list(_, let location, _)), .search(_, _, let location): location == "mine"
+        }
+    }
+
     public func write(to json: inout JSONWriter) {
         switch self {
         case .hexes(let selection): selection.write(to: &json)

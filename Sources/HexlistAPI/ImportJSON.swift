@@ -19,10 +19,12 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     public var refused: [BulkRefusal]
     /// Number of refused lines beyond the `LocalAPI.importRefusals` in `refused`.
     @LeftOutEmpty public var untold: Int
+    /// Number of entries of an imported file that are not links.
+    @LeftOutEmpty public var skipped: Int
 
     public init(
         added: Int = 0, addedInside: Int = 0, unchanged: Int = 0, extended: Int = 0, newHexes: Int = 0, newLinks: Int = 0,
-        respelled: Int = 0, respellings: [RespellingJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0
+        respelled: Int = 0, respellings: [RespellingJSON] = [], refused: [BulkRefusal] = [], untold: Int = 0, skipped: Int = 0
     ) {
         self.added = added
         self.addedInside = addedInside
@@ -34,6 +36,7 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
         self.respellings = respellings
         self.refused = refused
         self.untold = untold
+        self.skipped = skipped
     }
 }
 

@@ -27,6 +27,8 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var files: OutboxFiles?
     /// The files that the row offers to its peer; set only if a single row is requested.
     public var offers: [OutboxOffer]?
+    /// The hex, a HexJM; set only if a single row is requested, and missing once it is delivered.
+    public var hex: JSONValue?
 
     public init(
         outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerSummary? = nil, subject: String? = nil, state: OutboxState,

@@ -82,3 +82,11 @@ public struct PageSession: JSONShape, Sendable, Equatable {
         self.proof = proof
     }
 }
+
+/// The QR code of this machine: the URI of `hexlist id --qr`, which `hexlist peer add` reads, and its image as SVG.
+public struct IdentityCode: JSONShape, Sendable, Equatable {
+    public var uri: String
+    public var svg: String
+
+    public init(uri: String, svg: String) { (self.uri, self.svg) = (uri, svg) }
+}

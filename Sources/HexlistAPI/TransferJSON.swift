@@ -65,6 +65,8 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64?
     /// Numbers of the hex's links, from 1. `nil` for all links, including those of the hexes inside, whose files go into subfolders.
     public var links: [Int]?
+    /// Whether the files of a hex go into a folder named after it, if more than one of them is in none of its folders.
+    public var folder: Bool?
     /// The name of a service, and the path of a file or folder in it; used instead of a hex.
     public var service: String?
     public var path: String?
@@ -81,14 +83,16 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var timeout: Double?
 
     private enum CodingKeys: String, RequestKey {
-        case hex, links, service, path, to, cache, keep, umask, force, timeout
+        case hex, links, folder, service, path, to, cache, keep, umask, force, timeout
     }
 
     public init(
-        hex: Int64, links: [Int]? = nil, to: String? = nil, cache: Bool? = nil, keep: Bool? = nil, umask: Int? = nil, force: Bool? = nil
+        hex: Int64, links: [Int]? = nil, folder: Bool? = nil, to: String? = nil, cache: Bool? = nil, keep: Bool? = nil,
+        umask: Int? = nil, force: Bool? = nil
     ) {
         self.hex = hex
         self.links = links
+        self.folder = folder
         self.to = to
         self.cache = cache
         self.keep = keep

@@ -152,7 +152,7 @@ public struct Daemon: Sendable {
                 supervisor: supervisor, stateFolder: folder,
                 downloadFolder: settings.node.files.downloads ?? "",
                 autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
-                startedAt: startedAt, openSchemes: settings.open.schemes,
+                desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
                 eventLoop: otherLoop, logger: logger)
             let hooks = Hooks(

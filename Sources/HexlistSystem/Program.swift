@@ -55,7 +55,7 @@ public struct Program: Sendable {
     /// The clock for the time limit. It stops while the machine sleeps, because the program does not run then either.
     private typealias Clock = SuspendingClock
     /// The queue on which programs are supervised. Each running program takes one thread.
-    private static let threads = DispatchQueue(label: "hexlist.programs", attributes: .concurrent)
+    static let threads = DispatchQueue(label: "hexlist.programs", attributes: .concurrent)
 
     /// Runs the program in a new session, with no open descriptors except standard input, output and error. When the time limit is reached
     /// or the task is cancelled, all processes of the session are terminated (SIGTERM, then SIGKILL). Processes that are left over after

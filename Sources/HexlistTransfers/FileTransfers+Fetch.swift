@@ -79,6 +79,7 @@ extension FileTransfers {
             }
         } else {
             plan.addAll(of: content)
+            if request.folder ?? false { plan.addFolder(of: content) }
         }
         guard !plan.files.isEmpty else {
             throw HexlistError(

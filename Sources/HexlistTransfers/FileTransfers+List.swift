@@ -7,12 +7,16 @@ import HexlistStore
 /// Lists, cancels and retries transfers.
 extension FileTransfers {
     /// Returns a page of transfers, the newest first.
-    /// - Parameter before: the cursor that the previous page returned.
-    public func page(_ stages: Set<TransferStage>?, before: Int64?, limit: Int) async throws -> (rows: [TransferView], next: Int64?) {
+    /// - Parameters:
+    ///   - hex: the hex with the links of the transfers; `nil` for all transfers.
+    ///   - before: the cursor that the previous page returned.
+    public func page(
+        _ stages: Set<TransferStage>?, hex: Int64? = nil, before: Int64?, limit: Int
+    ) async throws -> (rows: [TransferView], next: Int64?) {
         let states = stages.map { Set($0.map(\.stored)) }
         var cursor = before
         while true {
-            let page = try await store.read { [cursor] in try $0.transferPage(states, before: cursor, limit: limit) }
+            let page = try await store.read { [cursor] in try $0.transferPage(states, hex: hex, before: cursor, limit: limit) }
             let views = page.items.map(view(of:)).filter { view in stages.map { view.state.known.map($0.contains) ?? false } ?? true }
             guard views.isEmpty, let next = page.next else { return (views, page.next) }
             cursor = next

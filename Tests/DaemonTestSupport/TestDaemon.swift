@@ -57,8 +57,9 @@ public struct TestDaemon: Sendable {
             let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))
             let api = APIContext(
                 supervisor: supervisor, stateFolder: folder.path, downloadFolder: "\(folder.path)/downloads",
-                autostart: Autostart(configurationHome: folder.path, environment: [:]), startedAt: .now,
-                openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics, eventLoop: group.next(),
+                autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),
+                startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics,
+                eventLoop: group.next(),
                 logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }

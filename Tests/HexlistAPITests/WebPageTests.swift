@@ -140,7 +140,8 @@ import Testing
         }
     }
 
-    @Test("the page can do what it needs, but not read paths, identity, roster or configuration") func operations() async throws {
+    @Test("the page can do what it needs, but not read paths, change the identity, roster or configuration") func operations() async throws
+    {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, _, _) = try await begin(daemons[0])
             var allowed: Set<String> = []
@@ -151,9 +152,9 @@ import Testing
                 if !reply.body.contains("The page cannot do this.") { allowed.insert("\(route.method.rawValue) \(route.path)") }
             }
             for word in [
-                "config", "identity", "roster", "doctor", "backup", "offers", "DELETE /v1/transfers", "shares", "services", "cache",
-                "status",
-                "export", "import", "metrics", "healthz", "events", "links", "POST /v1/web", "outbox/retry", "outbox/cancel",
+                "config", "identity/keep", "identity/rotate", "roster", "doctor", "backup", "offers", "DELETE /v1/transfers", "shares",
+                "cache",
+                "status", "metrics", "healthz", "events", "/v1/links", "POST /v1/web", "outbox/retry", "outbox/cancel",
                 "DELETE /v1/hexes ", "hexes/delete", "DELETE /v1/groups",
             ] { #expect(!allowed.contains { ($0 + " ").contains(word) }, "\(word)") }
             for one in ["GET /v1/hexes", "POST /v1/sends", "POST /v1/uploads", "GET /v1/web"] { #expect(allowed.contains(one)) }
@@ -172,9 +173,12 @@ import Testing
             // Files go into the download folder only.
             for body in [
                 #"{"hex":1,"to":"/tmp"}"#, #"{"hex":1,"keep":true}"#, #"{"hex":1,"cache":true}"#, #"{"hex":1,"umask":0}"#,
-                #"{"service":"shares","path":"a"}"#, "{}",
+                #"{"service":"shares","path":"a","to":"/tmp"}"#, #"{"service":"shares","path":"a","umask":0}"#,
             ] { #expect(try await ask(port, "POST /v1/transfers", [token], body: body).status == 403, "\(body)") }
             #expect(try await ask(port, "POST /v1/transfers", [token], body: #"{"hex":1,"links":[1]}"#).status == 404)
+            #expect(try await ask(port, "POST /v1/transfers", [token], body: #"{"service":"bob","path":"a"}"#).status == 404)
+            let revoking = try await ask(port, "POST /v1/services/shares/links", [token], body: #"{"paths":["a"],"revoke":true}"#)
+            #expect(revoking.status == 403)
             let overview = try await ask(port, "GET /v1/web", [token]).body
             #expect(!overview.contains("/") && overview.hasPrefix(#"{"version":"#))
         }
@@ -306,6 +310,32 @@ import Testing
             #expect(
                 try await ask(port, "POST /v1/mine", [token], body: String(repeating: "x", count: LocalAPI.bodyBytes + 1)).status == 413)
             #expect(try await ask(port, "GET /", ["X: \(String(repeating: "x", count: 20_000))"]).status == 431)
+        }
+    }
+
+    @Test("bookmarks are imported from a file and exported as one") func library() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (port, token, _, _) = try await begin(daemons[0])
+            let bookmarks = """
+                <!DOCTYPE NETSCAPE-Bookmark-file-1><DL><p><DT><H3>Trips</H3><DL><p>
+                <DT><A HREF="https://example.org/harbour" ADD_DATE="1500000000">Harbour</A><DD>Seen from the pier
+                <DT><A HREF="no address">Nothing</A></DL><p></DL><p>
+                """
+            func add(_ name: String, _ file: String) async throws -> Reply {
+                try await ask(port, "POST /v1/import?file=\(name)", [token, "Content-Type: application/octet-stream"], body: file)
+            }
+            #expect(try ImportResult(jsonBytes: Array(try await add("b.html", bookmarks).body.utf8)) == ImportResult(added: 1, skipped: 1))
+            #expect(
+                try ImportResult(jsonBytes: Array(try await add("b.html", bookmarks).body.utf8)) == ImportResult(unchanged: 1, skipped: 1))
+            #expect(try await add("empty.txt", "no links here").status == 400)
+            #expect(try await add("picture.png", "\u{0}\u{1}").status == 400)
+            let exported = try await ask(port, "POST /v1/export?format=html", [token], body: #"{"all":true,"location":"mine"}"#).body
+            #expect(exported.contains("<H3>Trips</H3>") && exported.contains(#"ADD_DATE="1500000000">Harbour</A>"#))
+            #expect(exported.contains("Seen from the pier"))
+            #expect(try await ask(port, "POST /v1/export?format=xbel", [token], body: #"{"all":true}"#).status == 400)
+            let code = try IdentityCode(jsonBytes: Array(try await ask(port, "GET /v1/identity/code", [token]).body.utf8))
+            let fingerprint = try await daemons[0].client.status().fingerprint
+            #expect(try PeerURI(code.uri).fingerprint == fingerprint && code.svg.hasPrefix("<svg "))
         }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import HexlistSystem
 import TestSupport
 import Testing
 

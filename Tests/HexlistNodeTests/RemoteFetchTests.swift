@@ -253,4 +253,19 @@ private final class MemoryRemote: ContentService, ContentServices {
         #expect(plan.files.isEmpty && plan.passedOver == 1)
         try await two.stop()
     }
+
+    @Test("loose files go into a folder of the hex, a single one does not", arguments: [(1, []), (2, ["Trip to the sea"])])
+    func folder(count: Int, root: [String]) throws {
+        var hex = HexContent()
+        hex.hexDescription = hex.add("Trip to the sea\nwith notes")
+        for number in 0..<count {
+            let url = "hexlist://5E3C0000-0000-8000-8000-00000000000A/share/trip/\(number).txt"
+            hex.links.append(LinkContent(url: hex.add(url), linkDescription: .empty, service: hex.add("Unknown")))
+        }
+        var plan = FetchPlan(own: nil)
+        plan.addAll(of: hex)
+        plan.addFolder(of: hex)
+        #expect(plan.files.count == count && plan.files.allSatisfy { plan.path(of: $0.folder) == root })
+        #expect(plan.folders == (root.isEmpty ? [] : [root]))
+    }
 }

@@ -17,6 +17,7 @@ struct APIContext: Sendable {
     /// The folder for files saved from the page.
     let downloadFolder: String
     let autostart: Autostart
+    let desktop: DesktopSession
     let startedAt: ContinuousClock.Instant
     /// Schemes of links that may be opened.
     let openSchemes: [String]

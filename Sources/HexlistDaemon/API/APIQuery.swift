@@ -53,6 +53,16 @@ struct APIQuery {
         return number
     }
 
+    /// The value of a parameter with these choices; `nil` if it is missing.
+    func choice<Choice: RawRepresentable>(_ name: String, among choices: [Choice]) throws(HexlistError) -> Choice?
+    where Choice.RawValue == String {
+        guard let text = try text(name) else { return nil }
+        guard let choice = choices.first(where: { $0.rawValue.utf8.elementsEqual(text.utf8) }) else {
+            throw Self.notAllowed(name, text, "one of \(choices.map { "`\($0.rawValue)`" }.joined(separator: ", "))")
+        }
+        return choice
+    }
+
     func choice<Choice: RawRepresentable & CaseIterable>(_ name: String, _ fallback: Choice) throws(HexlistError) -> Choice
     where Choice.RawValue == String {
         guard let text = try text(name) else { return fallback }

@@ -47,28 +47,3 @@ struct BackupRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.backupType, .cacheControl: "no-store"], body: body)
     }
 }
-
-/// A file that is read sequentially, and closed on deinit.
-private final class OpenFile: Sendable {
-    let bytes: Int
-    private let descriptor: CInt
-
-    /// Opens a file; fails if that is not possible.
-    init?(_ path: String) {
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        var status = stat()
-        guard descriptor >= 0, fstat(descriptor, &status) == 0 else { return nil }
-        bytes = Int(status.st_size)
-    }
-
-    deinit { close(descriptor) }
-
-    /// Reads the next bytes. Returns `nil` at the end, and on an error: the reply is then shorter than its Content-Length.
-    func next(_ bytes: Int) -> ByteBuffer? {
-        var buffer = ByteBuffer()
-        let count = buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: bytes) { space in
-            max(0, read(descriptor, space.baseAddress, min(space.count, bytes)))
-        }
-        return count > 0 ? buffer : nil
-    }
-}

@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistModel
 import HexlistNode
+import HexlistSystem
 import Hummingbird
 import NIOCore
 
@@ -32,6 +33,17 @@ struct FileRoutes: Sendable {
             let force = try APIQuery(request, allowing: ["force"]).flag("force")
             return APIReply.json(try await api.node.transfers.retry(try APIInput.id(context), force: force))
         }
+        router.post("/v1/transfers/:id/open") { request, context in
+            let (transfer, path) = try await received(request, context)
+            try await api.desktop.open(path)
+            return APIReply.json(transfer)
+        }
+        router.post("/v1/transfers/:id/show") { request, context in
+            let (transfer, path) = try await received(request, context)
+            try await api.desktop.show(path)
+            return APIReply.json(transfer)
+        }
+        router.get("/v1/transfers/:id/image", use: image)
         router.delete("/v1/transfers/:id") { request, context in
             _ = try APIQuery(request)
             try await api.node.transfers.forget(try APIInput.id(context))
@@ -68,11 +80,42 @@ struct FileRoutes: Sendable {
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["state", "limit", "after"])
+        let query = try APIQuery(request, allowing: ["state", "hex", "limit", "after"])
         let stages: [TransferStage] = try query.texts("state").map { try APIQuery.choice($0, of: "state") }
         let page = try await api.node.transfers.page(
-            stages.isEmpty ? nil : Set(stages), before: try query.cursor(), limit: try query.limit())
+            stages.isEmpty ? nil : Set(stages), hex: try query.number("hex", 1...Int64.max), before: try query.cursor(),
+            limit: try query.limit())
         return APIReply.page(page.rows, next: page.next, cursor: \.id) { $0 }
+    }
+
+    /// Returns a finished transfer with the path of its file.
+    /// - Throws: `badRequest` if it is not finished.
+    private func received(_ request: Request, _ context: BasicRequestContext) async throws -> (TransferView, path: String) {
+        _ = try APIQuery(request)
+        let transfer = try await api.node.transfers.transfer(try APIInput.id(context))
+        guard transfer.state.known == .done else { throw HexlistError(.badRequest, "This file is not here yet.") }
+        return (transfer, HexlistPaths.join(transfer.folder, transfer.file))
+    }
+
+    /// Maximum bytes of an image that is read for a thumbnail.
+    private static let imageBytes = 32 << 20
+    private static let pieceBytes = 256 << 10
+
+    /// The bytes of a received image of a trusted peer, for a thumbnail.
+    private func image(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let (transfer, path) = try await received(request, context)
+        guard transfer.tag?.trust == .trusted else { throw HexlistError(.forbidden, "Only images of trusted peers are read.") }
+        guard OpenableFile.kind(ofName: path) == .image, try OpenableFile.isOpenable(path) else {
+            throw HexlistError(.badRequest, "This file is not an image.")
+        }
+        guard let file = OpenFile(path), file.bytes <= Self.imageBytes else {
+            throw HexlistError(.tooLarge, "This image is larger than \(Self.imageBytes >> 20) MiB.")
+        }
+        let body = ResponseBody(contentLength: file.bytes) { writer in
+            while let piece = file.next(Self.pieceBytes) { try await writer.write(piece) }
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: LocalAPI.uploadType, .cacheControl: "no-store"], body: body)
     }
 
     /// The totals of a range of transfers, once or as an event stream.

@@ -1,6 +1,8 @@
 import HexlistAPI
+import HexlistFormats
 import HexlistModel
 import HexlistNode
+import HexlistSystem
 import Hummingbird
 
 /// The routes of `/v1/identity`.
@@ -8,6 +10,14 @@ struct IdentityRoutes: Sendable {
     let api: APIContext
 
     func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/identity/code") { request, _ in
+            _ = try APIQuery(request)
+            let status = await api.node.status()
+            var uri = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: OwnAddresses.list(port: status.port))
+            if uri.text.utf8.count > QRCode.longestText { uri.name = "" }
+            guard let code = QRCode(uri.text) else { throw HexlistError(.internal, "The QR code of this machine cannot be made.") }
+            return APIReply.json(IdentityCode(uri: uri.text, svg: code.svg))
+        }
         router.post("/v1/identity/rotate", use: rotate)
         router.post("/v1/identity/keep") { request, _ in
             _ = try APIQuery(request)

@@ -1,5 +1,6 @@
 import Crypto
 import HexlistAPI
+import HexlistFormats
 import HexlistJSON
 import HexlistModel
 import HexlistNode
@@ -23,10 +24,11 @@ struct TransferRoutes: Sendable {
     private static let batchSize = 100
 
     private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        _ = try APIQuery(request)
+        let format = try APIQuery(request, allowing: ["format"]).choice("format", among: FileFormat.written)
         let selection: ExportSelection = try await APIInput.requiredShape(request)
         let source = try await source(selection)
         let store = api.store
+        if let format { return try await export(source, as: format, isMine: selection.isMine) }
         let body = ResponseBody { writer in
             try await source.forEachPage(of: store) { ids in
                 for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
@@ -39,6 +41,32 @@ struct TransferRoutes: Sendable {
             try await writer.finish(nil)
         }
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
+    }
+
+    /// Returns the whole export in a format of files. Its hexes are in memory at once.
+    /// - Throws: `tooLarge` above `LocalAPI.importWeight`.
+    private func export(_ source: Source, as format: FileFormat, isMine: Bool) async throws -> Response {
+        let store = api.store
+        var lines: [JSONValue] = []
+        var bytes = 0
+        try await source.forEachPage(of: store) { ids in
+            for start in stride(from: 0, to: ids.count, by: Self.batchSize) {
+                let batch = Array(ids[start..<min(start + Self.batchSize, ids.count)])
+                for hex in try await store.read({ try $0.hexes(batch) }) {
+                    let line = HexEncoder.encode(hex.content)
+                    bytes += line.count
+                    guard bytes <= LocalAPI.importWeight else {
+                        throw HexlistError(
+                            .tooLarge, "The export is larger than \(LocalAPI.importWeight >> 20) MiB.", hint: "Use `hexlist export`.")
+                    }
+                    lines.append(try JSONValue(parsing: line))
+                }
+            }
+        }
+        let file = format.write(lines, isMine: isMine)
+        return Response(
+            status: .ok, headers: [.contentType: LocalAPI.uploadType, .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: file)))
     }
 
     /// Returns the HexJM as one line, with control characters escaped for display.
@@ -111,32 +139,56 @@ struct TransferRoutes: Sendable {
 
     // MARK: Import
 
+    /// Maximum bytes of a file to import. It is in memory while it is read.
+    private static let fileBytes = 32 << 20
+
     private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["in", "merge", "progress"])
+        let query = try APIQuery(request, allowing: ["in", "merge", "progress", "file"])
         let parent = try query.number("in", 1...Int64.max)
-        let (isMerging, reportsProgress) = (try query.flag("merge"), try query.flag("progress"))
+        var (isMerging, reportsProgress) = (try query.flag("merge"), try query.flag("progress"))
+        let name = try query.text("file")
         let slot = try await api.importSlot()
         let body = request.body
         let limits = await api.node.configuration.limits
         let diskReserve = Int64(limits.diskReserveBytes)
-        let spooled = try await api.importing(slot) { [folder = api.stateFolder] in
-            var reader = try await APIInput.read(body, into: ImportReader(folder: folder, diskReserve: diskReserve)) { try $0.feed($1) }
-            return try reader.finish()
+        let (spooled, folders, skipped) = try await api.importing(slot) { [folder = api.stateFolder] in
+            let reader = try ImportReader(folder: folder, diskReserve: diskReserve)
+            guard let name else {
+                var reader = try await APIInput.read(body, into: reader) { try $0.feed($1) }
+                return (try reader.finish(), false, 0)
+            }
+            let bytes = try await APIInput.read(body, into: [UInt8]()) { file, piece in
+                guard file.count + piece.count <= Self.fileBytes else {
+                    throw HexlistError(
+                        .tooLarge, "The file is larger than \(Self.fileBytes >> 20) MiB.", hint: "Import it with `hexlist import`.")
+                }
+                file += piece
+            }
+            let file = try BookmarkFile(bytes, name: name)
+            var filled = reader
+            for line in file.lines { try (line.bytes + [0x0A]).withUnsafeBytes { try filled.feed($0) } }
+            return (try filled.finish(), file.hasFolders, file.skipped)
         }
+        isMerging = isMerging || folders
         guard reportsProgress else {
             return APIReply.json(
-                try await api.importing(slot) { try await store(spooled, into: parent, merging: isMerging, diskReserve) { _ in } })
+                try await api.importing(slot) { [isMerging] in
+                    try await store(spooled, skipped, into: parent, merging: isMerging, diskReserve) { _ in }
+                })
         }
         let total = spooled.entries.count
-        return ProgressStream.response(request, api: api) { report -> ImportResult in
+        return ProgressStream.response(request, api: api) { [isMerging] report -> ImportResult in
             try await api.importing(slot) {
-                try await store(spooled, into: parent, merging: isMerging, diskReserve) { report(ImportProgress(done: $0, total: total)) }
+                try await store(spooled, skipped, into: parent, merging: isMerging, diskReserve) {
+                    report(ImportProgress(done: $0, total: total))
+                }
             }
         }
     }
 
     private func store(
-        _ spooled: SpooledImport, into parent: Int64?, merging: Bool, _ diskReserve: Int64, progress: @escaping @Sendable (Int) -> Void
+        _ spooled: SpooledImport, _ skipped: Int, into parent: Int64?, merging: Bool, _ diskReserve: Int64,
+        progress: @escaping @Sendable (Int) -> Void
     ) async throws -> ImportResult {
         try Task.checkCancellation()
         let done = try await api.store.importMine(
@@ -151,6 +203,6 @@ struct TransferRoutes: Sendable {
             added: done.added, addedInside: done.addedInside, unchanged: done.unchanged, extended: done.extended,
             newHexes: done.newHexes, newLinks: done.newLinks, respelled: done.respelled,
             respellings: done.respellings.map { RespellingJSON(url: $0.url, stored: $0.stored) }, refused: spooled.refused,
-            untold: spooled.unlisted)
+            untold: spooled.unlisted, skipped: skipped)
     }
 }

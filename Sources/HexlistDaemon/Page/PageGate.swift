@@ -18,7 +18,7 @@ struct PageGate: Sendable {
     /// The folder into which all files fetched from the page are saved.
     let downloadFolder: String
 
-    /// The operations the page may use. None of them accepts paths of this machine, or concerns its identity, roster or configuration.
+    /// The operations the page may use. None of them accepts paths of this machine, or changes its identity, roster or configuration.
     static let operations = PathMethods([
         ("/v1/web", .get),
         ("/v1/hexes", .get), ("/v1/hexes", .patch), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
@@ -36,7 +36,10 @@ struct PageGate: Sendable {
         ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
         ("/v1/outbox/{id}/cancel", .post),
         ("/v1/transfers", .get), ("/v1/transfers", .post), ("/v1/transfers/summary", .get), ("/v1/transfers/{id}", .get),
-        ("/v1/transfers/{id}/cancel", .post), ("/v1/transfers/{id}/retry", .post),
+        ("/v1/transfers/{id}/cancel", .post), ("/v1/transfers/{id}/retry", .post), ("/v1/transfers/{id}/open", .post),
+        ("/v1/transfers/{id}/show", .post), ("/v1/transfers/{id}/image", .get),
+        ("/v1/services", .get), ("/v1/services/{service}/files", .get), ("/v1/services/{service}/links", .post),
+        ("/v1/identity/code", .get), ("/v1/import", .post), ("/v1/export", .post),
     ])
 
     static let headers: HTTPFields = {
@@ -85,6 +88,7 @@ struct PageGate: Sendable {
         }
         var request = request
         if request.method == .patch { try await checkChange(&request) }
+        if request.method == .post, path.hasPrefix("/v1/services/") { try await checkLinks(&request) }
         if request.method == .post, path == "/v1/transfers" { try await setDestination(&request) }
         guard EventStreamReply.isWanted(request) else { return try await api.respond(to: request, context: context) }
         guard path == "/v1/web" else { throw HexlistError(.forbidden, "The page has only the event stream /v1/web.") }
@@ -134,15 +138,25 @@ struct PageGate: Sendable {
         }
     }
 
+    /// Checks the body of a request for links to files of a service.
+    /// - Throws: `forbidden` if it revokes links.
+    private func checkLinks(_ request: inout Request) async throws {
+        let body = try await APIInput.body(request)
+        request.body = RequestBody(buffer: ByteBuffer(bytes: body))
+        guard (try? LinkRequest(jsonBytes: body))?.revoke != true else {
+            throw HexlistError(.forbidden, "The page cannot revoke links.", hint: "Use `hexlist link --revoke`.")
+        }
+    }
+
     /// Sets the destination of a fetch to the download folder, which is created if needed.
-    /// - Throws: `forbidden` if the request names a destination or a service.
+    /// - Throws: `forbidden` if the request names a destination.
     private func setDestination(_ request: inout Request) async throws {
         let wanted: TransferRequest = try await APIInput.requiredShape(request)
-        guard let hex = wanted.hex, wanted == TransferRequest(hex: hex, links: wanted.links, force: wanted.force) else {
-            throw HexlistError(.forbidden, "The page can only fetch files of a hex into the download folder.")
-        }
+        var fetch = wanted
+        (fetch.to, fetch.cache, fetch.keep, fetch.umask) = (nil, nil, nil, nil)
+        guard fetch == wanted else { throw HexlistError(.forbidden, "The page can only fetch files into the download folder.") }
         if mkdir(downloadFolder, 0o755) != 0, errno != EEXIST { throw HexlistError(.badRequest, "\(downloadFolder) cannot be created.") }
-        let fetch = TransferRequest(hex: hex, links: wanted.links, to: downloadFolder, force: wanted.force)
+        fetch.to = downloadFolder
         request.body = RequestBody(buffer: ByteBuffer(bytes: fetch.jsonBytes))
     }
 

@@ -45,8 +45,9 @@ extension Outbox {
     public func row(_ id: Int64) async throws -> OutboxView {
         await finishWriting()
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
-        let (offers, files) = try await store.read { (try $0.offers(ofRow: id), try $0.outboxFiles([id])[id]) }
+        let (offers, files, body) = try await store.read { (try $0.offers(ofRow: id), try $0.outboxFiles([id])[id], try $0.outboxBody(id)) }
         var view = view(of: row, files, isSending: deliveries.rowsInFlight.contains(id))
+        view.hex = body.flatMap { try? JSONValue(parsing: $0) }
         if !offers.isEmpty {
             let problems = try await node?.transfers.offers.problems(of: offers.map { ($0.path, $0.identity) }) ?? []
             let times = times

@@ -114,14 +114,18 @@ extension StoreReader {
     /// Returns a page of transfers, newest first.
     /// - Parameters:
     ///   - states: the states to read; `nil` for all.
+    ///   - hex: the hex of the transfers; `nil` for all.
     ///   - before: the last id of the previous page; `nil` for the first page.
-    public func transferPage(_ states: Set<StoredTransferState>? = nil, before: Int64? = nil, limit: Int) throws -> Page<TransferRow> {
+    public func transferPage(
+        _ states: Set<StoredTransferState>? = nil, hex: Int64? = nil, before: Int64? = nil, limit: Int
+    ) throws -> Page<TransferRow> {
         let words = states.map { states in "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]" }
         let (rows, hasMore) = try page(
             """
             SELECT \(TransferRow.columns) FROM transfer
-            WHERE id < ?1 AND (?2 IS NULL OR state IN (SELECT value FROM json_each(?2))) ORDER BY id DESC
-            """, before ?? .max, words, limit: pageLimit(limit), size: { $0.size(of: 2...16) }, read: TransferRow.init)
+            WHERE id < ?1 AND (?2 IS NULL OR state IN (SELECT value FROM json_each(?2))) AND (?3 IS NULL OR hex = ?3)
+            ORDER BY id DESC
+            """, before ?? .max, words, hex, limit: pageLimit(limit), size: { $0.size(of: 2...16) }, read: TransferRow.init)
         return Page(items: rows, next: hasMore ? rows.last?.id : nil)
     }
 

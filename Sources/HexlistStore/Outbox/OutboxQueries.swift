@@ -25,6 +25,21 @@ extension StoreReader {
         return rows
     }
 
+    /// Returns the body of a row's hex, a HexJM as JSON; `nil` if there is no row with this id, or the body is not kept any more. Bodies of
+    /// delivered rows are deleted once no other row needs their pack.
+    public func outboxBody(_ id: Int64) throws -> [UInt8]? {
+        let statement = try SQLStatement(
+            """
+            SELECT \(OutboxRow.columns), outboxPack.bodies FROM outbox \(OutboxRow.joins)
+            WHERE outbox.id = (SELECT max(id) FROM outbox WHERE id <= ?1) AND outbox.last >= ?1
+            """, on: db)
+        defer { statement.reset() }
+        try statement.bind([id])
+        var reading = PackReader()
+        guard try statement.step(), reading.read(statement, from: OutboxRow.packColumn) else { return nil }
+        return reading.body(of: reading.hex(of: id), in: nil, statement, from: OutboxRow.packColumn).map(Array.init)
+    }
+
     /// Returns a page of the rows that match a filter, in order of delivery or newest first.
     ///
     /// - Parameters:

@@ -3,6 +3,7 @@ import Glibc
 import HexlistAPI
 import HexlistJSON
 import HexlistModel
+import HexlistSystem
 
 struct IDCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

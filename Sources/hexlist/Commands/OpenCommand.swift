@@ -3,6 +3,7 @@ import HexlistAPI
 import HexlistClient
 import HexlistJSON
 import HexlistModel
+import HexlistSystem
 
 struct OpenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,13 +1,12 @@
-import HexlistModel
-import HexlistSystem
+internal import HexlistModel
 
 /// Finds the addresses by which other machines may reach this one.
-enum OwnAddresses {
+package enum OwnAddresses {
     /// Maximum number of addresses. With more, the QR code would be larger than most terminals.
     private static let most = 2
 
     /// Returns addresses as `host:port`, IPv4 first. Excludes loopback, link-local and container addresses.
-    static func list(port: Int, _ interfaces: [MachineInterface] = MachineInterface.all()) -> [String] {
+    package static func list(port: Int, _ interfaces: [MachineInterface] = MachineInterface.all()) -> [String] {
         let addresses: [IPAddress] = interfaces.filter { $0.isUp && $0.isRunning && !$0.isLoopback && !$0.isVirtual }.flatMap(\.addresses)
             .map(\.address)
         let useful = addresses.filter { !$0.isLinkLocal }

@@ -1,28 +1,27 @@
-import HexlistAPI
-import HexlistModel
+package import HexlistModel
 
 /// A URI that identifies a peer. `hexlist id --qr` prints it, and `hexlist peer add` reads it on another machine:
 /// `hexlist://peer/FINGERPRINT?name=Ada&address=192.168.1.5:24391`.
-struct PeerURI: Equatable {
+package struct PeerURI: Equatable {
     /// The fingerprint of the peer's key. The UUID is derived from it.
-    var fingerprint: Fingerprint
+    package var fingerprint: Fingerprint
     /// The name that the peer chose for itself. Untrusted text.
-    var name = ""
+    package var name = ""
     /// Addresses as `host:port`, the best one first.
-    var addresses: [String] = []
+    package var addresses: [String] = []
 
     private static let start = "hexlist://peer/"
     /// Maximum bytes of a URI. A valid one is shorter.
     private static let byteLimit = 4_096
     private static let addressLimit = 8
 
-    init(fingerprint: Fingerprint, name: String = "", addresses: [String] = []) {
+    package init(fingerprint: Fingerprint, name: String = "", addresses: [String] = []) {
         (self.fingerprint, self.name, self.addresses) = (fingerprint, name, addresses)
     }
 
     /// Parses a URI. Ignores unknown parameters, which newer versions may add.
     /// - Throws: `HexlistError` with the reason if the URI is invalid.
-    init(_ text: String) throws(HexlistError) {
+    package init(_ text: String) throws(HexlistError) {
         guard text.utf8.count <= Self.byteLimit, text.lowercased().hasPrefix(Self.start) else {
             throw Self.refused("It does not begin with `\(Self.start)`.")
         }
@@ -46,7 +45,7 @@ struct PeerURI: Equatable {
         }
     }
 
-    var text: String {
+    package var text: String {
         var members = name.isEmpty ? [] : ["name=\(PercentEncoding.encode(name))"]
         members += addresses.map { address in
             // Brackets and colons stay unescaped for readability; only % must be escaped.

@@ -1,10 +1,13 @@
-import Glibc
-import HexlistModel
+package import HexlistModel
+
+#if canImport(Glibc)
+    internal import Glibc
+#endif
 
 /// Decides which files of peers may be opened by a desktop program: only images, audio, video, PDF and plain text. The desktop chooses the
 /// program by the file name, therefore the type by name must match the type by content.
-enum OpenableFile {
-    enum Kind: Equatable {
+package enum OpenableFile {
+    package enum Kind: Equatable {
         case image, audio, video, pdf, text
     }
 
@@ -20,10 +23,12 @@ enum OpenableFile {
 
     /// Whether a file is of an allowed type, by name and by content.
     /// - Throws: `HexlistError` if the file cannot be read.
-    static func isOpenable(_ path: String) throws(HexlistError) -> Bool {
+    package static func isOpenable(_ path: String) throws(HexlistError) -> Bool {
         guard let kind = kind(ofName: path) else { return false }
         let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-        guard file >= 0 else { throw InputFile.unreadable(TerminalText.clean(path, columns: 1_000)) }
+        guard file >= 0 else {
+            throw HexlistError(.notFound, "\(TerminalText.clean(path, columns: 1_000)) cannot be read (\(SystemError.last)).")
+        }
         defer { close(file) }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
@@ -37,7 +42,7 @@ enum OpenableFile {
         return kinds(of: bytes, isAll: status.st_size <= examinedBytes).contains(kind)
     }
 
-    static func kind(ofName name: String) -> Kind? {
+    package static func kind(ofName name: String) -> Kind? {
         let last = name.utf8.split(separator: UInt8(ascii: "/")).last ?? name.utf8[...]
         let parts = last.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count > 1, let suffix = parts.last else { return nil }
@@ -47,7 +52,7 @@ enum OpenableFile {
     /// Returns the types that a file can have according to its first bytes. A container format can be audio or video; only the name
     /// distinguishes them.
     /// - Parameter isAll: whether `bytes` is the whole file.
-    static func kinds(of bytes: [UInt8], isAll: Bool = true) -> [Kind] {
+    package static func kinds(of bytes: [UInt8], isAll: Bool = true) -> [Kind] {
         let has = { (text: String, offset: Int) in bytes.dropFirst(offset).starts(with: text.utf8) }
         let starts = { (prefix: [UInt8]) in bytes.starts(with: prefix) }
         if has("%PDF-", 0) { return [.pdf] }

@@ -1,0 +1,83 @@
+import HexlistModel
+import HexlistSystem
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// The desktop session of the user, in which received files are opened and shown. The programs are started without a shell.
+struct DesktopSession: Sendable {
+    /// The environment of the daemon.
+    let environment: [String: String]
+
+    private static let milliseconds: Int64 = 10_000
+    private static let outputBytes = 4_096
+    /// The variables that programs of the desktop need.
+    private static let names = [
+        "HOME", "PATH", "LANG", "LC_ALL", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_DATA_DIRS", "XDG_CONFIG_HOME", "XDG_CURRENT_DESKTOP",
+        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY",
+    ]
+
+    /// Opens a file with the program that the desktop has chosen for its type, by the rules of `hexlist open` (`OpenableFile`). The program
+    /// runs in a systemd unit of the user or, without systemd, in a session of its own, so that it stays when the daemon ends.
+    /// - Throws: `forbidden` for other files; `notSupported` without a desktop session.
+    func open(_ path: String) async throws(HexlistError) {
+        guard try OpenableFile.isOpenable(path) else {
+            throw HexlistError(
+                .forbidden, "Only images, audio, video, PDF and plain text are opened here.",
+                hint: "Show it in its folder, and open it there with care.")
+        }
+        guard let opener = program("xdg-open") else {
+            throw HexlistError(.notSupported, "xdg-open is not installed.", hint: "Install the package xdg-utils.")
+        }
+        if let systemd = program("systemd-run"), let runtime = environment["XDG_RUNTIME_DIR"],
+            access("\(runtime)/systemd/private", F_OK) == 0
+        {
+            return try await run(systemd, ["--user", "--quiet", "--collect", "--", opener, path])
+        }
+        guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil else {
+            throw HexlistError(.notSupported, "Hexlist does not run in a desktop session.", hint: "The file is in the download folder.")
+        }
+        do throws(SystemError) {
+            try Program(opener, [path]).launch(environment: variables)
+        } catch {
+            throw HexlistError(.notSupported, "xdg-open cannot be started (\(error)).")
+        }
+    }
+
+    /// Selects a file in the file manager of the desktop, by D-Bus (`org.freedesktop.FileManager1`).
+    /// - Throws: `notFound` if the file is gone; `notSupported` without such a file manager.
+    func show(_ path: String) async throws(HexlistError) {
+        guard access(path, F_OK) == 0 else { throw HexlistError(.notFound, "This file was moved or deleted.") }
+        guard let gdbus = program("gdbus") else {
+            throw HexlistError(.notSupported, "gdbus is not installed.", hint: "Install the package libglib2.0-bin.")
+        }
+        // Percent-encoding leaves no character that ends the string in gdbus' text form of arguments.
+        let uri =
+            "file://"
+            + path.split(separator: "/", omittingEmptySubsequences: false).map { PercentEncoding.encode(String($0)) }
+            .joined(separator: "/")
+        let name = "org.freedesktop.FileManager1"
+        try await run(
+            gdbus,
+            [
+                "call", "--session", "--timeout", "8", "--dest", name, "--object-path", "/org/freedesktop/FileManager1", "--method",
+                "\(name).ShowItems", "['\(uri)']", "''",
+            ])
+    }
+
+    private var variables: [String] { Self.names.compactMap { name in environment[name].map { "\(name)=\($0)" } } }
+
+    private func program(_ name: String) -> String? {
+        (environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":").map { "\($0)/\(name)" }
+            .first { $0.hasPrefix("/") && access($0, X_OK) == 0 }
+    }
+
+    private func run(_ path: String, _ arguments: [String]) async throws(HexlistError) {
+        let result = await Program(path, arguments).run(
+            environment: variables, milliseconds: Self.milliseconds, outputBytes: Self.outputBytes)
+        guard result.end != .exited(0) else { return }
+        let output = TerminalText.clean(String(decoding: result.output, as: UTF8.self), columns: 200)
+        throw HexlistError(.notSupported, "The desktop did not do this: \(output.isEmpty ? "\(result.end)" : output)")
+    }
+}
