@@ -13,10 +13,13 @@ public struct PageFile: Sendable {
         PageFile(path: "/list.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.list_js),
         PageFile(path: "/hexes.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.hexes_js),
         PageFile(path: "/files.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.files_js),
+        PageFile(path: "/images.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.images_js),
         PageFile(path: "/peers.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.peers_js),
         PageFile(path: "/compose.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.compose_js),
         PageFile(path: "/outbox.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.outbox_js),
+        PageFile(path: "/linktext.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.linktext_js),
         PageFile(path: "/mine.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.mine_js),
+        PageFile(path: "/shares.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.shares_js),
         PageFile(path: "/icon.svg", mediaType: "image/svg+xml", bytes: PackageResources.icon_svg),
     ]
 }

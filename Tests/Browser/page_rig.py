@@ -54,7 +54,7 @@ def need_lab(name):
 def inside(host, program, *words):
     """Runs a test program on a machine, because the page is on its loopback interface. Returns the exit status."""
     own = [sys.executable, os.path.realpath(program), "--inside", *words]
-    variables = [f"{name}={os.environ[name]}" for name in ("PATH", "HEXLIST_LAB", "HEXLIST_LAB_DIR", "HEXLIST_BIN") if name in os.environ]
+    variables = [f"{name}={os.environ[name]}" for name in ("PATH", "HEXLIST_LAB", "HEXLIST_LAB_DIR", "HEXLIST_BIN", "HEXLIST_TEST_DESKTOP") if name in os.environ]
     return subprocess.run([LAB, "exec", host, "env", *variables, *own]).returncode
 
 

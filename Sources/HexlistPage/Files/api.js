@@ -40,8 +40,20 @@ async function begin() {
   return (given ? rest : [first, ...rest]).join('/');
 }
 
-/** Sends one request, with JSON or a file as its body, and returns the reply. Throws a Fault. */
-export async function call(method, path, body, { signal, keepalive, isRetry, read = JSON.parse } = {}) {
+/** Calls `online` with each line of a reply, parsed, as it arrives. Returns the last line. */
+async function readLines(body, online) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = '', last = ''; ;) {
+    const { done, value } = await reader.read();
+    const lines = (text + (value ?? '')).split('\n');
+    text = done ? '' : lines.pop();
+    for (const line of lines.filter(Boolean)) { last = line; online(JSON.parse(line)); }
+    if (done) return last;
+  }
+}
+
+/** Sends one request, with JSON or a file as its body, and returns the reply. Throws a Fault. @param isBinary whether the reply is an ArrayBuffer */
+export async function call(method, path, body, { signal, keepalive, isRetry, isBinary, online, read = JSON.parse } = {}) {
   const isFile = body instanceof Blob;
   const noReply = isFile ? { message: `${body.name} could not be copied: it cannot be read, or Hexlist stopped answering.` } : { message: 'Hexlist is not answering.', hint: 'Is hexlistd running?' };
   if (!keepalive && !await reconnected()) throw new Fault(noReply, 0); // keepalive: the page is closing; its event stream is closed already
@@ -51,15 +63,15 @@ export async function call(method, path, body, { signal, keepalive, isRetry, rea
   let reply, text, value = null;
   try {
     reply = await fetch(path, { method, headers, body: isFile ? body : body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
-    text = await reply.text();
+    text = !reply.ok ? await reply.text() : online ? await readLines(reply.body, online) : isBinary ? await reply.arrayBuffer() : await reply.text();
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     // Chromium fails queued requests when an address of this machine changes (net::ERR_NETWORK_CHANGED). A GET can be repeated.
-    if (method === 'GET' && !isRetry) return call(method, path, body, { signal, isRetry: true });
+    if (method === 'GET' && !isRetry) return call(method, path, body, { signal, isBinary, read, isRetry: true });
     throw new Fault(noReply, 0);
   }
   try {
-    if (text) value = reply.ok ? read(text) : JSON.parse(text);
+    if (text) value = reply.ok ? isBinary ? text : read(text) : JSON.parse(text);
   } catch {
     if (reply.ok) throw new Fault({ message: 'Hexlist sent a reply that this page cannot read.', hint: 'Reload the page.' }, reply.status);
   }
@@ -67,7 +79,7 @@ export async function call(method, path, body, { signal, keepalive, isRetry, rea
   return value;
 }
 
-/** Sends a request whose reply is a stream of lines. Returns the last line, or throws a Fault if it is an error. */
+/** Sends a request whose reply is a stream of lines. Returns the last line, or throws a Fault if it is an error. @param online called with each line */
 export async function callLines(path, body, options) {
   const result = await call('POST', path, body, { ...options, read: (text) => JSON.parse(text.trim().split('\n').at(-1)) });
   if (result.error) throw new Fault(result.error, 200);

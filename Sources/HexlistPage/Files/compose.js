@@ -1,4 +1,5 @@
 // The compose dialog. It makes a new hex to send or save, forwards a hex, or edits a hex of My Hexlist.
+import { linksAndText } from './linktext.js';
 import { call, callLines, faultOf, part, query } from './api.js';
 import { h, icon, mark, clean, peerText, label, count, bytesText, toast, button, buttons, dialog, confirmed } from './dom.js';
 import { app } from './main.js';
@@ -23,7 +24,7 @@ export function linksIn(data) {
   const pairs = data.getData('text/x-moz-url').split('\n');
   for (let index = 0; index + 1 < pairs.length; index += 2) add(pairs[index].trim(), pairs[index + 1]);
   for (const line of data.getData('text/uri-list').split(/\r?\n/)) if (line && !line.startsWith('#')) add(line.trim());
-  if (!links.length) for (const link of lines(data.getData('text/plain')).flatMap(linksOfLine)) if (link) add(link.url, link.linkDescription);
+  if (!links.length) for (const { url, title } of linksAndText(data.getData('text/plain')).links) add(url, title);
   return links;
 }
 
@@ -43,6 +44,11 @@ function linksOfLine(line) {
     } else links[links.length - 1] += ` ${word}`;
   }
   return links.map(linkOf);
+}
+/** Returns what a typed text has to send: its links, and the rest of the text. */
+function contentOf(text) {
+  const { links, description } = linksAndText(text);
+  return { links: links.map(({ url, title }) => title ? { url, linkDescription: title } : { url }), description };
 }
 const lineOf = (link) => [link.url, clean(link.linkDescription)].filter(Boolean).join(' ').trim();
 
@@ -96,7 +102,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
   if (current) { current.add(links, dropped); return; }
   const isSent = into === undefined && !edit, isWritten = !hex, isDraft = isSent && isWritten && !local, kept = isDraft ? draft.read() : null;
   const chosen = new Map(), files = new Map(), abort = new AbortController();
-  const text = h('textarea', { rows: edit ? 10 : 5, spellcheck: 'false', wrap: edit && 'off', placeholder: 'https://example.org  Its name\n\nOne link per line. Paste or drop links, bookmarks and files.', 'aria-label': 'Links, one per line' });
+  const text = h('textarea', { rows: edit ? 10 : 5, spellcheck: 'false', wrap: edit && 'off', placeholder: edit ? 'https://example.org  Its name\n\nOne link per line.' : 'https://example.org  Its name\n\nType or paste links, or any text. Drop links, bookmarks and files.', 'aria-label': edit ? 'Links, one per line' : 'Links or text' });
   const title = h('input', { maxlength: 2000, placeholder: 'Optional', 'aria-label': 'Title', dir: 'auto', value: edit ? clean(edit.description) : kept?.title });
   const found = h('p.faint', { role: 'status' }), people = h('div.chips'), fault = h('p.doubt', { role: 'alert' });
   const send = button(edit ? 'Save' : isSent ? 'Send' : 'Save', () => go(), '.strong');
@@ -107,10 +113,13 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
     return pick;
   });
 
+  /** Links to files of shares, which are shown by their names. */
+  const attached = [];
   const chooser = h('input', { type: 'file', multiple: true, hidden: true, onchange: () => { addFiles([...chooser.files]); chooser.value = ''; } });
   const list = h('div.chips');
   const drawFiles = () => {
-    list.replaceChildren(...(local?.names ?? []).map((name) => h('span.chip', peerText(name))), ...[...files.keys()].map((file) => h('button.chip', { title: 'Remove', 'aria-label': `Remove ${clean(file.name)}`,
+    list.replaceChildren(...(local?.names ?? []).map((name) => h('span.chip', peerText(name))),
+      ...attached.map((link) => h('button.chip', { title: 'Remove', 'aria-label': `Remove ${clean(link.linkDescription)}`, onclick: () => { attached.splice(attached.indexOf(link), 1); drawFiles(); } }, peerText(link.linkDescription), icon('close'))), ...[...files.keys()].map((file) => h('button.chip', { title: 'Remove', 'aria-label': `Remove ${clean(file.name)}`,
       onclick: () => { files.delete(file); drawFiles(); } }, peerText(file.name), h('span.faint', bytesText(file.size)), icon('close'))),
     button('Add files…', () => chooser.click(), '.link'), chooser);
     changed();
@@ -123,13 +132,18 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
   };
   const add = (more, dropped) => {
     if (dropped?.files.length || dropped?.folders) addFiles(dropped.files, dropped.folders);
+    const isShared = (link) => isSent && link.url.startsWith('hexlist:') && link.linkDescription;
+    attached.push(...more.filter(isShared));
+    if (more.some(isShared)) drawFiles();
+    more = more.filter((link) => !isShared(link));
     if (more.length) text.value = [text.value.trim(), ...more.map(lineOf)].filter(Boolean).join('\n') + '\n';
     changed();
   };
   const changed = () => {
-    const all = isWritten ? linksOf(text.value, edit?.links) : [], good = all.filter(Boolean).length, bad = all.length - good;
-    found.textContent = all.length ? count(good, 'link') + (bad ? ` · ${count(bad, 'line')} without a link` : '') : '';
-    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good && !files.size && !local));
+    const content = isWritten && !edit ? contentOf(text.value) : null, all = edit ? linksOf(text.value, edit.links) : content?.links ?? [];
+    const good = all.filter(Boolean).length, bad = all.length - good;
+    found.textContent = [good ? count(good, 'link') : '', bad ? `${count(bad, 'line')} without a link` : '', content?.description ? good ? 'and text' : 'Text' : ''].filter(Boolean).join(bad ? ' · ' : ' ');
+    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good && !content.description && !files.size && !attached.length && !local));
     if (isSent) send.textContent = chosen.size > 1 ? `Send to ${chosen.size}` : 'Send';
     keepDraft();
   };
@@ -174,7 +188,8 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
     send.disabled = true;
     fault.textContent = '';
     try {
-      const links = linksOf(text.value, edit?.links).filter(Boolean), description = title.value.trim();
+      const typed = edit ? { links: linksOf(text.value, edit.links).filter(Boolean) } : contentOf(text.value), { links } = typed;
+      const description = [title.value.trim(), typed.description].filter(Boolean).join('\n');
       if (edit) {
         await call('PATCH', `/v1/mine/${edit.id}`, { links, color, ...(description !== clean(edit.description) && { description }) });
       } else if (!isSent) {
@@ -182,7 +197,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
         toast('Saved to My Hexlist.');
       } else {
         const more = await offered();
-        const body = isWritten ? { ...more, description: description || more.description, color: color || undefined, links: [...links, ...more.links ?? [], ...await uploaded()] } : undefined;
+        const body = isWritten ? { ...more, description: description || more.description, color: color || undefined, links: [...links, ...attached, ...more.links ?? [], ...await uploaded()] } : undefined;
         showResult((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items, files.size > 0 || Boolean(local));
       }
       isDone = true;
@@ -210,7 +225,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
   const element = dialog(hex ? 'Forward' : edit ? 'Edit' : isSent ? 'New hex' : 'New in My Hexlist', () => [
     hex && h('div.card', mark(hex.color), h('b', { dir: 'auto' }, subject(hex)), h('span.faint', ` ${sizes(hex)}`)),
     isSent && h('div', h('h3', 'To'), people),
-    ...(isWritten ? [h('label', h('h3', 'Title'), title), h('label', h('h3', 'Links'), text), found, isSent && list,
+    ...(isWritten ? [h('label', h('h3', 'Title'), title), h('label', h('h3', edit ? 'Links' : 'Links or text'), text), found, isSent && list,
       h('div.swatches', { role: 'radiogroup', 'aria-label': 'Colour' }, picks)] : []),
     fault, buttons(send),
   ].filter(Boolean), '.compose');

@@ -42,6 +42,8 @@ const paths = {
   peers: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20c.6-4 3-6 6.5-6s5.9 2 6.5 6M15.5 4.3a3.5 3.5 0 0 1 0 6.4M18 14.3c2 .8 3.1 2.7 3.5 5.7',
   plus: 'M12 5v14M5 12h14', search: 'M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13zM15.3 15.3 20 20',
   back: 'M14.5 5 7.5 12l7 7', open: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6', close: 'M6 6l12 12M18 6 6 18',
+  file: 'M6 3h8l4 4v14H6zM14 3v4h4', image: 'M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5h.01', files: 'M3.5 6.5h6l2 2.5h9v10h-17zM8 14h8M13 11.5l3 2.5-3 2.5',
+  link: 'M10 14a4 4 0 0 0 5.7 0l3-3A4 4 0 0 0 13 5.3l-1 1M14 10a4 4 0 0 0-5.7 0l-3 3a4 4 0 0 0 5.7 5.7l1-1',
   chevron: 'M9.5 6l6 6-6 6', check: 'M5 12.5 10 17.5 19 7',
 };
 
@@ -131,6 +133,11 @@ export function toast(text, { action, onaction, time = 5000 } = {}) {
   return end;
 }
 
+/** Copies a text of a peer to the clipboard. Each of its lines is cleaned, because a control character in it might run a command when it is pasted into a terminal. */
+export function copy(text) {
+  return navigator.clipboard.writeText(cleanLines(text)).then(() => toast('Copied.'), () => toast('The browser does not allow copying.'));
+}
+
 /** Opens a modal dialog. `build(close)` returns its children. */
 export function dialog(title, build, kind = '') {
   const element = h(`dialog.dialog${kind}`, { 'aria-label': title });
@@ -158,7 +165,7 @@ export const button = (text, onclick, kind = '', attributes = {}) => h(`button${
 export const buttons = (...children) => h('div.buttons', children);
 export const field = (name, ...content) => h('div.field', h('span', name), content);
 /** Makes a segmented control. `choices` are pairs of a value and its label. */
-export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Filter' },
+export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Choice' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
 
 /** Shows the error of a request; does nothing for null. */

@@ -1,7 +1,8 @@
 // Saves files of peers into the download folder, and shows the progress. The daemon transfers the files, and reports it in `transfers`
 // events.
 import { call, faultOf, query } from './api.js';
-import { h, clean, peerText, bytesText, count, button, ask, toast } from './dom.js';
+import { h, icon, clean, peerText, bytesText, count, button, ask, toast, showFault, setChildren } from './dom.js';
+import { isImage, thumbnail } from './images.js';
 
 /** Maximum number of open transfers in an event; the same as in `PageRoutes`. */
 const eventLimit = 100;
@@ -9,19 +10,53 @@ const eventLimit = 100;
 const transfers = new Map();
 /** Ids of transfers that were started for a single file. */
 const singles = new Set();
-/** Batches: transfers that were started for all files of a hex, as {first, last, summary, isDone}, by the id of the hex. */
+/** Batches: transfers that were started together, as {first, last, hex, summary, isDone}, by the id of the hex, or `SERVICE:PATH`. */
 const batches = new Map();
 /** Functions that redraw the files on screen, by their element. */
 const views = new Map();
 
 export const isFile = (link) => link.url.startsWith('hexlist:');
 const isOpen = (transfer) => ['waiting', 'running', 'paused'].includes(transfer.state);
+/** Whether a file is in the cache only. It can be opened, but was not saved into the download folder. */
+const isCached = (transfer) => /\/[0-9a-f]{64}$/.test(transfer.folder ?? '');
+const isSaved = (transfer) => transfer?.state === 'done' && !isCached(transfer);
 const folderName = (transfer) => clean(transfer.folder?.split('/').findLast(Boolean)) || 'the download folder';
 
 /** Returns the sizes in bytes of all files in a hex and its folders; an unknown size is undefined. */
 export function fileSizes(hex, extra = hex.extra) {
   const own = (hex.links ?? []).flatMap((link, index) => isFile(link) ? [extra?.links?.[index]?.size] : []);
   return [...own, ...(hex.children ?? []).flatMap((child, index) => fileSizes(child, extra?.children?.[index] ?? {}))];
+}
+
+/** Returns the URLs of all files in a hex and its folders. */
+const fileURLs = (hex) => [...(hex.links ?? []).filter(isFile).map((link) => link.url), ...(hex.children ?? []).flatMap(fileURLs)];
+
+/** Maximum number of folders of a hex whose transfers are read. */
+const readFolders = 30;
+/** Reads the transfers of a hex and its folders, which may have ended before this page was opened. */
+export async function readTransfers(hex) {
+  const ids = (hex) => fileURLs(hex).length ? [hex.id, ...(hex.children ?? []).flatMap(ids)] : [];
+  const pages = await Promise.all(ids(hex).slice(0, readFolders).map((id) => call('GET', `/v1/transfers${query({ hex: id, limit: 1000 })}`).catch((error) => { faultOf(error); })));
+  for (const item of pages.flatMap((page) => page?.items ?? []).sort((one, other) => one.id - other.id)) {
+    const known = transfers.get(item.url);
+    if (!known || item.id === known.id || !isCached(item)) transfers.set(item.url, item); // a saved file counts more than a cached one
+  }
+  draw();
+}
+
+/** Types of files, by name, that *Open* opens; the daemon also checks the content (`OpenableFile`). */
+const openable = /\.(png|jpe?g|gif|webp|avif|heic|tiff?|bmp|mp3|ogg|oga|opus|flac|m4a|wav|mp4|m4v|mov|mkv|webm|ogv|avi|pdf|txt|md|log)$/i;
+
+/** Opens a received file, or shows it in its folder. A file that was moved can be saved again. */
+async function useFile(transfer, how) {
+  try {
+    await call('POST', `/v1/transfers/${transfer.id}/${how}`);
+  } catch (error) {
+    const fault = faultOf(error);
+    if (fault?.status === 404) transfers.delete(transfer.url);
+    showFault(fault);
+    draw();
+  }
 }
 
 function draw() {
@@ -82,12 +117,13 @@ async function readBatch(id, batch) {
   if (batch.isDone) batches.delete(id);
   draw();
   if (!batch.isDone) return batch.isStale && readBatch(id, batch);
+  if (batch.hex) await readTransfers(batch.hex);
   if (done || failed) toast(`${count(done, 'file')} saved${failed ? `, ${failed} failed` : ''}${cancelled ? `, ${cancelled} cancelled` : ''}.`, { time: 9000 });
 }
 
 /** Starts saving files of a hex. @param links numbers of the links, from 1; undefined for all files */
 async function save(hex, links) {
-  const start = await ask('POST', '/v1/transfers', { hex: hex.id, links });
+  const start = await ask('POST', '/v1/transfers', { hex: hex.id, links, folder: links ? undefined : true });
   if (!start) return null;
   if (start.first === undefined) toast(start.present > 1 ? 'These files are in the download folder already.' : 'This file is in the download folder already.');
   else if (start.known && start.first === start.last) toast('This file is being saved already.');
@@ -97,8 +133,10 @@ async function save(hex, links) {
 async function saveOne(hex, index, link) {
   const start = await save(hex, [index + 1]);
   if (!start) return;
-  if (start.first === undefined) transfers.set(link.url, { url: link.url, state: 'done' });
-  else {
+  if (start.first === undefined) {
+    transfers.set(link.url, { url: link.url, state: 'done' });
+    await readTransfers({ ...hex, children: [] });
+  } else {
     singles.add(start.first);
     const transfer = await ask('GET', `/v1/transfers/${start.first}`);
     if (transfer) transfers.set(link.url, transfer);
@@ -107,12 +145,46 @@ async function saveOne(hex, index, link) {
   draw();
 }
 
+/** Saves a file or folder of a service into the download folder. */
+export async function saveFrom(service, path) {
+  const start = await ask('POST', '/v1/transfers', { service, path });
+  if (!start) return;
+  if (start.first === undefined) return toast('This is in the download folder already.');
+  begin(`${service}:${path}`, start);
+}
+
+/** Makes the progress of a batch, with *Cancel*; an element without children if it is not running. @param id of the batch */
+export function batchBar(id) {
+  const element = h('div.save-all');
+  return live(element, () => {
+    const batch = batches.get(id);
+    if (batch) return drawProgress(element, batch);
+    element.batch = null;
+    element.replaceChildren();
+  });
+}
+
 async function saveAll(hex) {
   const start = await save(hex);
-  if (!start || start.first === undefined) return;
-  const batch = { first: start.first, last: start.last, summary: { running: 0, soon: 1, waiting: 0, done: 0, failed: 0, cancelled: 0, bytes: 0, size: 0 } };
-  batches.set(hex.id, batch);
-  readBatch(hex.id, batch);
+  if (start?.first === undefined) return start && readTransfers(hex);
+  begin(hex.id, start, hex);
+}
+
+/** Follows the transfers that a request has started, as a batch. @param hex whose files these are, if any */
+function begin(id, { first, last }, hex) {
+  const batch = { first, last, hex, summary: { running: 0, soon: 1, waiting: 0, done: 0, failed: 0, cancelled: 0, bytes: 0, size: 0 } };
+  batches.set(id, batch);
+  draw();
+  readBatch(id, batch);
+}
+
+/** Shows the progress of a batch in an element. The elements stay while it runs, because a click needs the same button all the time. */
+function drawProgress(element, batch) {
+  if (element.batch !== batch) element.replaceChildren(h('progress', { 'aria-label': 'Saving files' }), h('span.faint'), button('Cancel', () => cancelBatch(batch)));
+  element.batch = batch;
+  const { done, failed, cancelled, running, soon, waiting, bytes, size } = batch.summary, all = done + failed + cancelled + running + soon + waiting, [bar, text] = element.children;
+  [bar.max, bar.value] = [size || 1, bytes];
+  text.textContent = `${done} of ${count(all, 'file')} · ${bytesText(bytes)} of ${bytesText(size)}${waiting && !running ? ' · waiting for the sender' : ''}`;
 }
 
 /** Cancels the open transfers of a batch, page by page, because cancelled transfers leave the list. */
@@ -126,21 +198,25 @@ async function cancelBatch({ first, last }) {
   }
 }
 
-/** Makes the *Save all* button, or the progress of the batch; nothing for a hex without files. */
-export function saveAllBar(hex) {
-  const sizes = fileSizes(hex), total = sizes.reduce((sum, size) => sum + (size ?? 0), 0);
-  if (!sizes.length) return null;
+/**
+ * Makes the *Save all* button, the progress of the batch, or the place of the saved files; nothing for a hex without files.
+ * @param extra unknown members of the hex, which contain the sizes
+ * @param isFolder whether the hex is a folder in another one
+ */
+export function saveAllBar(hex, extra = hex.extra, isFolder = false) {
+  const sizes = fileSizes(hex, extra), total = sizes.reduce((sum, size) => sum + (size ?? 0), 0), urls = fileURLs(hex);
+  if (!sizes.length || (isFolder && sizes.length === 1)) return null;
   const element = h('div.save-all');
   return live(element, () => {
-    const batch = batches.get(hex.id);
-    if (!batch) {
-      element.replaceChildren(button(sizes.length === 1 ? 'Save file' : `Save all ${count(sizes.length, 'file')}`, () => saveAll(hex), '.strong'), h('span.faint', bytesText(total)));
+    const batch = batches.get(hex.id), saved = urls.map((url) => transfers.get(url)).filter((transfer) => isSaved(transfer) && transfer.id);
+    if (batch) return drawProgress(element, batch);
+    element.batch = null;
+    if (saved.length === urls.length) {
+      setChildren(element, h('span.saved', icon('check'), urls.length === 1 ? `Saved in ${folderName(saved[0])}` : `All saved in ${folderName(saved[0])}`),
+        button('Show in folder', () => useFile(saved[0], 'show')));
       return;
     }
-    const { done, failed, cancelled, running, soon, waiting, bytes, size } = batch.summary, all = done + failed + cancelled + running + soon + waiting;
-    element.replaceChildren(h('progress', { max: size || 1, value: bytes, 'aria-label': 'Saving files' }),
-      h('span.faint', `${done} of ${count(all, 'file')} · ${bytesText(bytes)} of ${bytesText(size)}${waiting && !running ? ' · waiting for the sender' : ''}`),
-      button('Cancel', () => cancelBatch(batch)));
+    setChildren(element, button(isFolder ? 'Save folder' : sizes.length === 1 ? 'Save file' : `Save all ${count(sizes.length, 'file')}`, () => saveAll(hex), isFolder ? '' : '.strong'), h('span.faint', bytesText(total)));
   });
 }
 
@@ -150,33 +226,46 @@ function stateText(transfer) {
     case 'waiting': return `Waiting${waits[transfer.waitingFor] ? `: ${waits[transfer.waitingFor]}` : '…'}`;
     case 'running': return transfer.size ? `${bytesText(transfer.bytes)} of ${bytesText(transfer.size)}` : bytesText(transfer.bytes);
     case 'paused': return `Trying again later: ${clean(transfer.message)}`;
-    case 'done': return `Saved in ${folderName(transfer)}`;
+    case 'done': return isCached(transfer) ? '' : `Saved in ${folderName(transfer)}`;
     case 'failed': return `Not saved: ${clean(transfer.message)}`;
     default: return 'Cancelled';
   }
 }
 
-/** Makes the row of a file. @param size in bytes, if known @param canSave whether the sender is trusted */
-export function fileItem(hex, index, link, size, canSave) {
-  const under = h('div.under'), tools = h('div.tools'), name = clean(link.linkDescription) || 'Unnamed file';
-  const element = h('li.file', h('div.file-text', h('span.file-name', { dir: 'auto' }, peerText(name)), under), tools);
+/**
+ * Makes the row of a file.
+ * @param size in bytes, if known
+ * @param canSave whether the file can be saved
+ * @param isTrusted whether the sender is trusted, so that an image has a thumbnail
+ */
+export function fileItem(hex, index, link, size, { canSaveFiles: canSave, isTrusted }) {
+  const under = h('div.under'), tools = h('div.tools'), name = clean(link.linkDescription) || 'Unnamed file', picture = h('span.picture', icon(isImage(name) ? 'image' : 'file'));
+  const element = h('li.file', picture, h('div.file-text', h('span.file-name', { dir: 'auto' }, peerText(name)), under), tools);
   return live(element, () => {
     const transfer = transfers.get(link.url);
+    if (transfer?.state === 'done' && transfer.id && isTrusted && isImage(name) && !picture.querySelector('canvas')) picture.append(thumbnail(transfer) ?? '');
     under.replaceChildren(h('span', size === undefined ? 'File' : bytesText(size)), ...(transfer ? [h(`span${transfer.state === 'failed' ? '.doubt' : ''}`, stateText(transfer))] : []));
     if (!canSave) return tools.replaceChildren();
+    const use = (how) => useFile(transfers.get(link.url), how); // the newest transfer, because buttons that look the same stay
     const labelled = (text, act) => button(text, act, '', { 'aria-label': `${text} ${name}` });
     if (transfer && isOpen(transfer)) {
-      const bar = h('progress', { max: transfer.size || size || 1, value: transfer.bytes, 'aria-label': `Saving ${name}` });
-      tools.replaceChildren(bar, labelled('Cancel', async () => {
+      if (tools.running !== transfer.id) tools.replaceChildren(h('progress', { 'aria-label': `Saving ${name}` }), labelled('Cancel', async () => {
         const ended = await ask('POST', `/v1/transfers/${transfer.id}/cancel`);
         if (ended) { transfers.set(link.url, ended); draw(); }
       }));
-    } else if (transfer?.state === 'failed' || transfer?.state === 'cancelled') {
-      tools.replaceChildren(labelled('Retry', async () => {
-        const again = await ask('POST', `/v1/transfers/${transfer.id}/retry?force`);
+      tools.running = transfer.id;
+      [tools.firstChild.max, tools.firstChild.value] = [transfer.size || size || 1, transfer.bytes];
+      return;
+    }
+    tools.running = null;
+    if (transfer?.state === 'failed' || transfer?.state === 'cancelled') {
+      setChildren(tools, labelled('Retry', async () => {
+        const again = await ask('POST', `/v1/transfers/${transfers.get(link.url).id}/retry?force`);
         if (again) { singles.add(again.id); transfers.set(link.url, again); draw(); }
       }));
-    } else if (transfer?.state === 'done') tools.replaceChildren();
-    else tools.replaceChildren(labelled('Save', () => saveOne(hex, index, link)));
+    } else if (transfer?.state === 'done') {
+      setChildren(tools, ...!transfer.id ? [] : [openable.test(name) ? labelled('Open', () => use('open')) : '',
+        isCached(transfer) ? labelled('Save', () => saveOne(hex, index, link)) : labelled('Show in folder', () => use('show'))]);
+    } else setChildren(tools, labelled('Save', () => saveOne(hex, index, link)));
   });
 }

@@ -1,8 +1,8 @@
 // The sections Inbox and Requests: a list of hexes, and a detail pane for one hex.
 import { call, faultOf, query, part } from './api.js';
-import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault } from './dom.js';
+import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault, copy } from './dom.js';
 import { View, searchField } from './list.js';
-import { isFile, fileItem, saveAllBar } from './files.js';
+import { isFile, fileItem, saveAllBar, readTransfers } from './files.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
 import { trustDialog, fingerprint } from './peers.js';
@@ -38,11 +38,28 @@ const sender = (hex) => hex.peerUUID
   : { uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias };
 export const subject = (hex) => clean(hex.subject ?? hex.description) || 'Untitled';
 /** Returns the description if it is short enough for a title, otherwise the subject. */
-export const title = (hex) => { const text = clean(hex.description); return text && text.length <= 200 ? text : subject(hex); };
+export function title(hex) {
+  const text = clean(isText(hex) ? cleanLines(hex.description).split('\n')[0] : hex.description);
+  return text && text.length <= 200 ? text : subject(hex);
+}
+/** Returns the numbers of links, files and folders in a hex with all its folders, and of its own links. */
+export function counts(hex) {
+  const own = hex.links?.length ?? hex.linkCount ?? 0;
+  if (!hex.links) return { own, links: own + (hex.linksInside ?? 0), files: 0, folders: hex.hexesInside ?? 0 };
+  const files = hex.links.filter(isFile).length;
+  const sum = { own: own - files, links: own - files, files, folders: 0 };
+  for (const child of hex.children ?? []) {
+    const inside = counts(child);
+    sum.links += inside.links; sum.files += inside.files; sum.folders += inside.folders + 1;
+  }
+  return sum;
+}
+/** Describes the contents of a hex with all its folders, and how many links are in none of them. */
 export function sizes(hex) {
-  const files = hex.links?.filter(isFile).length ?? 0, links = (hex.linkCount ?? hex.links?.length ?? 0) - files;
-  const folders = hex.hexesInside ?? hex.children?.length ?? 0;
-  return [links > 0 || !(files + folders) ? count(links, 'link') : null, files ? count(files, 'file') : null, folders ? count(folders, 'folder') : null].filter(Boolean).join(' · ');
+  const { own, links, files, folders } = counts(hex);
+  if (!(links + files + folders) && clean(hex.subject ?? hex.description)) return 'text';
+  const here = folders && own && own < links ? ` (${own.toLocaleString('en')} outside folders)` : '';
+  return [links > 0 || !(files + folders) ? count(links, 'link') + here : null, files ? count(files, 'file') : null, folders ? count(folders, 'folder') : null].filter(Boolean).join(' · ');
 }
 
 /** Returns the subject of a hex or, for a search result, the text around the match, with the match marked. */
@@ -148,6 +165,8 @@ export class HexView extends View {
     if (this.current !== hex.id) return;
     this.hex = whole;
     this.fill(this.detail(whole));
+    showHits(this);
+    if (this.location === 'inbox') readTransfers(whole);
     this.pane.scrollTop = 0;
     if (whole.unread && whole.location === 'inbox') this.soon = setTimeout(() => this.setUnread(false), 300);
   }
@@ -161,6 +180,7 @@ export class HexView extends View {
       button('Delete', () => this.remove()),
     ] : [
       links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
+      copyButton(hex),
       button('Add to My Hexlist', () => this.save(), '', { title: 'Save to My Hexlist (s)' }),
       button('Forward…', () => compose({ hex })),
       button('Mark unread', () => this.setUnread(true)),
@@ -174,7 +194,7 @@ export class HexView extends View {
       buttons(actions),
       peer && field('Fingerprint', fingerprint(peer.fingerprint)),
       this.location === 'inbox' && saveAllBar(hex),
-      ...hexBody(this.location === 'held' ? withoutOpening(hex) : hex, { canSaveFiles: this.location === 'inbox' }),
+      ...hexBody(this.location === 'held' ? withoutOpening(hex) : hex, { canSaveFiles: this.location === 'inbox', isTrusted: hex.trust === 'trusted' }),
     ];
   }
 
@@ -265,6 +285,73 @@ const searchText = (typed) => {
 /** Returns a copy of a hex whose links can be read but not clicked, for a hex of an untrusted sender. */
 const withoutOpening = (hex) => ({ ...hex, links: hex.links?.map((link) => ({ ...link, opens: undefined, service: link.opens ?? link.service })), children: hex.children?.map(withoutOpening) });
 
+/** Folds a text for comparison: without case and accents. Returns it with the position of each of its characters in the text. */
+function folded(text) {
+  let result = '';
+  const positions = [];
+  for (let at = 0; at < text.length; at++) {
+    const part = text[at].normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+    for (let index = 0; index < part.length; index++) positions.push(at);
+    result += part;
+  }
+  return { text: result, positions };
+}
+
+/**
+ * Marks the words of the search in the pane of a view, shows their number with buttons to step through them, and scrolls to the first. Folders
+ * with hits are unfolded.
+ */
+export async function showHits(view) {
+  const typed = view.input.value.trim(), { pane } = view, first = pane.firstChild;
+  if (!typed) return;
+  await Promise.all([...pane.querySelectorAll('.link-list')].map((list) => list.filled));
+  if (pane.firstChild !== first) return; // another hex was opened meanwhile
+  const words = typed.split(/\s+/).map((word) => folded(word.replace(/^[a-z]+:/, '').replace(/["“”*]/g, '')).text).filter(Boolean), hits = [];
+  const walker = document.createTreeWalker(pane, NodeFilter.SHOW_TEXT, (node) => node.parentElement.closest(searched) ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_REJECT);
+  const nodes = [];
+  while (walker.nextNode()) nodes.push(walker.currentNode);
+  for (const node of nodes) hits.push(...markWords(node, words));
+  if (!hits.length) return;
+  let now = 0;
+  const text = h('span', { role: 'status' }), step = (by) => {
+    hits[now].classList.remove('now');
+    now = (now + by + hits.length) % hits.length;
+    hits[now].classList.add('now');
+    for (let folder = hits[now].closest('details'); folder; folder = folder.parentElement.closest('details')) folder.open = true;
+    scrollTo(hits[now]);
+    text.textContent = hits.length === 1 ? '1 hit' : `Hit ${now + 1} of ${hits.length.toLocaleString('en')}`;
+  };
+  pane.querySelector('.buttons')?.after(h('div.hits', text, hits.length > 1 && [button('Previous', () => step(-1)), button('Next', () => step(1))]));
+  step(0);
+}
+/** Scrolls to a hit. The rows above it get their real heights only when they come near the screen, so this takes some frames. */
+function scrollTo(hit, frames = 5) {
+  hit.scrollIntoView({ block: 'center' });
+  if (frames > 0) requestAnimationFrame(() => scrollTo(hit, frames - 1));
+}
+/** Parts of the pane whose text is searched. */
+const searched = '.link-text, .file-name, .description, .note, summary, h2';
+
+/** Wraps each word of a text node that begins with one of the words into a `mark`. Returns the marks in order. */
+function markWords(node, words) {
+  const { text, positions } = folded(node.data), ranges = [], marks = [];
+  for (const word of words) {
+    for (let at = -1; (at = text.indexOf(word, at + 1)) >= 0;) {
+      if (!/[\p{L}\p{N}]/u.test(text[at - 1] ?? '')) ranges.push([positions[at], positions[at + word.length - 1] + 1]);
+    }
+  }
+  let end = node.data.length;
+  for (const [from, to] of ranges.sort(([one], [other]) => other - one)) {
+    if (to > end) continue; // overlaps the next one
+    end = from;
+    node.splitText(to);
+    const found = h('mark', node.splitText(from).data);
+    node.nextSibling.replaceWith(found);
+    marks.unshift(found);
+  }
+  return marks;
+}
+
 /** Returns the links of a hex and of its folders that may be opened. */
 export function openable(hex) {
   return [...(hex.links ?? []), ...(hex.children ?? []).flatMap(openable)].filter((link) => link.opens);
@@ -276,45 +363,72 @@ export async function openAll(links) {
   if (links.length > 1) toast('Only one tab opened? Allow pop-ups for this page (icon in the address bar).', { time: 8000 });
 }
 
-/** Number of links shown before *Show all* is pressed. */
-const shownAtOnce = 200;
+/** Whether a hex is a text without links, files and folders. */
+const isText = (hex) => !hex.links?.length && !hex.children?.length && clean(hex.description) !== '';
+/** Makes the button that copies the text of a text hex, or the links of another one, one per line; null without either. */
+export function copyButton(hex) {
+  const links = (hex.links ?? []).filter((link) => !isFile(link));
+  if (isText(hex)) return button('Copy', () => copy(hex.description), '.strong');
+  return links.length > 0 && button(links.length === 1 ? 'Copy link' : 'Copy links', () => copy(links.map((link) => clean(link.url)).join('\n')));
+}
+
+/** Number of links that are added to the page in one frame. */
+const linksAtOnce = 200;
+/** Number of links in a chunk of a list; divides `linksAtOnce`. */
+const chunkSize = 40;
 
 /**
  * Makes the elements for the description, links and folders of a hex.
- * @param options `canSaveFiles`: whether files have a *Save* button; `tools(hex, index, link)`: returns the controls of a link
+ * @param options `canSaveFiles`: whether files have a *Save* button; `isTrusted`: whether the sender is trusted; `tools(hex, index, link)`: returns the controls of a link
  * @param extra unknown members of the hex, which contain the sizes of files
  */
 export function hexBody(hex, options = {}, extra = hex.extra) {
   const lines = cleanLines(hex.description);
   const folders = (hex.children ?? []).map((child, index) => h('details.inside', { open: hex.children.length <= 3 },
-    h('summary', { dir: 'auto' }, icon('folder'), subject(child), h('span.faint', ` ${sizes(child)}`)), h('div', hexBody(child, options, extra?.children?.[index] ?? {}))));
+    h('summary', { dir: 'auto' }, icon('folder'), subject(child), h('span.faint', ` ${sizes(child)}`)), h('div', options.canSaveFiles && saveAllBar(child, extra?.children?.[index] ?? {}, true), hexBody(child, options, extra?.children?.[index] ?? {}))));
   return [
-    lines && lines !== title(hex) && h('p.description', { dir: 'auto' }, lines),
+    isText(hex) ? h('p.description.text', { dir: 'auto' }, lines) : lines && lines !== title(hex) && h('p.description', { dir: 'auto' }, lines),
     hex.links?.length ? linkList(hex, options, extra) : null,
+    extra?.hex?.note && h('p.note', { dir: 'auto' }, clean(extra.hex.note)),
     ...folders,
-    !hex.links?.length && !folders.length && h('p.faint', 'No links.'),
+    !hex.links?.length && !folders.length && !isText(hex) && h('p.faint', 'No links.'),
   ].filter(Boolean);
 }
 
 function linkList(hex, options, extra) {
-  const { links } = hex, list = h('ul.links');
-  const add = (from, to) => list.append(...links.slice(from, to).map((link, index) => linkItem(hex, from + index, options, extra)));
-  add(0, shownAtOnce);
-  if (links.length <= shownAtOnce) return list;
-  const more = button(`Show all ${links.length.toLocaleString('en')}`, () => { more.remove(); add(shownAtOnce, links.length); });
-  return h('div', list, more);
+  const { links } = hex, list = h('div.link-list');
+  // Each chunk is a list of its own, because the browser skips chunks off the screen, and looks at each of them in every frame.
+  const add = (from) => {
+    for (let at = from; at < Math.min(from + linksAtOnce, links.length); at += chunkSize) {
+      const chunk = h('ul.links', links.slice(at, at + chunkSize).map((link, index) => linkItem(hex, at + index, options, extra)));
+      chunk.style.setProperty('--links', chunk.children.length);
+      list.append(chunk);
+    }
+  };
+  add(0);
+  // A long list is filled frame by frame, so that the page stays fluent. `filled` resolves when it is complete, or was removed.
+  list.filled = new Promise((resolve) => {
+    const next = (from) => {
+      if (from >= links.length || !list.isConnected) return resolve();
+      add(from);
+      requestAnimationFrame(() => next(from + linksAtOnce));
+    };
+    requestAnimationFrame(() => next(linksAtOnce));
+  });
+  return list;
 }
 
 function linkItem(hex, index, options, extra) {
   const link = hex.links[index];
-  if (isFile(link)) return fileItem(hex, index, link, extra?.links?.[index]?.size, options.canSaveFiles);
+  if (isFile(link)) return fileItem(hex, index, link, extra?.links?.[index]?.size, options);
   const text = clean(link.linkDescription), url = clean(link.url);
   const name = text || url.replace(/^https?:\/\//, '').slice(0, 300);
+  const own = extra?.links?.[index], added = Number(own?.addDate), note = clean(own?.note), tags = Array.isArray(own?.tags) ? own.tags.map(clean).filter(Boolean) : [];
   const before = link.before && `already received ${when(link.before.receivedAt)}`;
   const under = [link.opens && text ? h('span', clean(link.opens)) : null, link.service !== 'Unknown' && h('span', clean(link.service)),
-    before && h('span', before), link.notOpened && h('span.doubt', `not clickable: ${clean(link.notOpened)}`)].filter(Boolean);
+    added > 0 && h('span', `added ${when(added * 1000)}`), tags.length > 0 && h('span', tags.map((tag) => `#${tag}`).join(' ')), before && h('span', before), link.notOpened && h('span.doubt', `not clickable: ${clean(link.notOpened)}`)].filter(Boolean);
   const title = link.opens
     ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true' }, name)
     : h('span', { dir: 'auto' }, name);
-  return h('li', h('div.link-text', title, under.length > 0 && h('div.under', under)), options.tools && h('div.tools', options.tools(hex, index, link)));
+  return h('li', h('span.sign', icon('link')), h('div.link-text', title, note && h('p.note', { dir: 'auto' }, note), under.length > 0 && h('div.under', under)), options.tools && h('div.tools', options.tools(hex, index, link)));
 }

@@ -4,6 +4,15 @@ import { faultOf } from './api.js';
 import { h, icon, button, setChildren, showFault } from './dom.js';
 import { app } from './main.js';
 
+/** Maximum time in milliseconds for which a list stays unchanged under a pressed mouse button or finger. */
+const longestPress = 2000;
+/** Resolves after the click that follows when the pressed mouse button or finger is released. */
+const released = () => new Promise((resolve) => {
+  const end = new AbortController();
+  for (const type of ['pointerup', 'pointercancel', 'blur']) addEventListener(type, () => { end.abort(); setTimeout(resolve); }, { signal: end.signal });
+  setTimeout(() => { end.abort(); resolve(); }, longestPress);
+});
+
 class List {
   /**
    * @param name label of the list for screen readers
@@ -25,6 +34,9 @@ class List {
     this.selected = null;
     this.round = 0;
     this.name = `l${++List.made}`;
+    /** Resolves when the mouse button or finger that is down on the list is released; null if none is down. */
+    this.pressed = null;
+    this.element.addEventListener('pointerdown', () => { this.pressed ??= released().then(() => { this.pressed = null; }); });
     this.element.addEventListener('scroll', () => this.draw(), { passive: true });
     this.element.addEventListener('keydown', (event) => this.keydown(event));
     new ResizeObserver(() => this.draw()).observe(this.element);
@@ -46,6 +58,7 @@ class List {
       if (round !== this.round) return false;
       throw error;
     }
+    await this.pressed; // rows do not move between mouse-down and mouse-up
     if (round !== this.round) return false;
     this.take(load, first, total);
     return true;
@@ -69,6 +82,7 @@ class List {
     const { load, round } = this;
     if (!load) return false;
     const { items, next } = await load(undefined, 100, this.abort.signal);
+    await this.pressed; // rows do not move between mouse-down and mouse-up
     // `load` also differs if an earlier call of `show` has finished meanwhile.
     if (round !== this.round || load !== this.load) return false;
     const before = this.items.length;
@@ -244,7 +258,7 @@ export class View {
     this.markedBar = h('div.filters.marked', { hidden: true });
     this.emptyState = h('div.empty', { hidden: true });
     this.element = h('section.column', { 'aria-label': title },
-      h('header.top', h('h2.title', title), actions && button('Select', () => { if (this.list.isMarking) this.list.unmark(); else { this.list.isMarking = true; this.list.onmark(); } }, '.link'), tools, this.filters, this.markedBar), this.list.element, this.emptyState);
+      h('header.top', h('h2.title', title), title !== 'Peers' && button('Pair…', () => app.pair(), '.link.pair'), actions && button('Select', () => { if (this.list.isMarking) this.list.unmark(); else { this.list.isMarking = true; this.list.onmark(); } }, '.link.select'), tools, this.filters, this.markedBar), this.list.element, this.emptyState);
     this.pane = h('section.pane', { 'aria-label': reads, tabindex: -1 });
     this.showNothing();
   }

@@ -6,6 +6,7 @@ import { transfersChanged, refreshTransfers } from './files.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';
 import { MineView } from './mine.js';
+import { SharesView } from './shares.js';
 import { compose, restoreDraft, linksIn, filesIn, peersChanged } from './compose.js';
 
 const root = document.getElementById('app');
@@ -35,16 +36,18 @@ export const app = {
   async restore(address) {
     const [name, id] = address.split('/');
     if (name !== this.name || !this.view) await this.go(name, Boolean(this.view));
-    if (id === undefined) this.close();
-    else this.view.openKey(decodeURIComponent(id));
+    if (id !== undefined) return this.view.openKey(decodeURIComponent(id));
+    await this.view.openTop?.();
+    this.close();
   },
   close() {
-    this.setAddress(undefined, true);
+    this.setAddress(this.view.placeKey?.(), true);
     if (!document.body.classList.contains('reading')) return;
     document.body.classList.remove('reading');
     this.view.list.draw();
     this.view.list.element.focus();
   },
+  pair: () => pairDialog(),
   inboxOf(peer) {
     views.inbox.from = peer;
     views.inbox.unread = true;
@@ -63,7 +66,7 @@ const views = {
     ...(hasNoTrustedPeer() ? [h('p', 'Pair this machine with another one to receive links and files from it.'), button('Pair…', () => pairDialog(), '.strong')]
       : [h('p', 'Links and files from your peers appear here.'), button('Send something', () => compose())])]),
   held: new HexView('held', 'Requests', () => [icon('held', 'large'), h('h2', 'No requests'), h('p', 'Links and files from people you have not paired with wait here until you accept them.')]),
-  mine: new MineView(), outbox: new OutboxView(), peers: new PeersView(),
+  mine: new MineView(), outbox: new OutboxView(), peers: new PeersView(), files: new SharesView(),
 };
 const numbers = {
   inbox: (overview) => overview.unread, held: (overview) => overview.held, outbox: (overview) => overview.outbox.queued + overview.outbox.sending,
@@ -128,7 +131,7 @@ const handlers = {
   transfers(value) { transfersChanged(value.items); },
 };
 
-const keys = [['j', 'next'], ['k', 'previous'], ['o', 'open its links'], ['s', 'save to My Hexlist'], ['d', 'delete'], ['u', 'undo'], ['m', 'mark as unread'], ['n', 'new hex'], ['/', 'search'], ['1 … 5', 'switch sections'], ['?', 'show these shortcuts']];
+const keys = [['j', 'next'], ['k', 'previous'], ['o', 'open its links'], ['s', 'save to My Hexlist'], ['d', 'delete'], ['u', 'undo'], ['m', 'mark as unread'], ['n', 'new hex'], ['/', 'search'], ['1 … 6', 'switch sections'], ['?', 'show these shortcuts']];
 const help = () => dialog('Keyboard shortcuts', () => [h('dl.keys', keys.flatMap(([key, does]) => [h('dt', h('kbd', key)), h('dd', does)]))]);
 
 addEventListener('popstate', () => app.restore(location.hash.slice(1)));
@@ -145,7 +148,7 @@ addEventListener('keydown', (event) => {
   const does = {
     j: () => step(view.list.selected === null ? 0 : 1), k: () => step(-1), o: () => view.openLinks?.(), s: () => view.save?.(), d: () => view.remove?.(),
     u: undo, m: () => view.setUnread?.(true), n: () => compose(), '/': () => view.input?.focus(), '?': help,
-    Escape: () => app.close(), 1: () => app.go('inbox'), 2: () => app.go('held'), 3: () => app.go('mine'), 4: () => app.go('outbox'), 5: () => app.go('peers'),
+    Escape: () => app.close(), 1: () => app.go('inbox'), 2: () => app.go('held'), 3: () => app.go('mine'), 4: () => app.go('outbox'), 5: () => app.go('peers'), 6: () => app.go('files'),
   }[event.key];
   if (!does) return;
   event.preventDefault();
@@ -182,7 +185,7 @@ try {
   const address = await session;
   root.replaceChildren(
     h('aside', h('h1.brand', h('img', { src: '/icon.svg', alt: '' }), h('span', 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', 'New hex')), sections,
-      h('div.self', h('span.faint', 'This machine'), self, button(['Shortcuts ', h('kbd', '?')], help, '.link'))),
+      h('div.self', h('span.faint', 'This machine'), self, button('Pair…', () => pairDialog(), '.link'), button(['Shortcuts ', h('kbd', '?')], help, '.link'))),
     h('div.work', notice, main));
   const [verb, id] = address.split('/'), action = Object.hasOwn(actions, verb) ? actions[verb] : null;
   const shown = app.restore(action ? '' : address);

@@ -1,18 +1,25 @@
 // My Hexlist: saved hexes as a tree. Hexes are moved by dragging them, or with a dialog.
-import { call, faultOf } from './api.js';
-import { h, icon, mark, setMark, head, clean, toast, button, buttons, ask, dialog, showFault } from './dom.js';
+import { call, callLines, faultOf, query } from './api.js';
+import { h, icon, mark, setMark, head, clean, count, wholeTime, toast, button, buttons, ask, choice, dialog, showFault, setChildren } from './dom.js';
 import { View, searchField } from './list.js';
-import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted } from './hexes.js';
+import { matchText, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, deleteLater, isBeingDeleted, copyButton, counts, showHits } from './hexes.js';
 import { compose, linksIn } from './compose.js';
 
 const HEX = 'application/x-hexlist';
-const carries = (event) => [HEX, 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
+const carries = (event) => [HEX, 'Files', 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
+
+/** Returns the big sign of a hex: a folder if it has folders, else a hexagon; in its colour. */
+function sign(hex) {
+  const svg = hex.children?.length ? icon('folder', 'mark big') : mark('', 'big');
+  setMark(svg, hex.color);
+  return svg;
+}
 
 /** Makes the row of a tree item {node, level, parent}. */
 function nodeRow(view) {
   let item;
   const twist = h('span.twist', { onclick: (event) => { event.stopPropagation(); view.toggle(item.node); } }, icon('chevron'));
-  const sign = mark(''), text = h('span.subject', { dir: 'auto' }), links = h('span.faint');
+  const hexagon = mark(''), folder = icon('folder', 'mark'), text = h('span.subject', { dir: 'auto' }), links = h('span.faint');
   const zone = (event) => {
     const { top, height } = element.getBoundingClientRect();
     return event.dataTransfer.types.includes(HEX) && event.clientY < top + height / 3 ? 'before' : 'into';
@@ -23,7 +30,7 @@ function nodeRow(view) {
     ondragover: (event) => { if (!carries(event)) return; event.preventDefault(); event.stopPropagation(); element.dataset.drop = zone(event); },
     ondragleave: () => delete element.dataset.drop,
     ondrop: (event) => { delete element.dataset.drop; view.dropped(event, item, zone(event)); },
-  }, twist, sign, text, links);
+  }, twist, hexagon, folder, text, links);
   return {
     element,
     update(given) {
@@ -33,9 +40,14 @@ function nodeRow(view) {
       element.setAttribute('aria-level', level);
       if (isParent) element.setAttribute('aria-expanded', view.open.has(node.id)); else element.removeAttribute('aria-expanded');
       twist.hidden = !isParent;
-      setMark(sign, node.color);
-      text.replaceChildren(subject(node), ...(node.match && node.match.in !== 'description' ? [' – ', ...matchText(node)] : []));
-      links.textContent = (node.linkCount ?? node.links?.length ?? 0) + (node.linksInside ?? 0) || '';
+      hexagon.toggleAttribute('hidden', isParent);
+      folder.toggleAttribute('hidden', !isParent);
+      for (const each of [hexagon, folder]) setMark(each, node.color);
+      const place = node.top ? h('span.faint', ` in ${clean(node.top.subject)}`) : null;
+      text.replaceChildren(...(node.match?.in === 'description' ? matchText(node) : [subject(node)]), ...(node.match && node.match.in !== 'description' ? [' – ', ...matchText({ ...node, match: { ...node.match, before: node.match.before.replace(/^.*(?=.{16}$)/s, '…') } })] : []), ...(place ? [place] : []));
+      const { links: number, files } = counts(node);
+      links.textContent = number + files ? (number + files).toLocaleString('en') : '';
+      links.title = sizes(node);
     },
   };
 }
@@ -77,12 +89,16 @@ function folderDialog(title, moved, choose, hasTop = true) {
 
 export class MineView extends View {
   constructor() {
+    const chooser = h('input', { type: 'file', hidden: true, 'aria-label': 'File to import', accept: '.html,.htm,.json,.ndjson,.csv,.md,.opml,.xml,.xbel,.txt', onchange: () => { const [file] = chooser.files; chooser.value = ''; if (file) this.importFile(file); } });
     super({
-      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: button('New…', () => compose({ into: null })),
+      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: [button('Import…', () => chooser.click(), '.link'), button('Export…', () => this.exportDialog(), '.link'), button('New…', () => compose({ into: null }))],
       list: { height: 40, row: () => nodeRow(this), key: ({ node }) => node.id, isTree: true },
     });
     Object.assign(this, { open: new Set(), nodes: [], inside: new Map() });
     this.filters.before(searchField(this));
+    /** The progress of an import or export. */
+    this.job = h('div.job', { hidden: true, role: 'status' });
+    this.filters.after(this.job, chooser);
     this.list.element.addEventListener('keydown', (event) => this.keydown(event));
     this.element.addEventListener('dragover', (event) => { if (carries(event)) event.preventDefault(); });
     this.element.addEventListener('drop', (event) => this.dropped(event));
@@ -98,6 +114,52 @@ export class MineView extends View {
       return { items: this.rows(page.items), next: page.next };
     };
     await this.fetchList(load, 0, isSame);
+    const found = this.list.items.length;
+    setChildren(this.filters, ...(this.input.value.trim() && found ? [h('span.faint', { role: 'status' }, `${found.toLocaleString('en')}${this.list.next ? ' or more' : ''} found`)] : []));
+  }
+
+  /** Shows the progress of a job with *Cancel* while `work` runs. Returns its result, or null after an error. */
+  async run(text, work) {
+    const abort = new AbortController(), bar = h('progress', { 'aria-label': text }), label = h('span.faint', text);
+    this.job.replaceChildren(label, bar, button('Cancel', () => abort.abort(), '.link'));
+    this.job.hidden = false;
+    try {
+      return await work(abort.signal, (done, of) => { [bar.max, bar.value] = [of || 1, done]; label.textContent = `${text} ${done.toLocaleString('en')} of ${of.toLocaleString('en')}`; });
+    } catch (error) {
+      showFault(faultOf(error));
+      return null;
+    } finally { this.job.hidden = true; }
+  }
+
+  /** Imports a file of bookmarks or links. @param into the folder; by default the top level */
+  async importFile(file, into) {
+    const path = `/v1/import${query({ file: file.name, progress: 'true', in: into })}`;
+    const done = await this.run(`Importing ${clean(file.name)}…`, (signal, progress) => callLines(path, file, { signal, online: ({ progress: now }) => now && progress(now.done, now.of) }));
+    if (!done) return;
+    const { added, addedInside = 0, unchanged, extended = 0, newHexes = 0, newLinks = 0, refused, skipped = 0 } = done.result;
+    const parts = [added && `${count(added + addedInside, 'hex', 'hexes')} added`, extended && `${count(newLinks, 'new link')}${newHexes ? ` and ${count(newHexes, 'new folder')}` : ''} added to what was there`, unchanged && `${unchanged.toLocaleString('en')} unchanged`,
+      refused.length && `${refused.length} could not be imported`, skipped && `${count(skipped, 'entry', 'entries')} without a link skipped`].filter(Boolean);
+    toast(`Imported “${clean(file.name)}”: ${parts.join(', ') || 'nothing new'}.`, { time: 9000 });
+    this.refresh();
+  }
+
+  /** Asks for a format, and saves all of My Hexlist or the selected hex as a file. */
+  exportDialog() {
+    const formats = [['html', 'Bookmarks (HTML)', 'html'], ['csv', 'Table (CSV)', 'csv'], ['markdown', 'Markdown', 'md'], ['opml', 'OPML', 'opml'], ['json', 'JSON, with everything', 'json']];
+    const selected = this.list.item()?.node, select = h('select', { 'aria-label': 'Format' }, formats.map(([value, name]) => h('option', { value }, name)));
+    let all = !selected;
+    const what = h('div'), draw = () => what.replaceChildren(choice([[true, 'All of My Hexlist'], [false, `“${selected && subject(selected).slice(0, 30)}”`]], all, (value) => { all = value; draw(); }));
+    if (selected) draw();
+    dialog('Export', (close) => [selected && what, h('label', h('h3', 'Format'), select), buttons(button('Export', async () => {
+      close();
+      const [format, , suffix] = formats.find(([value]) => value === select.value), name = all ? 'My Hexlist' : subject(selected);
+      const file = await this.run('Exporting…', (signal) => call('POST', `/v1/export${query({ format })}`, all ? { all: true, location: 'mine' } : { ids: [selected.id] }, { signal, isBinary: true }));
+      if (!file) return;
+      const url = URL.createObjectURL(new Blob([file], { type: 'application/octet-stream' }));
+      h('a', { href: url, download: `${name.replace(/[/\\:*?"<>|]/g, ' ').slice(0, 80)}.${suffix}` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60000);
+      toast('Exported. The browser saves the file.');
+    }, '.strong'))].filter(Boolean));
   }
   /** Reloads the list and the open hex, keeping the scroll position. */
   async refresh() {
@@ -152,7 +214,10 @@ export class MineView extends View {
       return;
     }
     const links = linksIn(event.dataTransfer);
-    if (!links.length) return event.dataTransfer.files.length && toast('Files can only be sent: use New hex.');
+    if (!links.length) {
+      const [file] = event.dataTransfer.files;
+      return file && this.importFile(file, node?.id);
+    }
     if (!node) return compose({ into: null, links });
     const whole = await ask('GET', `/v1/hexes/${node.id}`);
     const added = [...whole?.links?.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
@@ -170,11 +235,12 @@ export class MineView extends View {
     Object.assign(this, { hex, drawn: json });
     const links = openable(hex);
     this.fill(
-      head(mark(hex.color, 'big'), title(hex), sizes(hex)),
+      head(sign(hex), title(hex), [sizes(hex), ' · saved ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))]),
       buttons(links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
-        button('Send…', () => compose({ hex })), button('Edit…', () => compose({ edit: hex })), button('Move…', () => this.moveDialog()),
+        copyButton(hex), button('Send…', () => compose({ hex })), button('Edit…', () => compose({ edit: hex })), button('Move…', () => this.moveDialog()),
         button('New folder…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), button('Delete', () => this.remove())),
       ...hexBody(hex, { tools: (owner, index) => button(icon('more'), () => this.linkDialog(owner, index), '.quiet', { 'aria-label': `Edit link ${clean(owner.links[index].linkDescription || owner.links[index].url)}` }) }));
+    showHits(this);
   }
   openLinks() { if (this.hex) openAll(openable(this.hex)); }
 

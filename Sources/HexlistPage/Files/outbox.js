@@ -3,6 +3,7 @@ import { call, faultOf, query } from './api.js';
 import { h, icon, twoLines, head, clean, peerText, bytesText, count, label, peerName, when, wholeTime, button, buttons, choice, ask } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
+import { hexBody, sizes } from './hexes.js';
 import { pairDialog } from './peers.js';
 
 const words = { queued: 'waiting', sending: 'sending', stored: 'delivered', held: 'waiting for approval', rejected: 'refused', expired: 'expired', cancelled: 'cancelled', failed: 'failed' };
@@ -51,6 +52,19 @@ const offersList = (offers) => [
     offer.problem ? h('span.doubt', problems[offer.problem] ?? clean(offer.problem)) : h('span', `until ${when(offer.ends)}`)))))),
 ];
 
+/** Converts a HexJM to the shape of stored hexes. */
+const stored = (hex) => ({
+  description: hex.hexDescription ?? hex.description ?? '', extra: {},
+  links: (hex.links ?? []).map((link) => typeof link === 'string' ? { url: link } : { url: link.url ?? '', linkDescription: link.linkDescription, service: link.service ?? 'Unknown' }),
+  children: (hex.children ?? []).map(stored),
+});
+/** The content of a row. It is kept until the hex is delivered. */
+function content(row) {
+  if (!row.hex) return ['stored', 'held'].includes(row.state) ? [h('p.faint', 'Its content is with the receiver; it is not kept here after delivery.')] : [];
+  const hex = stored(row.hex);
+  return [h('p.faint', sizes(hex)), ...hexBody(hex)];
+}
+
 const pending = ['queued', 'sending', 'failed', 'rejected'];
 
 export class OutboxView extends View {
@@ -68,14 +82,14 @@ export class OutboxView extends View {
   async reload() {
     this.filters.replaceChildren(choice([[true, 'Pending'], [false, 'All']], this.waiting, (waiting) => { this.waiting = waiting; this.reload(); }));
     const state = this.waiting ? pending : [];
-    const load = (after, limit, signal) => call('GET', `/v1/outbox${query({ state, limit, after })}`, undefined, { signal });
+    const load = (after, limit, signal) => call('GET', `/v1/outbox${query({ state, order: 'newest', limit, after })}`, undefined, { signal });
     await this.fetchList(load, this.total());
   }
   async refresh() {
     await this.refreshList();
     if (this.row) {
       const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch((error) => { faultOf(error); }); // the row may be gone
-      if (row && this.row?.outboxID === row.outboxID) this.show(row);
+      if (row && this.row?.outboxID === row.outboxID) this.show({ ...row, isWhole: true });
     }
   }
 
@@ -86,7 +100,7 @@ export class OutboxView extends View {
 
   async show(row) {
     this.row = row;
-    const act = (how, done) => async () => { const changed = await ask('POST', `/v1/outbox/${row.outboxID}/${how}`, undefined, done); if (changed) this.show(changed); };
+    const act = (how, done) => async () => { const changed = await ask('POST', `/v1/outbox/${row.outboxID}/${how}`, undefined, done); if (changed) this.show({ ...changed, isWhole: true }); };
     const isOpen = ['queued', 'sending'].includes(row.state);
     this.fill(
       head(h(`span.state.big.${row.state}`), clean(row.subject) || 'Untitled', ['To ', peerName(row), ' · ', wholeTime(row.createdAt)]),
@@ -96,9 +110,9 @@ export class OutboxView extends View {
         (isOpen || ['failed', 'rejected'].includes(row.state)) && button('Retry now', act('retry', 'Retrying.'), '.strong'),
         isOpen && button('Cancel sending', act('cancel', 'Cancelled.')),
         row.trust === 'stranger' && button('Pair', () => pairDialog({ ...row, uuid: row.peer }))),
-      row.offers?.length && offersList(row.offers));
-    if (row.offers || !['stored', 'held'].includes(row.state)) return; // else fetches the row, because rows of lists have no `offers`
+      row.offers?.length && offersList(row.offers), row.isWhole && content(row));
+    if (row.isWhole) return; // else fetches the row, because rows of lists have neither content nor offers
     const whole = await call('GET', `/v1/outbox/${row.outboxID}`).catch((error) => { faultOf(error); });
-    if (whole?.offers?.length && this.row?.outboxID === row.outboxID) this.show(whole);
+    if (whole && this.row?.outboxID === row.outboxID) this.show({ ...whole, isWhole: true });
   }
 }

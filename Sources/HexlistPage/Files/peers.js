@@ -1,6 +1,6 @@
 // Peers: the machines on the network, pairing, trust and groups.
 import { call, faultOf, part } from './api.js';
-import { h, icon, twoLines, head, clean, peerText, label, peerName, when, wholeTime, button, buttons, field, ask, confirmed, dialog, setChildren } from './dom.js';
+import { h, icon, copy, twoLines, head, clean, peerText, label, peerName, when, wholeTime, button, buttons, field, ask, confirmed, dialog, setChildren } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
@@ -95,7 +95,7 @@ export class PeersView extends View {
         peer.trust === 'trusted' && button('Stop trusting', act('untrust', 'No longer trusted: what it sends now waits under Requests.')),
         peer.trust === 'blocked' ? button('Unblock', act('unblock', 'Unblocked: what it sends now waits under Requests.'))
           : button('Block', async () => { if (await confirmed('Block this peer?', `Nothing more is accepted from ${label(peer)}, and nothing can be sent to it.`, 'Block')) act('block', 'Blocked.')(); }),
-        peer.state === 'away' && button('Forget', async () => { if (await confirmed('Forget this peer?', 'What it sent stays. Its trust and the name you gave it are removed.', 'Forget') && await act('forget')()) this.list.select(null); })),
+        (peer.state === 'away' || peer.trust === 'trusted') && button('Forget…', async () => { if (await confirmed('Forget this peer?', `What it sent stays. Its trust, its groups and the name you gave it are removed${peer.state === 'verified' ? '; it stays in the list while it is online, as a stranger' : ''}.`, 'Forget') && await act('forget')()) this.list.select(null); })),
       isPeer && h('form.field', { onsubmit: (event) => { event.preventDefault(); name.blur(); change({ alias: name.value.trim() || null }, 'Renamed.'); } }, h('span', 'Name'), name, h('button', { type: 'submit' }, 'Rename')),
       isPeer && peer.trust === 'trusted' && h('label.field', h('span', 'What it sends'), receive),
       isPeer && peer.trust === 'trusted' && h('label.field.check', h('input', { type: 'checkbox', checked: peer.notify !== false, onchange: (event) => change({ notify: event.target.checked }) }), h('span', 'Notify me')),
@@ -129,6 +129,22 @@ export function trustDialog(given) {
         ask('POST', `/v1/peers/${part(peer.uuid)}/trust`, { fingerprint: peer.fingerprint, name: peer.name }, `${label(peer)} is trusted now.`);
       }, '.strong')),
   ]);
+}
+
+/** Returns a section with the QR code of this machine, for a machine that does not find this one by itself. */
+function ownCode() {
+  const code = h('div.code');
+  const load = async () => {
+    if (code.firstChild) return;
+    const own = await ask('GET', '/v1/identity/code');
+    if (!own) return;
+    // The image is from the daemon; only its paths are taken over.
+    const image = new DOMParser().parseFromString(own.svg, 'image/svg+xml').documentElement;
+    image.setAttribute('role', 'img');
+    image.setAttribute('aria-label', 'QR code of this machine');
+    code.replaceChildren(document.adoptNode(image), h('p.faint', 'It contains the name, the fingerprint and the address of this machine. The other machine can scan it, or add its text.'), button('Copy as text', () => copy(own.uri)));
+  };
+  return h('details.own-code', { open: true, ontoggle: (event) => { if (event.target.open) load(); } }, h('summary', 'The code of this machine'), code);
 }
 
 /** The open pairing dialog, or null. It shows the state of the daemon's pairings. */
@@ -201,6 +217,6 @@ function drawPairing() {
     body.replaceChildren(h('p', 'Press ', h('b', 'Pair…'), ' on the other machine too. Then choose the other machine on one of them:'),
       strangers.length ? h('div.choices', strangers.map((peer) => h('button', { onclick: () => { invite(peer); drawPairing(); } }, h('span.dot.verified.stranger'), peerName(peer))))
         : h('p.faint', 'No new machine found yet. It appears here once it is found.'),
-      h('p.faint', 'Other machines can ask to pair for the next two minutes. On a machine without a screen, run ', h('code', 'hexlist pair'), '.'), buttons(close));
+      h('p.faint', 'Other machines can ask to pair for the next two minutes. On a machine without a screen, run ', h('code', 'hexlist pair'), '.'), pairing.code ??= ownCode(), buttons(close));
   }
 }
