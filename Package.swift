@@ -144,7 +144,6 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
         // The page of `hexlist web`, in the program.
-        .target(name: "HexlistFormats", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(name: "HexlistPage", resources: [.embedInCode("Files")], swiftSettings: settings),
         .target(
             name: "HexlistDaemon",

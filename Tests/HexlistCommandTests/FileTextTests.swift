@@ -50,7 +50,7 @@ struct FileTextTests {
             outboxID: 7, messageID: MessageID(.nil), peer: PeerID(.nil), state: state, attempts: 1, createdAt: Timestamp(milliseconds: 0),
             bytes: 10)
         row.files = files
-        #expect(RowState(state, files).word == word && RowReason(row).why == why)
+        #expect(RowState(RowReason(row)).word == word && RowReason(row).why == why)
     }
 
     @Test("file names are in natural order")

@@ -64,7 +64,7 @@ struct RowReasonTests {
         ] as [(OutboxState, String?, String?, String, String, String?)])
     func devices(state: OutboxState, code: String?, message: String?, word: String, why: String, advice: String?) {
         let reason = row(state, code: code, message: message)
-        #expect(reason.word == word && reason.why == why)
+        #expect(RowState(reason).word == word && reason.why == why)
         if let advice { #expect(reason.advice?.hasPrefix(advice) == true, "\(reason.advice ?? "")") } else { #expect(reason.advice == nil) }
         #expect(reason.advice?.contains("Nothing arrives twice") != true)
     }
