@@ -44,7 +44,7 @@ public struct StatusJSON: JSONShape, Sendable, Equatable {
     private enum CodingKeys: String, CodingKey {
         case version, uuid, name, announce, fingerprint, pid, port, uptimeSeconds, avahi, identity, domains, peers, ghosts, inbox, unread,
             held
-        case outbox, storeBytes, storeFault, configurationFault, hookFaults, routeProblems, stateFolder, search
+        case outbox, storeBytes, storeFault, configurationFault, hookFaults, stateFolder, search
         case localSend = "localsend"
     }
 

@@ -200,8 +200,11 @@ enum TextLinks {
     static func before(_ text: Text) -> Text {
         var text = text.drop(while: isSpace)
         while let last = text.last, isSpace(last) || isOpening(last) || leading.contains(last) { text.removeLast() }
+        // Marks that the text does not contain are not searched for again, so that many opening marks take linear time.
+        var missing: Set<Unicode.Scalar> = []
         while let first = text.first, let pair = pairs.first(where: { $0.open == first }) {
-            let close = text.dropFirst().firstIndex(of: pair.close)
+            let close = missing.contains(pair.close) ? nil : text.dropFirst().firstIndex(of: pair.close)
+            if close == nil { missing.insert(pair.close) }
             guard close == nil || close == text.endIndex - 1 else { break }
             text = close == nil ? text.dropFirst() : text.dropFirst().dropLast()
         }

@@ -1,4 +1,5 @@
-/// The times at which this machine announces itself to devices. Nothing is sent while nobody looks and no rows wait.
+/// The times at which this machine announces itself to devices. Outside of a burst, nothing is sent unless a user
+/// looks or rows wait.
 struct DeviceAnnouncements {
     typealias Instant = ContinuousClock.Instant
 

@@ -10,7 +10,7 @@ public struct DeviceDirectoryLimits: Sendable {
     public var placesPerDevice = 4
     public var dialsAtOnce = 4
     public var dialsPerSecond = 20
-    /// The part of both that is reserved for trusted devices.
+    /// Dials of each of these two limits that are reserved for trusted devices.
     public var dialsForTrusted = 1
     /// The time after a proof in which an announcement from the same place causes no dial.
     public var redialInterval = Duration.seconds(2)

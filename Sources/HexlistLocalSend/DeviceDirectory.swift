@@ -24,7 +24,7 @@ public struct DeviceDirectory {
         case interfaces([InterfaceAddress])
         /// Announce this machine a few times: at start, after waking, after a change of the name.
         case announce
-        /// A user looks at the list, or sends to a device.
+        /// A user looks at the list of peers.
         case looked
         /// Whether this machine hides (`announce: false`).
         case hiding(Bool)
@@ -52,7 +52,7 @@ public struct DeviceDirectory {
     private var recentDials: [Instant] = []
     private var known: [Fingerprint: [DevicePlace]] = [:]
     private var waiting: Set<Fingerprint> = []
-    /// Devices to probe because a user looked, once dials are free.
+    /// Devices to probe once dials are free: a user looked, or one of their addresses failed.
     private var mustProbe: Set<Fingerprint> = []
     private var expiredAt: Instant?
     private var networks: [InterfaceAddress] = []
@@ -227,7 +227,7 @@ public struct DeviceDirectory {
             placeFailed(dial, now, &outputs)
             addGhost(
                 .impostor, dial.fingerprint, dial.place.address, name: name,
-                "announces the certificate \(short(dial.fingerprint)) but has \(short(other))", now, &outputs)
+                "is expected to have the certificate \(short(dial.fingerprint)) but has \(short(other))", now, &outputs)
         case .failed(let why):
             placeFailed(dial, now, &outputs)
             guard devices[dial.fingerprint] == nil, !dial.name.isEmpty else { return }

@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// The requests of devices to send files: pending questions to the user, sessions, and their tokens. A state machine without IO.
+/// The upload sessions of devices and their tokens, a state machine. Performs no IO.
 ///
 /// Texts need no session and are not part of it.
 public struct DeviceInbound {
@@ -8,16 +8,12 @@ public struct DeviceInbound {
 
     /// Maximum number of sessions. Each device has at most one.
     public static let sessionLimit = 4
-    /// Maximum number of requests that wait for the user. Each device has at most one.
-    public static let requestLimit = 8
-    /// The time the user has for an answer.
-    public static let answerTime = Duration.seconds(120)
     /// The time without progress after which a session ends.
     public static let idleTime = Duration.seconds(60)
     /// Maximum number of attempts to send a file, because its digest may differ.
     public static let attempts = 3
 
-    /// Who sends, as the store knows it.
+    /// The sender, as the store has it.
     public struct Sender: Sendable {
         public var fingerprint: Fingerprint
         public var trust: Trust
@@ -35,8 +31,6 @@ public struct DeviceInbound {
         case refused(Int)
         /// Check the free space, then call `open`.
         case accepted
-        /// Ask the user. The request waits for `answer`.
-        case asks(DeviceRequestID)
     }
 
     public enum UploadDecision: Sendable, Equatable {
@@ -54,14 +48,6 @@ public struct DeviceInbound {
         case failed
     }
 
-    /// A request that waits for the user.
-    public struct Request: Sendable {
-        public let id: DeviceRequestID
-        public let fingerprint: Fingerprint
-        public let upload: PrepareUpload
-        let deadline: Instant
-    }
-
     /// A session that has ended.
     public struct Ended: Sendable {
         public let id: String
@@ -69,8 +55,6 @@ public struct DeviceInbound {
         public let upload: PrepareUpload
         /// The indices of the files that were stored.
         public let stored: [Int]
-        /// Whether all files were stored.
-        public var isComplete: Bool { stored.count == upload.files.count }
     }
 
     private struct Session {
@@ -90,8 +74,6 @@ public struct DeviceInbound {
     }
 
     private var sessions: [String: Session] = [:]
-    private var requests: [DeviceRequestID: Request] = [:]
-    private var nextRequest: Int64 = 1
     /// Makes a secret of 128 random bits in hexadecimal.
     private let makeSecret: @Sendable () -> String
 
@@ -99,29 +81,14 @@ public struct DeviceInbound {
 
     // MARK: Requests
 
-    /// Decides about a request to send files.
-    public mutating func prepare(_ upload: PrepareUpload, from sender: Sender, policy: ReceivePolicy, now: Instant) -> Decision {
-        guard sender.trust != .blocked, sender.receive != .nothing else { return .refused(403) }
-        guard !hasSession(sender.fingerprint), !requests.values.contains(where: { $0.fingerprint == sender.fingerprint }) else {
-            return .refused(409)
-        }
-        if sender.trust == .trusted || policy == .everyone { return sessions.count < Self.sessionLimit ? .accepted : .refused(409) }
-        guard policy != .trusted else { return .refused(403) }
-        guard requests.count < Self.requestLimit else { return .refused(409) }
-        let id = DeviceRequestID(nextRequest)
-        nextRequest += 1
-        requests[id] = Request(id: id, fingerprint: sender.fingerprint, upload: upload, deadline: now + Self.answerTime)
-        return .asks(id)
+    /// Decides about a request to send files. Files of strangers are refused, because no limit but the disk bounds them.
+    public func prepare(from sender: Sender) -> Decision {
+        guard sender.trust == .trusted, sender.receive != .nothing else { return .refused(403) }
+        guard !hasSession(sender.fingerprint), sessions.count < Self.sessionLimit else { return .refused(409) }
+        return .accepted
     }
 
     private func hasSession(_ fingerprint: Fingerprint) -> Bool { sessions.values.contains { $0.fingerprint == fingerprint } }
-
-    /// The requests that wait for the user, oldest first.
-    public var waiting: [Request] { requests.values.sorted { $0.id.number < $1.id.number } }
-
-    /// Removes a request, because the user answered or the device withdrew it.
-    /// - Returns: `nil` if it does not wait any more.
-    public mutating func take(_ id: DeviceRequestID) -> Request? { requests.removeValue(forKey: id) }
 
     // MARK: Sessions
 
@@ -195,11 +162,8 @@ public struct DeviceInbound {
         return end(found.key)
     }
 
-    /// Ends all sessions and requests, because this machine stops.
-    public mutating func stop() -> [Ended] {
-        requests = [:]
-        return Array(sessions.keys).compactMap { end($0) }
-    }
+    /// Ends all sessions, because this machine stops.
+    public mutating func stop() -> [Ended] { Array(sessions.keys).compactMap { end($0) } }
 
     private mutating func end(_ id: String) -> Ended? {
         guard let session = sessions.removeValue(forKey: id) else { return nil }
@@ -210,23 +174,12 @@ public struct DeviceInbound {
 
     // MARK: Time
 
-    /// - Returns: the sessions that ended, and the requests that nobody answered in time.
-    public mutating func tick(now: Instant) -> (ended: [Ended], unanswered: [Request]) {
+    /// Ends the sessions without progress, and returns them.
+    public mutating func tick(now: Instant) -> [Ended] {
         let idle = sessions.filter { now - $0.value.progressAt >= Self.idleTime }.keys
-        let late = requests.values.filter { $0.deadline <= now }
-        for request in late { requests[request.id] = nil }
-        return (Array(idle).compactMap { end($0) }, late)
+        return Array(idle).compactMap { end($0) }
     }
 
-    /// The time of the next `tick`; `nil` without sessions and requests.
-    public var nextDeadline: Instant? {
-        (sessions.values.map { $0.progressAt + Self.idleTime } + requests.values.map(\.deadline)).min()
-    }
-}
-
-/// The number of a request that waits for the user.
-public struct DeviceRequestID: Hashable, Sendable {
-    public let number: Int64
-
-    public init(_ number: Int64) { self.number = number }
+    /// The time of the next `tick`; `nil` without sessions.
+    public var nextDeadline: Instant? { sessions.values.map { $0.progressAt + Self.idleTime }.min() }
 }

@@ -86,7 +86,7 @@ public enum AddressIdentity {
         identity.replaceSubrange((start + 1)..., with: Array(joined))
     }
 
-    /// Appends the parameters without trackers and empty ones, sorted by name. Parameters with the same name keep their order.
+    /// Appends the parameters without trackers and empty parts (`&&`), sorted by name. Parameters with the same name keep their order.
     private static func append(query: ArraySlice<UInt8>, to identity: inout [UInt8]) {
         guard !query.isEmpty else { return }
         var parameters: [(name: [UInt8], index: Int, text: [UInt8])] = []

@@ -69,12 +69,15 @@ public struct SearchExpression: Equatable, Sendable {
         guard !clauses.isEmpty || unread != nil else {
             throw HexlistError(.badRequest, "There is nothing to search for.", hint: "Name a word.")
         }
-        guard count <= Self.count else { throw HexlistError(.badRequest, "\(count) conditions are too many; \(Self.count) fit.") }
+        guard count <= Self.count else {
+            throw HexlistError(.badRequest, "The search has \(count) conditions; at most \(Self.count) are allowed.")
+        }
     }
 
     private static func notJoined(_ what: String) -> HexlistError {
         HexlistError(
-            .badRequest, "\(what) cannot be combined with OR.", hint: "OR goes between words, phrases and filters that are searched for.")
+            .badRequest, "\(what) cannot be combined with OR.",
+            hint: "OR joins words, phrases and filters; it does not join excluded words or `is:`.")
     }
 
     /// Removes an `OR` that follows a clause and precedes another term. Any other `OR` is a word.

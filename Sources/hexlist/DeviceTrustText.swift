@@ -11,8 +11,8 @@ enum DeviceTrustText {
         let head = "\(device.label.shown(.full, columns: 80)) (LocalSend)"
         guard hasVerifyPage(device) else {
             return [
-                head, "Versions of LocalSend before 1.18 cannot show a fingerprint, so there is nothing to compare. Trusting it means to",
-                "trust the device that has the certificate \(shortened(digits(fingerprint))) now.",
+                head, "LocalSend before 1.18 cannot show a fingerprint, so there is nothing to compare. If you trust it, you trust",
+                "the device that has the certificate \(shortened(digits(fingerprint))) now.",
             ]
         }
         let name = TerminalText.clean(name, columns: 40)

@@ -24,13 +24,12 @@ enum FileExtra {
     static func rest(_ extra: JSONValue?, _ links: [LinkJSON], _ children: [ChildJSON]) -> JSONValue? {
         extra?.filtered { name, value in
             switch name {
-            case "hex": value.filtered { $0 == "folder" ? nil : $1 }
+            case "hex": value.filtered { $0 == "folder" || annotations.contains($0) ? nil : $1 }
             case "links":
                 value.filtered { index, members in
                     let isFile = Int(index).map { links.indices.contains($0) && FileArgument.isLink(links[$0].url) } ?? false
                     return members.filtered { annotations.contains($0) || isFile && understood.contains($0) ? nil : $1 }
                 }
-            case "hex": value.filtered { annotations.contains($0) ? nil : $1 }
             case "children":
                 value.filtered { index, inner in
                     guard let index = Int(index), children.indices.contains(index) else { return inner }

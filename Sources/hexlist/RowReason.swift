@@ -121,7 +121,7 @@ struct RowReason {
         case .conflict:
             "It will be sent about two minutes after you run `hexlist id rotate` on one of the two machines."
         case .trust: "\(peer) only accepts hexes of this size from machines it trusts. \(pairing)"
-        case .answer: "It is delivered once somebody accepts it on \(peer)."
+        case .answer: "It is delivered once the user of \(peer) accepts it."
         case .pin: "To set the PIN that LocalSend on \(peer) requires: `hexlist peer set \(argument) --pin PIN`."
         case .retry where isRefused("quotaExceeded"): "\(peer) has too many hexes from strangers. \(pairing)"
         case .retry where isRefused("notAccepting"):

@@ -330,7 +330,9 @@ import Testing
             #expect(try await add("empty.txt", "no links here").status == 400)
             #expect(try await add("picture.png", "\u{0}\u{1}").status == 400)
             let exported = try await ask(port, "POST /v1/export?format=html", [token], body: #"{"all":true,"location":"mine"}"#).body
-            #expect(exported.contains("<H3>Trips</H3>") && exported.contains(#"ADD_DATE="1500000000">Harbour</A>"#))
+            #expect(
+                exported.contains("<H3>Trips</H3>") && exported.contains(#"ADD_DATE="1500000000""#) && exported.contains(">Harbour</A>"),
+                "\(exported)")
             #expect(exported.contains("Seen from the pier"))
             #expect(try await ask(port, "POST /v1/export?format=xbel", [token], body: #"{"all":true}"#).status == 400)
             let code = try IdentityCode(jsonBytes: Array(try await ask(port, "GET /v1/identity/code", [token]).body.utf8))

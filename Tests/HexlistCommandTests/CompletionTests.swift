@@ -21,7 +21,7 @@ import Testing
             ("~x", "1A2B3C4D"),
             (String(repeating: "a", count: 65), "1A2B3C4D"),
         ]) func peers(alias: String, word: String)
-    { #expect(Candidate(Self.peer("x", alias: alias))?.word == word) }
+    { #expect(Candidate(Self.peer("x", alias: alias), in: .bash)?.word == word) }
 
     @Test("a stranger is completed by its short UUID, a ghost not at all") func strangers() {
         let stranger = Candidate(Self.peer("Bob\n$(x)"))
@@ -37,8 +37,8 @@ import Testing
             ("a@b", nil), ("~", nil),
         ] as [(String, String?)])
     func groups(name: String, word: String?) {
-        #expect(Candidate(GroupView(name: name, peers: []), isMarked: true)?.word == word)
-        #expect(Candidate(GroupView(name: name, peers: []), isMarked: false)?.word == word.map { String($0.dropFirst()) })
+        #expect(Candidate(GroupView(name: name, peers: []), isMarked: true, in: .bash)?.word == word)
+        #expect(Candidate(GroupView(name: name, peers: []), isMarked: false, in: .bash)?.word == word.map { String($0.dropFirst()) })
     }
 
     @Test(

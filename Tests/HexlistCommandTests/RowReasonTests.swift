@@ -31,7 +31,7 @@ struct RowReasonTests {
             (.queued, "later", "waiting for later", "continues in the background"),
             (.queued, nil, "sent, not confirmed yet", "continues in the background"),
             (.sending, nil, "sent, not confirmed yet", "`hexlist outbox cancel 7`"),
-            (.queued, "answer", "waiting for an answer on bob", "once somebody accepts it on bob"),
+            (.queued, "answer", "waiting for an answer on bob", "once the user of bob accepts it"),
             (.queued, "pin", "bob requires a PIN", "`hexlist peer set bob --pin PIN`"),
             (.held, nil, "delivered; waiting for approval there", "`hexlist pair bob` here"),
             (.expired, nil, "not delivered in time", "Send it again"),

@@ -83,5 +83,9 @@ import Testing
             let text = String(repeating: piece, count: 100_000 / piece.utf8.count)
             #expect(LinkText(text).links.count <= text.utf8.count)
         }
+        for marks in ["(", "[", "(["] {
+            let text = "- " + String(repeating: marks, count: 100_000 / marks.utf8.count) + "x https://a.example/"
+            #expect(LinkText(text).links.map(\.url) == ["https://a.example/"])
+        }
     }
 }

@@ -36,34 +36,22 @@ private func makeInbound() -> DeviceInbound {
     @Test(
         "who may send files",
         arguments: [
-            (Trust.trusted, PeerReceive.inbox, ReceivePolicy.trusted, DeviceInbound.Decision.accepted), (.trusted, .held, .held, .accepted),
-            (.trusted, .nothing, .everyone, .refused(403)), (.blocked, .inbox, .everyone, .refused(403)),
-            (.stranger, .inbox, .trusted, .refused(403)), (.stranger, .inbox, .everyone, .accepted),
-            (.stranger, .nothing, .everyone, .refused(403)), (.stranger, .inbox, .held, .asks(DeviceRequestID(1))),
-        ]) func decisions(trust: Trust, receive: PeerReceive, policy: ReceivePolicy, decision: DeviceInbound.Decision)
+            (Trust.trusted, PeerReceive.inbox, DeviceInbound.Decision.accepted), (.trusted, .held, .accepted),
+            (.trusted, .nothing, .refused(403)), (.blocked, .inbox, .refused(403)), (.stranger, .inbox, .refused(403)),
+        ]) func decisions(trust: Trust, receive: PeerReceive, decision: DeviceInbound.Decision)
     {
-        var inbound = makeInbound()
-        #expect(inbound.prepare(upload(), from: sender(1, trust, receive), policy: policy, now: start) == decision)
+        #expect(makeInbound().prepare(from: sender(1, trust, receive)) == decision)
     }
 
-    @Test("bounds of requests and sessions") func bounds() {
+    @Test("bounds of sessions") func bounds() {
         var inbound = makeInbound()
-        for number in 1...UInt8(DeviceInbound.requestLimit) {
-            #expect(
-                inbound.prepare(upload(), from: sender(number, .stranger), policy: .held, now: start)
-                    == .asks(DeviceRequestID(Int64(number))))
-            #expect(inbound.prepare(upload(), from: sender(number, .stranger), policy: .held, now: start) == .refused(409))
-        }
-        #expect(inbound.prepare(upload(), from: sender(99, .stranger), policy: .held, now: start) == .refused(409))
-        #expect(inbound.take(DeviceRequestID(3))?.fingerprint == fingerprint(3) && inbound.take(DeviceRequestID(3)) == nil)
-        #expect(inbound.prepare(upload(), from: sender(99, .stranger), policy: .held, now: start) == .asks(DeviceRequestID(9)))
         for number in 100..<100 + UInt8(DeviceInbound.sessionLimit) {
-            #expect(inbound.prepare(upload(), from: sender(number), policy: .held, now: start) == .accepted)
+            #expect(inbound.prepare(from: sender(number)) == .accepted)
             #expect(inbound.open(upload(), from: fingerprint(number), now: start) != nil)
-            #expect(inbound.prepare(upload(), from: sender(number), policy: .held, now: start) == .refused(409))
+            #expect(inbound.prepare(from: sender(number)) == .refused(409))
             #expect(inbound.open(upload(), from: fingerprint(number), now: start) == nil)
         }
-        #expect(inbound.prepare(upload(), from: sender(200), policy: .held, now: start) == .refused(409))
+        #expect(inbound.prepare(from: sender(200)) == .refused(409))
         #expect(inbound.open(upload(), from: fingerprint(200), now: start) == nil)
     }
 
@@ -100,7 +88,7 @@ private func makeInbound() -> DeviceInbound {
         #expect(third.0 == 422 && third.1 == nil)
         #expect(receive(&inbound, 0, .stored).0 == 403, "three attempts in all")
         let last = receive(&inbound, 1, .stored)
-        #expect(last.0 == 200 && last.1?.stored == [1] && last.1?.isComplete == false)
+        #expect(last.0 == 200 && last.1?.stored == [1])
         #expect(receive(&inbound, 1, .stored).0 == 403)
         #expect(inbound.nextDeadline == nil)
     }
@@ -114,18 +102,16 @@ private func makeInbound() -> DeviceInbound {
         #expect(inbound.upload(session: "1", file: "file 0", token: "2", from: fingerprint(1), now: start) == .refused(409))
     }
 
-    @Test("a session without progress, and a request without an answer, end") func times() {
+    @Test("a session without progress ends") func times() {
         var inbound = makeInbound()
         _ = inbound.open(upload(), from: fingerprint(1), now: start)
-        _ = inbound.prepare(upload(), from: sender(2, .stranger), policy: .held, now: start)
         #expect(inbound.nextDeadline == start + .seconds(60))
         #expect(inbound.progressed("1", now: start + .seconds(59)) == true)
-        #expect(inbound.tick(now: start + .seconds(60)).ended.isEmpty)
+        #expect(inbound.tick(now: start + .seconds(60)).isEmpty)
         #expect(inbound.nextDeadline == start + .seconds(119))
-        #expect(inbound.tick(now: start + .seconds(119)).ended.map(\.stored) == [[]])
+        #expect(inbound.tick(now: start + .seconds(119)).map(\.stored) == [[]])
         #expect(inbound.progressed("1", now: start + .seconds(119)) == false)
-        #expect(inbound.tick(now: start + .seconds(120)).unanswered.map(\.fingerprint) == [fingerprint(2)])
-        #expect(inbound.nextDeadline == nil && inbound.waiting.isEmpty)
+        #expect(inbound.nextDeadline == nil)
     }
 
     @Test("only the device of a session cancels it") func cancel() {

@@ -132,6 +132,7 @@ import Testing
             #expect(Self.envelopes(for: second.id, folder).isEmpty)
             // The owner restores its card, and the hex is posted.
             let two = try await Self.node("two", folder, state: second.folder)
+            try await eventually { try Data(contentsOf: URL(filePath: "\(folder.path)/\(second.id)/card.hxc")) != Data(eve.card.bytes) }
             try await two.stop()
             _ = try await one.send(to: second, description: "for two, too", wait: .zero)
             try await eventually { !Self.envelopes(for: second.id, folder).isEmpty }

@@ -26,7 +26,7 @@ struct BackupTests {
                 let nowhere = try await one.hexlist("backup", "\(one.folder.path)/no/copy")
                 #expect(nowhere.status == 1 && nowhere.err.contains("cannot be written"), "\(nowhere)")
                 let running = try await one.hexlist("restore", file, "--yes")
-                #expect(running.status == 1 && running.err.contains("Stop it, or choose"), "\(running)")
+                #expect(running.status == 1 && running.err.contains("Stop it first"), "\(running)")
             }
             let left = try FileManager.default.contentsOfDirectory(atPath: one.folder.path).filter { $0.hasSuffix(".part") }
             #expect(left.isEmpty)

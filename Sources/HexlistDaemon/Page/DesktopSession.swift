@@ -33,7 +33,8 @@ struct DesktopSession: Sendable {
         if let systemd = program("systemd-run"), let runtime = environment["XDG_RUNTIME_DIR"],
             access("\(runtime)/systemd/private", F_OK) == 0
         {
-            return try await run(systemd, ["--user", "--quiet", "--collect", "--", opener, path])
+            // systemd replaces `${NAME}` in arguments by variables, and `$$` by `$`.
+            return try await run(systemd, ["--user", "--quiet", "--collect", "--", opener, path.replacing("$", with: "$$")])
         }
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil else {
             throw HexlistError(.notSupported, "Hexlist does not run in a desktop session.", hint: "The file is in the download folder.")
@@ -78,6 +79,6 @@ struct DesktopSession: Sendable {
             environment: variables, milliseconds: Self.milliseconds, outputBytes: Self.outputBytes)
         guard result.end != .exited(0) else { return }
         let output = TerminalText.clean(String(decoding: result.output, as: UTF8.self), columns: 200)
-        throw HexlistError(.notSupported, "The desktop did not do this: \(output.isEmpty ? "\(result.end)" : output)")
+        throw HexlistError(.notSupported, "The desktop reported an error: \(output.isEmpty ? "\(result.end)" : output)")
     }
 }

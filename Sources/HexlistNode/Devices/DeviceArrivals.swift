@@ -51,11 +51,10 @@ final class DeviceArrivals {
         let record = node.registry.devices[fingerprint.peerID].flatMap { $0.fingerprint == fingerprint ? $0 : nil }
         let sender = DeviceInbound.Sender(
             fingerprint: fingerprint, trust: record?.trust ?? .stranger, receive: record?.receive ?? .inbox)
-        switch inbound.prepare(upload, from: sender, policy: node.configuration.receiveFrom, now: node.clocks.now) {
+        switch inbound.prepare(from: sender) {
+        case .refused(403):
+            exchange.answer(403, DeviceRequests.message("\(node.configuration.name) does not receive files from this device."))
         case .refused(let status): exchange.answer(status)
-        case .asks(let request):
-            _ = inbound.take(request)
-            exchange.answer(403, DeviceRequests.message("\(node.configuration.name) receives files of trusted devices only."))
         case .accepted: open(upload, exchange, node)
         }
     }
@@ -110,7 +109,7 @@ final class DeviceArrivals {
         case .receive(let index):
             guard let id, let upload = inbound.upload(of: id) else { return exchange.answer(403) }
             if let length = exchange.contentLength, length != upload.files[index].size {
-                return end(.failed("It has another length than announced."), id, index, exchange, node)
+                return end(.failed("Its length differs from the announced one."), id, index, exchange, node)
             }
             receive(upload, id, index, exchange, node)
         }
@@ -169,7 +168,7 @@ final class DeviceArrivals {
                     arrivals.answer(.stored, nil, id, index, exchange, node)
                 }
             }
-        case .otherDigest: answer(.otherDigest, "It has another SHA-256 than announced.", id, index, exchange, node)
+        case .otherDigest: answer(.otherDigest, "Its SHA-256 differs from the announced one.", id, index, exchange, node)
         case .failed(let why): answer(.failed, why, id, index, exchange, node)
         case .aborted: answer(.failed, nil, id, index, exchange, node)
         }
@@ -196,7 +195,7 @@ final class DeviceArrivals {
     private func setTimer(_ node: isolated Node) {
         timer.set(inbound.nextDeadline, node) { node in
             let arrivals = node.devices.requests.files
-            for ended in arrivals.inbound.tick(now: node.clocks.now).ended { arrivals.finishSoon(ended, node) }
+            for ended in arrivals.inbound.tick(now: node.clocks.now) { arrivals.finishSoon(ended, node) }
             arrivals.setTimer(node)
         }
     }

@@ -16,7 +16,7 @@ final class Devices {
     private static let dialTime = TimeAmount.seconds(2)
     private static let day = Duration.seconds(86_400)
 
-    /// What runs, by the configuration.
+    /// The state of LocalSend, from the configuration.
     private enum Mode: Equatable {
         case off
         /// Announcements are received, but nothing is announced and no port is open (`announce: false`).
@@ -162,7 +162,7 @@ final class Devices {
     func proved(_ certificate: DeviceCertificate, at address: IPAddress, info: DeviceInfo?, _ node: isolated Node) {
         let claimed = info?.fingerprint == certificate.fingerprint ? info : nil
         if let info, info.fingerprint != certificate.fingerprint {
-            node.logger.info(
+            node.logger.debug(
                 "a device claims another certificate than its own",
                 metadata: ["peer.id": "\(certificate.fingerprint.peerID)", "remote.address": "\(address)"])
         }
@@ -240,7 +240,7 @@ final class Devices {
         }
     }
 
-    /// Handles a request of this machine that found no device, or another one.
+    /// Handles a request that got no connection, or reached another device.
     func requestFailed(_ device: Fingerprint, at place: DevicePlace, _ result: DeviceDialResult, _ node: isolated Node) {
         apply(.requestFailed(device, at: place, result), node)
     }

@@ -15,9 +15,17 @@ struct LetterContents: Sendable {
     private var undecodable = 0
     private let frameCount: Int
 
+    /// Maximum number of frames; a letter with more is malformed. The longest letter has room for fewer hexes, and each refused frame takes
+    /// memory for its rejection.
+    private static let frameLimit = 10_000
+
     /// Decodes the frames. Frame k of the letter, counted from 1, has number k.
     init(_ letter: Letter) {
         frameCount = letter.frames.count
+        guard frameCount <= Self.frameLimit else {
+            undecodable = ProtocolLimits.strikes
+            return
+        }
         var decoder = WrapperDecoder()
         for (index, frame) in letter.frames.enumerated() {
             let number = Int64(index + 1)

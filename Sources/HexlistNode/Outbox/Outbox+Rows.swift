@@ -119,7 +119,7 @@ extension Outbox {
         let arrived = live.union(deliveries.rowsInFlight)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
         node?.transfers.offers.tidyCopies()
-        // Devices without rows are not looked for any more.
+        // Stops probing for devices without rows.
         node?.onLoop { if !$0.devices.waiting.isEmpty { $0.registry.reloadSoon($0) } }
         deliveries.cancelled(rows.map { OutboxMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         outboxChanged()

@@ -149,7 +149,7 @@ async function saveOne(hex, index, link) {
 export async function saveFrom(service, path) {
   const start = await ask('POST', '/v1/transfers', { service, path });
   if (!start) return;
-  if (start.first === undefined) return toast('This is in the download folder already.');
+  if (start.first === undefined) return toast('Already in the download folder.');
   begin(`${service}:${path}`, start);
 }
 

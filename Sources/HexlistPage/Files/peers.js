@@ -131,7 +131,7 @@ export function trustDialog(given) {
   ]);
 }
 
-/** Returns a section with the QR code of this machine, for a machine that does not find this one by itself. */
+/** Returns a section with the QR code of this machine, for a machine that does not find this one. */
 function ownCode() {
   const code = h('div.code');
   const load = async () => {

@@ -117,9 +117,11 @@ extension HexStore {
     }
 
     /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the hex is
-    /// refused, because the device was blocked meanwhile or the inbox is full, the records are deleted all the same. Blocks.
+    /// refused for now, because the inbox or the tray is full, the records stay. If it is refused for good, because the device was blocked
+    /// meanwhile, they are deleted. Blocks.
     /// - Parameter files: the files, which must be among the kept files or in the pool.
     /// - Returns: whether the hex is stored.
+    /// - Throws: `HexlistError` with the code of a refusal for now. Nothing is changed then.
     public func finishArrivals(
         of session: String, as hex: IncomingHex, _ files: [KeptArrival], from sender: Sender, at now: Int64, policy: ReceivePolicy,
         quotas: HeldQuotas
@@ -129,6 +131,9 @@ extension HexStore {
                 let id = writer.counters.nextHex
                 // The disk reserve was checked before the files were accepted.
                 let results = try writer.receive([hex], from: sender, at: now, policy: policy, quotas: quotas, diskReserve: 0)
+                if case .refused(let code, let message, _)? = results.first, code.isTemporary {
+                    throw HexlistError(.storageFull, "The files of a device wait: \(message)")
+                }
                 let isStored = results.first?.isDelivered ?? false
                 if isStored { for file in files { try writer.keep(file, from: sender.peer, for: id, at: now) } }
                 try writer.run("DELETE FROM arrival WHERE session = ?", session)

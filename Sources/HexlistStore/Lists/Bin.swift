@@ -50,7 +50,7 @@ extension StoreWriter {
         try change {
             let row = try first("SELECT parent, content FROM bin WHERE hex = ?", id) { (parent: $0.optionalInt64(0), json: $0.bytes(1)) }
             guard let row, let tree = try? BinnedTree(jsonBytes: row.json) else {
-                throw HexlistError(.notFound, "Hex \(id) is not in the bin.", hint: "`hexlist mine bin` lists what is.")
+                throw HexlistError(.notFound, "Hex \(id) is not in the bin.", hint: "`hexlist mine bin` lists deleted hexes.")
             }
             let parent = try row.parent.flatMap { try summary(ofTop: $0)?.location == .mine ? $0 : nil }
             let new = try addMine(tree.content, into: parent, at: now)

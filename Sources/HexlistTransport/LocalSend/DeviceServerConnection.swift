@@ -26,6 +26,7 @@ final class DeviceServerConnection: ChannelDuplexHandler {
     private var isPaused = false
     private var isReadHeld = false
     private var hasFailed = false
+    private var isDraining = false
     private var timer: Scheduled<Void>?
 
     /// - Parameter receive: called with each request.
@@ -100,6 +101,10 @@ final class DeviceServerConnection: ChannelDuplexHandler {
 
     /// Processes queued parts until one has to wait.
     private func drain() {
+        // An answer within the loop would start it again, one level of the stack for each queued request.
+        guard !isDraining else { return }
+        isDraining = true
+        defer { isDraining = false }
         while !hasFailed, let part = queued.first {
             switch part {
             case .head(let head):

@@ -481,7 +481,7 @@ struct MineBinCommand: AsyncParsableCommand {
                 if left <= 0 { try output.cut(cursor) }
                 try output.flush()
             } while cursor != nil && left > 0
-            if listed == 0, !output.json { StandardError.note("Nothing was deleted in the last 30 days.") }
+            if listed == 0, !output.json { StandardError.note("The bin is empty.") }
             if cursor != nil { StandardError.note("There are more; list all with --limit 0.") }
         }
     }

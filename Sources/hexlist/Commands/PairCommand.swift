@@ -12,7 +12,7 @@ struct PairCommand: AsyncParsableCommand {
             six digits: answer yes on both machines only if they match.
 
             On a terminal you are then asked whether both machines are yours. If so, files that the other one sends are downloaded to your \
-            download folder at once, up to 1 GiB a day; `hexlist peer set PEER --fetch` changes it.
+            download folder at once, up to 1 GiB a day; `hexlist peer set PEER --fetch never` turns it off.
 
             Without a terminal, answer from elsewhere with --confirm and the digits of the other screen; wrong digits mean no. No answer \
             within two minutes means no.

@@ -11,7 +11,7 @@ struct SearchCommand: AsyncParsableCommand {
             sender. Upper and lower case and accents do not matter. `word*` matches words that begin with it, `'"two words"'` a phrase, \
             `one OR other` one of both, `'words -without'` excludes a word. Filters: `host:example.org` with its subdomains, \
             `tag:recipes`, `from:PEER`, `is:unread`, `is:read`, `color:teal`, `service:Dropbox`. An address finds its other spellings \
-            too. Quote a search that begins with `-`, after `--`. Hexes from strangers are only searched with --in held.
+            too. Words that begin with `-` go after `--`: `hexlist search lake -- -draft`. Hexes from strangers are only searched with --in held.
 
             With --links each result is a link. Its hex counts too: `recipes cake` finds a link about cake in the hex "Recipes".
             """)

@@ -44,7 +44,8 @@ struct StatusCommand: AsyncParsableCommand {
             if let reason = localSend.reason { table.add("", reason) }
         case .failed:
             table.add("LocalSend", "off: \(localSend.reason ?? "no port could be opened")", .doubtful)
-        case .hidden, nil: table.add("LocalSend", localSend.state.text, .doubtful)
+        case .hidden: table.add("LocalSend", "finds devices, but is not announced", .doubtful)
+        case nil: table.add("LocalSend", localSend.state.text, .doubtful)
         }
     }
 

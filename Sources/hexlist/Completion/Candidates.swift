@@ -38,16 +38,19 @@ struct Candidate: Equatable {
     }
 
     /// Creates a candidate for a peer: its alias, which only the user can choose, or else its short UUID. Returns `nil` for a ghost.
-    init?(_ peer: PeerView) {
+    /// - Parameter shell: see `isPlain`.
+    init?(_ peer: PeerView, in shell: CompletionShell? = CompletionShell.requesting) {
         guard peer.state != .ghost, let uuid = peer.uuid else { return nil }
-        let isNamed = peer.alias.map { Self.isPlain($0) } ?? false
+        let isNamed = peer.alias.map { Self.isPlain($0, in: shell) } ?? false
         self.init(word: isNamed ? peer.alias ?? "" : uuid.shortID, about: peer.label.shown(isNamed ? .full : .short, columns: 56))
     }
 
     /// Creates a candidate for a group; `nil` if its name is not safe.
-    /// - Parameter isMarked: whether to add `@`, which arguments that also accept peers require.
-    init?(_ group: GroupView, isMarked: Bool) {
-        guard Self.isPlain(group.name) else { return nil }
+    /// - Parameters:
+    ///   - isMarked: whether to add `@`, which arguments that also accept peers require.
+    ///   - shell: see `isPlain`.
+    init?(_ group: GroupView, isMarked: Bool, in shell: CompletionShell? = CompletionShell.requesting) {
+        guard Self.isPlain(group.name, in: shell) else { return nil }
         self.init(word: isMarked ? GroupName.marked(group.name) : group.name, about: GroupText.members(group))
     }
 
@@ -91,7 +94,7 @@ extension CompletionKind {
 
     /// Completes services, with the colon after the name. Paths are not completed, because each Tab would send a request to a peer.
     static let services = completion { client, _, _ in
-        try await client.services().compactMap(Candidate.init)
+        try await client.services().compactMap { Candidate($0) }
     }
 
     /// Completes the newest hexes of My Hexlist.
@@ -105,7 +108,7 @@ extension CompletionKind {
     }
 
     private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
-        try await client.peers(all: true).compactMap(Candidate.init)
+        try await client.peers(all: true).compactMap { Candidate($0) }
     }
 
     /// Completes the newest hexes of the inbox, and held ones.
@@ -115,7 +118,7 @@ extension CompletionKind {
     static let fetchable = completion { client, _, _ in
         // A daemon of an earlier version does not support services.
         let services = (try? await client.services()) ?? []
-        return services.compactMap(Candidate.init) + (try await hexes(client))
+        return services.compactMap { Candidate($0) } + (try await hexes(client))
     }
 
     private static func hexes(_ client: HexlistClient) async throws -> [Candidate] {

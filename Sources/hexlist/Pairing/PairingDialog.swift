@@ -206,7 +206,7 @@ final class PairingDialog {
         switch question {
         case .takesOver(let old, _):
             let peer = try await client.takeOver(from: old.description, by: paired.peer.description)
-            note("\(peer.label.shown(.named, columns: 64)) takes its place. What waited for it will be sent.")
+            note("\(peer.label.shown(.named, columns: 64)) replaces it. Waiting hexes will be sent to the new key.")
         case .isOwn:
             let peer = try await client.setPeer(
                 paired.peer.description, fetchLimit: PeerSetCommand.ownMachineLimit, fetchTo: .downloads)
