@@ -42,8 +42,7 @@ struct DialBackTests {
             async let outcome = one.node.diagnostics.requestDialBack(from: two.id, timeout: .seconds(600))
             let asked = try await eventualValue { await one.node.askedSession(two.id) }
             await two.node.freeDialBacks()
-            try await one.node.openAnotherSession(with: two.id, port: port)
-            await one.node.end(asked)
+            try await one.node.replace(asked, with: two.id, port: port)
             #expect(await outcome == .result(.reached))
         }
     }
@@ -104,12 +103,18 @@ extension Node {
     fileprivate func freeDialBacks() { for _ in 0..<DialBackLimits.atOnce { dialBacks.ended() } }
     /// Returns the session on which the peer has been asked to dial back; `nil` before the request.
     fileprivate func askedSession(_ peer: PeerID) -> PeerSession? { links[peer]?.sessions.first { $0.checks.dialBack != nil } }
-    fileprivate func openAnotherSession(with peer: PeerID, port: Int) async throws {
+    /// Opens another session, and ends `old` before the two are compared.
+    fileprivate func replace(_ old: PeerSession, with peer: PeerID, port: Int) async throws {
         let endpoint = Endpoint(host: "127.0.0.1", port: UInt16(port), via: .lastKnown)
         let report = try await transport.dial([DialTarget(endpoint)], expecting: peer).report.get()
         let session = begin(try #require(report.connection), SessionDial(endpoint: endpoint, probe: nil, expected: peer))
-        #expect(await eventLoop.within(.seconds(60), otherwise: false) { session.checks.opened = $0 })
+        let isOpen = await eventLoop.within(.seconds(60), otherwise: false) { done in
+            session.checks.opened = { isOpen in
+                old.act { $0.end(.idle, &$1) }
+                done(isOpen)
+            }
+        }
+        #expect(isOpen)
     }
-    fileprivate func end(_ session: PeerSession) { session.act { $0.end(.idle, &$1) } }
     fileprivate func forgetAsking(_ peer: PeerID) { links[peer]?.lastDialBackRequest = nil }
 }

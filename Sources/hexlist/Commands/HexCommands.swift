@@ -63,7 +63,9 @@ struct ShowCommand: AsyncParsableCommand {
         try output.table(table)
         try show(hex.links ?? [], hex.extra, output, indent: "")
         try show(hex.children ?? [], hex.extra, output, indent: "")
-        if let advice = Self.advice(hex) { StandardError.note(advice) }
+        guard let advice = Self.advice(hex) else { return }
+        try output.flush()
+        StandardError.note(advice)
     }
 
     /// Returns how to download the files of a hex; `nil` if it has none.
