@@ -22,8 +22,7 @@ public struct ArrivalFolder: Sendable {
     public func checkRoom(for bytes: Int64, minimumFree: Int64) throws(FileFault) {
         try Self.make(path)
         let free = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW).freeBytes()
-        let (room, isOver) = free.subtractingReportingOverflow(minimumFree)
-        guard !isOver, room >= bytes else { throw .diskFull }
+        try Descriptor.checkRoom(free, for: bytes, minimumFree: minimumFree)
     }
 
     /// Creates a partial file. A partial file of an earlier attempt is deleted.
@@ -49,25 +48,13 @@ public struct ArrivalFolder: Sendable {
 
     /// Deletes the files of a session.
     public func remove(_ session: String) {
-        guard let folder = try? Descriptor.open(folder(of: session), O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
-        var names: [String] = []
-        try? folder.entries { name, _ in
-            names.append(String(decoding: name, as: UTF8.self))
-            return names.count < Self.maximumNames
-        }
-        for name in names { _ = folder.use { unlinkat($0, name, 0) } }
-        _ = rmdir(self.folder(of: session))
+        Descriptor.removeFolder(folder(of: session), atMost: Self.maximumNames)
     }
 
     /// The sessions that have a folder, at most `maximumNames`.
     public func sessions() -> [String] {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return [] }
-        var names: [String] = []
-        try? folder.entries { name, _ in
-            names.append(String(decoding: name, as: UTF8.self))
-            return names.count < Self.maximumNames
-        }
-        return names.filter { $0.utf8.first != UInt8(ascii: ".") }
+        return folder.names(atMost: Self.maximumNames).filter { $0.utf8.first != UInt8(ascii: ".") }
     }
 
     private static let maximumNames = 10_000

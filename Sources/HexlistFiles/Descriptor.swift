@@ -108,6 +108,13 @@ final class Descriptor: Sendable {
         let (bytes, isOver) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         return isOver ? .max : bytes
     }
+
+    /// - Parameter free: from `freeBytes`.
+    /// - Throws: `diskFull` if writing `bytes` more bytes would leave less than `minimumFree` free.
+    static func checkRoom(_ free: Int64, for bytes: Int64, minimumFree: Int64) throws(FileFault) {
+        let (room, isOver) = free.subtractingReportingOverflow(minimumFree)
+        guard isOver || room >= bytes else { throw .diskFull }
+    }
 }
 
 extension Descriptor? {

@@ -51,14 +51,7 @@ public struct DigestFolder: Sendable {
 
     /// Deletes all files of a digest.
     public func remove(_ digest: [UInt8]) {
-        guard let folder = try? Descriptor.open(folder(of: digest), Self.flags) else { return }
-        var names: [String] = []
-        try? folder.entries { name, _ in
-            names.append(String(decoding: name, as: UTF8.self))
-            return names.count < Self.maximumNames
-        }
-        for name in names { _ = folder.use { unlinkat($0, name, 0) } }
-        _ = rmdir(self.folder(of: digest))
+        Descriptor.removeFolder(folder(of: digest), atMost: Self.maximumNames)
     }
 
     /// Deletes the folder of a digest if it is empty.

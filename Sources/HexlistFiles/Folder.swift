@@ -55,6 +55,23 @@ extension Descriptor {
         _ = try EntryStream(of: self).read(body)
     }
 
+    /// Returns the names of at most `limit` entries, in the order of the file system. Stops at the first error.
+    func names(atMost limit: Int) -> [String] {
+        var names: [String] = []
+        try? entries { name, _ in
+            names.append(String(decoding: name, as: UTF8.self))
+            return names.count < limit
+        }
+        return names
+    }
+
+    /// Deletes at most `limit` files in a folder, and the folder if it is empty then. Does nothing if it is not a folder.
+    static func removeFolder(_ path: String, atMost limit: Int) {
+        guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
+        for name in folder.names(atMost: limit) { _ = folder.use { unlinkat($0, name, 0) } }
+        _ = rmdir(path)
+    }
+
     /// The kind of an entry. Calls stat(2) if readdir(3) did not report it; `unknown` if the entry no longer exists.
     func kind(of name: String, _ kind: EntryKind) throws(FileFault) -> EntryKind {
         guard kind == .unknown, let status = try status(of: name) else { return kind }

@@ -54,8 +54,7 @@ public final class PartFile: Sendable {
         /// - Throws: `diskFull` if writing `rest` more bytes would leave less than `minimumFree` free.
         func checkRoom(_ free: Int64, for rest: Int64) throws(FileFault) {
             guard rest > 0 else { return }
-            let (room, isOver) = free.subtractingReportingOverflow(minimumFree)
-            guard isOver || room >= rest else { throw .diskFull }
+            try Descriptor.checkRoom(free, for: rest, minimumFree: minimumFree)
         }
 
         /// Sets the mode and the modification time of a complete file.
