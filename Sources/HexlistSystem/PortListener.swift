@@ -41,9 +41,11 @@ public struct PortListener: Sendable {
         return nil
     }
 
+    private static func processes() -> [Int32] { (FolderNames.read("/proc") ?? []).compactMap(Int32.init) }
+
     private static func process(withSocket inode: UInt64) -> (id: Int32, name: String)? {
-        for id in names(in: "/proc").compactMap(Int32.init) {
-            for descriptor in names(in: "/proc/\(id)/fd") {
+        for id in processes() {
+            for descriptor in FolderNames.read("/proc/\(id)/fd") ?? [] {
                 var target = [CChar](repeating: 0, count: 64)
                 guard readlink("/proc/\(id)/fd/\(descriptor)", &target, target.count - 1) > 0,
                     String(decoding: target.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self) == "socket:[\(inode)]"
@@ -56,22 +58,12 @@ public struct PortListener: Sendable {
     }
 
     private static func hiddenDaemon(of user: UInt32) -> Int32? {
-        names(in: "/proc").compactMap(Int32.init).first { id in
+        processes().first { id in
             guard (try? SmallFile.read("/proc/\(id)/comm", limit: 64)) == "hexlistd\n",
                 let status = try? SmallFile.read("/proc/\(id)/status", limit: 64 << 10),
                 let line = status.split(separator: "\n").first(where: { $0.hasPrefix("Uid:") })
             else { return false }
             return line.split(whereSeparator: \.isWhitespace).dropFirst().first == "\(user)" && access("/proc/\(id)/fd", R_OK) != 0
         }
-    }
-
-    private static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            names.append(withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-        }
-        return names
     }
 }

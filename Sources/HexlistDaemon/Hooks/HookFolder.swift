@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistStore
+import HexlistSystem
 
 #if canImport(Glibc)
     import Glibc
@@ -32,14 +33,7 @@ struct HookFolder: Sendable {
 
     /// Sorted names of the entries without hidden ones; `nil` if the folder cannot be read.
     func names() -> [String]? {
-        guard let folder = opendir(path) else { return nil }
-        defer { closedir(folder) }
-        var names: [String] = []
-        while names.count < Self.entries, let entry = readdir(folder) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-            if !name.hasPrefix(".") { names.append(name) }
-        }
-        return names.sorted()
+        FolderNames.read(path, atMost: Self.entries) { !$0.hasPrefix(".") }?.sorted()
     }
 
     /// Returns the reason why no hook may run; `nil` if hooks may run. The folders above are checked too, because a user who can write to

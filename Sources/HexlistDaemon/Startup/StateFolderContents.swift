@@ -1,4 +1,5 @@
 import HexlistModel
+import HexlistSystem
 import HexlistTransport
 
 #if canImport(Glibc)
@@ -35,19 +36,9 @@ enum StateFolderContents {
 
     /// The name of an entry that shows that the folder had a store and an identity: made by a running daemon, a restore or `--begin-anew`.
     private static func trace(in folder: String) -> String? {
-        let names = names(in: folder)
+        let names = FolderNames.read(folder) ?? []
         let aside = names.filter { $0.hasPrefix(StateFolder.asidePrefix) || $0.hasPrefix(StateFolder.beginAnewPrefix) }.min()
         return ([Identity.fileName] + SetAsideFolder.fileFolders).first(where: names.contains) ?? aside
-    }
-
-    private static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            names.append(withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-        }
-        return names
     }
 
     /// Whether there is a file, a folder or a link, even a dangling one.
