@@ -50,27 +50,25 @@ extension PeerChange: JSONCoded {
             throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit`, `fetchTo` or `pin` is missing")
         }
         let alias: NullIfNone<String>? = try object.given("alias")
-        let word: String? = try object.given("receive")
-        let receive = try word.map { word throws(JSONFault) -> PeerReceive in
-            guard let known = PeerReceive(rawValue: word) else {
-                throw JSONFault("`receive`: one of \(PeerReceive.allCases.map(\.rawValue).joined(separator: ", ")) is expected")
-            }
-            return known
-        }
+        let receive: PeerReceive? = try Self.word("receive", in: object)
         let limit: Int64? = try object.given("fetchLimit")
         guard (0...1 << 50).contains(limit ?? 0) else { throw JSONFault("`fetchLimit`: bytes from 0 to \(1 << 50) are expected") }
-        let place: String? = try object.given("fetchTo")
-        let target = try place.map { place throws(JSONFault) -> PeerFetchTarget in
-            guard let known = PeerFetchTarget(rawValue: place) else {
-                throw JSONFault("`fetchTo`: one of \(PeerFetchTarget.allCases.map(\.rawValue).joined(separator: ", ")) is expected")
-            }
-            return known
-        }
+        let target: PeerFetchTarget? = try Self.word("fetchTo", in: object)
         let pin: String? = try object.given("pin")
         guard pin?.utf8.count ?? 0 <= Self.pinBytes else { throw JSONFault("`pin`: at most \(Self.pinBytes) bytes are expected") }
         self.init(
             alias: alias.map { .set($0.wrappedValue) } ?? .unchanged, receive: receive, notify: try object.given("notify"),
             fetchLimit: limit, fetchTo: target, pin: pin)
+    }
+
+    private static func word<Word: RawRepresentable & CaseIterable>(
+        _ name: String, in object: JSONObject
+    ) throws(JSONFault) -> Word? where Word.RawValue == String {
+        guard let text: String = try object.given(name) else { return nil }
+        guard let word = Word(rawValue: text) else {
+            throw JSONFault("`\(name)`: one of \(Word.allCases.map(\.rawValue).joined(separator: ", ")) is expected")
+        }
+        return word
     }
 }
 

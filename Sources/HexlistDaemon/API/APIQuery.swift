@@ -57,10 +57,7 @@ struct APIQuery {
     func choice<Choice: RawRepresentable>(_ name: String, among choices: [Choice]) throws(HexlistError) -> Choice?
     where Choice.RawValue == String {
         guard let text = try text(name) else { return nil }
-        guard let choice = choices.first(where: { $0.rawValue.utf8.elementsEqual(text.utf8) }) else {
-            throw Self.notAllowed(name, text, "one of \(choices.map { "`\($0.rawValue)`" }.joined(separator: ", "))")
-        }
-        return choice
+        return try Self.choice(text, of: name, among: choices)
     }
 
     func choice<Choice: RawRepresentable & CaseIterable>(_ name: String, _ fallback: Choice) throws(HexlistError) -> Choice
@@ -71,8 +68,14 @@ struct APIQuery {
 
     static func choice<Choice: RawRepresentable & CaseIterable>(_ text: String, of name: String) throws(HexlistError) -> Choice
     where Choice.RawValue == String {
-        guard let choice = Choice(rawValue: text) else {
-            throw notAllowed(name, text, "one of \(Choice.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", "))")
+        try choice(text, of: name, among: Array(Choice.allCases))
+    }
+
+    private static func choice<Choice: RawRepresentable>(
+        _ text: String, of name: String, among choices: [Choice]
+    ) throws(HexlistError) -> Choice where Choice.RawValue == String {
+        guard let choice = choices.first(where: { $0.rawValue.utf8.elementsEqual(text.utf8) }) else {
+            throw notAllowed(name, text, "one of \(choices.map { "`\($0.rawValue)`" }.joined(separator: ", "))")
         }
         return choice
     }

@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistNode
 import HexlistSystem
+import HexlistTransfers
 import Hummingbird
 import NIOCore
 
@@ -66,16 +67,12 @@ struct FileRoutes: Sendable {
         }
         let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
         let (offers, protected) = (api.node.transfers.offers, await api.ownFolders())
+        let copying: OfferCopying = wanted.copy.map { $0 ? .always : .never } ?? (wanted.copySmall ?? false ? .ifSmall : .never)
         return ProgressStream.response(request, api: api, pause: Self.progressPause) { tell -> OfferResult in
-            let copiesAll = wanted.copy ?? false
-            let copiesSmall = wanted.copy == nil && wanted.copySmall ?? false
             if let hex = wanted.hex {
-                return try await offers.reoffer(
-                    hex, to: peers, copying: copiesAll ? .always : copiesSmall ? .ifSmall : .never, protecting: protected, progress: tell)
+                return try await offers.reoffer(hex, to: peers, copying: copying, protecting: protected, progress: tell)
             }
-            return try await offers.offer(
-                wanted.paths, to: peers, copying: copiesAll ? .always : copiesSmall ? .ifSmall : .never, protecting: protected,
-                progress: tell)
+            return try await offers.offer(wanted.paths, to: peers, copying: copying, protecting: protected, progress: tell)
         }
     }
 
