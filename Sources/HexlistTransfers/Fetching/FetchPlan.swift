@@ -22,11 +22,9 @@ struct FetchPlan {
     private(set) var passedOver = 0
     /// Whether one of the skipped links leads to a file of this machine.
     private(set) var isOwn = false
-    /// The folder that is created for a hex with several loose files; empty otherwise.
-    private var root: [String] = []
     /// The folder path of each nested hex, in the order of `HexContent.children`.
     private var paths: [[String]] = []
-    /// The folder path of the hex itself: a folder that was sent keeps its name. Empty for any other hex, and if links are named.
+    /// The folder path of the hex itself: that of a folder that was sent, or of `addFolder`. Empty if its files go into the destination.
     private var base: [String] = []
     /// The paths of folders that were sent, which are created even if they have no files.
     private var sent: [[String]] = []
@@ -54,7 +52,8 @@ struct FetchPlan {
         guard base.isEmpty, files.count(where: { $0.folder == nil }) > 1 else { return }
         let description = content.string(content.hexDescription)
         let subject = HexSubject.of(description: description, linkDescription: files.first?.name ?? "", url: "")
-        root = [FileName(String(subject.prefix { !$0.isNewline })).description]
+        base = [FileName(String(subject.prefix { !$0.isNewline })).description]
+        (paths, sent) = (paths.map { base + $0 }, sent.map { base + $0 })
     }
 
     mutating func add(_ content: LinkContent, of hex: HexContent, in folder: Int?) {
@@ -85,13 +84,13 @@ struct FetchPlan {
     }
 
     /// Returns the folder names that lead to a file, outermost first.
-    func path(of folder: Int?) -> [String] { root + (folder.map { paths[$0] } ?? base) }
+    func path(of folder: Int?) -> [String] { folder.map { paths[$0] } ?? base }
 
     /// The folders that must exist: those of the files, and those that were sent. A folder comes after its parent.
     var folders: [[String]] {
         var seen: Set<[[UInt8]]> = []
         var folders: [[String]] = []
-        for path in sent.map({ root + $0 }) + files.map({ self.path(of: $0.folder) }) {
+        for path in sent + files.map({ self.path(of: $0.folder) }) {
             for count in 1...max(1, path.count) where count <= path.count {
                 let part = Array(path.prefix(count))
                 if seen.insert(part.map { Array($0.utf8) }).inserted { folders.append(part) }
