@@ -2,6 +2,16 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
+    /// A table `wanted (hex, id, level)` with the hexes of a JSON array of ids (`hex`) and all inner hexes of each (`id`).
+    private static let wantedTrees = """
+        WITH RECURSIVE wanted (hex, id, level) AS (
+            SELECT value, value, 1 FROM json_each(?)
+            UNION ALL
+            SELECT wanted.hex, hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id
+                WHERE level < \(ProtocolLimits.levels)
+        )
+        """
+
     /// Returns a hex with its links and inner hexes; `nil` if there is no hex with this id.
     public func hex(_ id: Int64) throws -> HexDetail? { try hexes([id]).first }
 
@@ -46,12 +56,7 @@ extension StoreReader {
         let tops = trees.details.values.filter { $0.summary.hexesInside > 0 }.map(\.summary.id)
         let row = try SQLStatement(
             """
-            WITH RECURSIVE wanted (hex, id, level) AS (
-                SELECT value, value, 1 FROM json_each(?)
-                UNION ALL
-                SELECT wanted.hex, hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id
-                    WHERE level < \(ProtocolLimits.levels)
-            )
+            \(Self.wantedTrees)
             SELECT wanted.hex, hex.id, hex.parent, hex.senderUUID, hex.senderName, hex.description, hex.color, hex.extra
             FROM wanted CROSS JOIN hex ON hex.id = wanted.id WHERE wanted.level > 1
             ORDER BY wanted.hex, wanted.level, hex.parent, hex.position, hex.id
@@ -106,12 +111,7 @@ extension StoreReader {
         }.map(\.id)
         let found = try all(
             """
-            WITH RECURSIVE wanted (hex, id, level) AS (
-                SELECT value, value, 1 FROM json_each(?)
-                UNION ALL
-                SELECT wanted.hex, hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id
-                    WHERE level < \(ProtocolLimits.levels)
-            )
+            \(Self.wantedTrees)
             SELECT wanted.hex, count(*), CAST(min(total(
                 CASE WHEN json_valid(link.extra) THEN max(0, CAST(json_extract(link.extra, '$.size') AS INTEGER)) END), 1 << 62) AS INTEGER)
             FROM wanted CROSS JOIN link ON link.id BETWEEN wanted.id << 13 AND (wanted.id << 13) + 8191
