@@ -5,8 +5,9 @@ import HexlistModel
 enum MineText {
     /// Returns tags with others added and removed. Upper and lower case do not matter.
     static func tags(_ tags: [String], adding new: [String], removing old: [String]) -> [String] {
-        var result = tags.filter { tag in !old.contains { $0.lowercased().utf8.elementsEqual(tag.lowercased().utf8) } }
-        for tag in new where !result.contains(where: { $0.lowercased().utf8.elementsEqual(tag.lowercased().utf8) }) { result.append(tag) }
+        func has(_ tags: [String], _ tag: String) -> Bool { tags.contains { $0.lowercased().utf8.elementsEqual(tag.lowercased().utf8) } }
+        var result = tags.filter { !has(old, $0) }
+        for tag in new where !has(result, tag) { result.append(tag) }
         return result
     }
 

@@ -23,27 +23,14 @@ struct CacheListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        var left = rows.maximum(for: output)
         try await common.withClient { client in
-            var listed = 0
-            var cursor: String?
-            repeat {
-                let page = try await client.cachedFiles(limit: min(left, LocalAPI.pageLimit), after: cursor)
-                cursor = page.next
-                if output.json {
-                    for row in page.items { try output.object(row) }
-                } else if !page.items.isEmpty {
-                    var table = Table(listed == 0 ? ["FILE", "SIZE", "HEX", "USED", "KEPT"] : [])
-                    for row in page.items { table.add(Self.cells(row)) }
-                    try output.table(table)
-                }
-                listed += page.items.count
-                left -= page.items.count
-                if left <= 0 { try output.cut(cursor) }
-                try output.flush()
-            } while cursor != nil && left > 0
+            let (_, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: ["FILE", "SIZE", "HEX", "USED", "KEPT"]) {
+                try await client.cachedFiles(limit: $0, after: $1)
+            } cells: {
+                Self.cells($0)
+            }
             if !output.json { StandardError.note(Self.sum(try await client.cacheSummary())) }
-            if cursor != nil { StandardError.note("There are more; list all with --limit 0.") }
+            if hasMore { StandardError.note("There are more; list all with --limit 0.") }
         }
     }
 

@@ -57,30 +57,21 @@ struct FilesCommand: AsyncParsableCommand {
     func run() async throws {
         guard let place else { return try await ServicesCommand.list(common) }
         let output = common.output
-        var left = all || output.json || !output.terminal.isInteractive ? Int.max : Self.defaultLimit
+        let maximum = all || output.json || !output.terminal.isInteractive ? Int.max : Self.defaultLimit
         try await common.withClient { client in
-            var (cursor, listed, leftOut, emptyPages): (String?, Int, Int, Int) = (nil, 0, 0, 0)
-            repeat {
+            var (leftOut, emptyPages) = (0, 0)
+            let (listed, hasMore) = try await output.pages(maximum: maximum, header: ["NAME", "SIZE", "CHANGED"]) { limit, cursor in
                 let page = try await client.files(
-                    of: place.service, at: place.path, by: sort.order, limit: min(left, LocalAPI.pageLimit), after: cursor, force: force)
-                cursor = page.next
+                    of: place.service, at: place.path, by: sort.order, limit: limit, after: cursor, force: force)
                 leftOut = page.leftOut
-                if page.items.isEmpty, cursor != nil { emptyPages += 1 }
+                if page.items.isEmpty, page.next != nil { emptyPages += 1 }
                 guard emptyPages <= Self.emptyPageLimit else {
                     throw HexlistError(.refused, "The list does not end: it sends empty pages.")
                 }
-                if output.json {
-                    for entry in page.items { try output.object(entry) }
-                } else if !page.items.isEmpty {
-                    var table = Table(listed == 0 ? ["NAME", "SIZE", "CHANGED"] : [])
-                    for entry in page.items { table.add(FileText.cells(entry)) }
-                    try output.table(table)
-                }
-                listed += page.items.count
-                left -= page.items.count
-                if left <= 0 { try output.cut(cursor) }
-                try output.flush()
-            } while cursor != nil && left > 0
+                return Page(items: page.items, next: page.next)
+            } cells: {
+                FileText.cells($0)
+            }
             if listed == 0, !output.json {
                 if !place.path.isEmpty {
                     StandardError.note("The folder is empty.")
@@ -90,7 +81,7 @@ struct FilesCommand: AsyncParsableCommand {
                     StandardError.note("\(TerminalText.clean(place.service, columns: 60)) shares nothing.")
                 }
             }
-            if cursor != nil { StandardError.note("There are more; list them with --all.") }
+            if hasMore { StandardError.note("There are more; list them with --all.") }
             if leftOut > 0 {
                 StandardError.note(
                     "\(HumanText.count(leftOut, "entry is", "entries are")) not listed (special files, or unusable names)."

@@ -87,11 +87,15 @@ struct ShowCommand: AsyncParsableCommand {
             try output.line()
             let title = HexText.title(child).map { "  \($0)\(FileExtra.isFolder(extra) ? "/" : "")" }
             try output.line("\(indent)  hex \(child.id)", .strong, title ?? "")
-            if let tags = child.tags { try output.line("\(indent)  tags: \(tags.joined(separator: ", "))") }
-            if let note = child.note { try output.line("\(indent)  note: \(note)") }
+            try show(child.tags, child.note, output, indent: indent + "  ")
             try show(child.links, extra, output, indent: indent + "  ")
             try show(child.children ?? [], extra, output, indent: indent + "  ")
         }
+    }
+
+    private func show(_ tags: [String]?, _ note: String?, _ output: Output, indent: String) throws {
+        if let tags { try output.line("\(indent)tags: \(tags.joined(separator: ", "))") }
+        if let note { try output.line("\(indent)note: \(note)") }
     }
 
     /// Prints the links of a hex, then its files: one line each, in natural order of their names.
@@ -108,8 +112,7 @@ struct ShowCommand: AsyncParsableCommand {
             let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
-            if let tags = link.tags { try output.line("\(rest)tags: \(tags.joined(separator: ", "))") }
-            if let note = link.note { try output.line("\(rest)note: \(note)") }
+            try show(link.tags, link.note, output, indent: rest)
             if let reason = link.notOpened { try output.line("\(rest)not clickable: \(reason)") }
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
@@ -125,8 +128,7 @@ struct ShowCommand: AsyncParsableCommand {
             let padding = String(repeating: " ", count: max(0, column - TextWidth.of(TerminalText.clean(name))))
             let about = PeerText.areEqual(link.linkDescription, name) || link.linkDescription.isEmpty ? "" : "  \(link.linkDescription)"
             try output.line("\(numbered(position))\(name)\(padding)  \(size)\(about)")
-            if let tags = link.tags { try output.line("\(rest)tags: \(tags.joined(separator: ", "))") }
-            if let note = link.note { try output.line("\(rest)note: \(note)") }
+            try show(link.tags, link.note, output, indent: rest)
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
     }

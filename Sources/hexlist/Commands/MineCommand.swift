@@ -459,30 +459,17 @@ struct MineBinCommand: AsyncParsableCommand {
         let output = common.output
         try await common.withClient { client in
             if empty { return try await emptyBin(client, output) }
-            var (cursor, listed): (String?, Int) = (nil, 0)
-            var left = rows.maximum(for: output)
-            repeat {
-                let page = try await client.binnedHexes(limit: min(left, LocalAPI.pageLimit), after: cursor)
-                cursor = page.next
-                if output.json {
-                    for hex in page.items { try output.object(hex) }
-                } else if !page.items.isEmpty {
-                    var table = Table(listed == 0 ? ["HEX", "DELETED", "LINKS", "INSIDE", "DESCRIPTION"] : [])
-                    for hex in page.items {
-                        table.add([
-                            Table.Cell(String(hex.id)), Table.Cell(HumanText.moment(hex.deletedAt), .faint), Table.Cell(count: hex.links),
-                            Table.Cell(count: hex.hexesInside, none: "–"), Table.Cell(hex.subject, minimum: 16),
-                        ])
-                    }
-                    try output.table(table)
-                }
-                listed += page.items.count
-                left -= page.items.count
-                if left <= 0 { try output.cut(cursor) }
-                try output.flush()
-            } while cursor != nil && left > 0
+            let header = ["HEX", "DELETED", "LINKS", "INSIDE", "DESCRIPTION"]
+            let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
+                try await client.binnedHexes(limit: $0, after: $1)
+            } cells: { hex in
+                [
+                    Table.Cell(String(hex.id)), Table.Cell(HumanText.moment(hex.deletedAt), .faint), Table.Cell(count: hex.links),
+                    Table.Cell(count: hex.hexesInside, none: "–"), Table.Cell(hex.subject, minimum: 16),
+                ]
+            }
             if listed == 0, !output.json { StandardError.note("The bin is empty.") }
-            if cursor != nil { StandardError.note("There are more; list all with --limit 0.") }
+            if hasMore { StandardError.note("There are more; list all with --limit 0.") }
         }
     }
 

@@ -28,29 +28,17 @@ struct TransfersListCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         let stages: [TransferStage] = all ? [] : [.waiting, .running, .paused, .failed]
-        var left = rows.maximum(for: output)
         try await common.withClient { client in
-            var listed = 0
-            var cursor: String?
-            repeat {
-                let page = try await client.transfers(stages, limit: min(left, LocalAPI.pageLimit), after: cursor)
-                cursor = page.next
-                if output.json {
-                    for row in page.items { try output.object(row) }
-                } else if !page.items.isEmpty {
-                    var table = Table(listed == 0 ? ["ID", "STATE", "FROM", "SINCE", "FILE", "SIZE", "WHY"] : [])
-                    for row in page.items { table.add(TransferText.listCells(row)) }
-                    try output.table(table)
-                }
-                listed += page.items.count
-                left -= page.items.count
-                if left <= 0 { try output.cut(cursor) }
-                try output.flush()
-            } while cursor != nil && left > 0
+            let header = ["ID", "STATE", "FROM", "SINCE", "FILE", "SIZE", "WHY"]
+            let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
+                try await client.transfers(stages, limit: $0, after: $1)
+            } cells: {
+                TransferText.listCells($0)
+            }
             if listed == 0, !output.json {
                 StandardError.note(all ? "No downloads." : "No downloads in progress; --all lists finished ones.")
             }
-            if cursor != nil { StandardError.note("There are more; list all with --limit 0.") }
+            if hasMore { StandardError.note("There are more; list all with --limit 0.") }
         }
     }
 }
