@@ -14,7 +14,7 @@ public struct DeviceDirectory {
         case dialEnded(DeviceDialID, DeviceDialResult)
         /// Another request to a device failed.
         case requestFailed(Fingerprint, at: DevicePlace, DeviceDialResult)
-        /// A device proved its certificate as the client of a request. `info` is what it says about itself in that request, if anything.
+        /// A device proved its certificate as the client of a request. `info` is its own description in that request; `nil` without one.
         case proved(DeviceProof, info: DeviceInfo?)
         /// The trusted devices, and the addresses at which they answered last.
         case known([Fingerprint: [DevicePlace]])
@@ -62,9 +62,9 @@ public struct DeviceDirectory {
     public private(set) var ownHeard: Instant?
 
     private struct Device {
-        /// As last said over a proven connection.
+        /// Its own description, from the last proven connection.
         var info: DeviceInfo
-        /// Where it answered or may answer, best first, at most `placesPerDevice`.
+        /// Addresses at which it answered or may answer, best first, at most `placesPerDevice`.
         var places: [DevicePlace]
         var provenAt: Instant
         /// Whether the last probe failed since `provenAt`.
@@ -157,7 +157,7 @@ public struct DeviceDirectory {
             return addGhost(
                 .unverified, fingerprint, source, name: info.alias, "was not asked, because this machine hides", now, &outputs)
         }
-        // A proven device that announces itself where it answered a moment ago needs no dial.
+        // A proven device that announces the address at which it answered a moment ago needs no dial.
         if let device = devices[fingerprint], device.isUp, !device.hasFailed, device.places.first == place,
             now - device.provenAt < limits.redialInterval
         {
@@ -213,7 +213,7 @@ public struct DeviceDirectory {
         return true
     }
 
-    /// Dials a trusted device for which rows wait, where it answered last.
+    /// Dials a trusted device for which rows wait, at its last known address.
     private mutating func dialKnown(_ fingerprint: Fingerprint, _ now: Instant, _ outputs: inout [Output]) {
         guard let place = known[fingerprint]?.first, mayDial(place, isTrusted: true, now) else { return }
         dial(DeviceDial(fingerprint: fingerprint, place: place, name: ""), now, &outputs)

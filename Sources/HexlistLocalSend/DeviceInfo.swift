@@ -59,9 +59,6 @@ public struct DeviceInfo: Sendable {
         hexlist = members.text("hexlist").flatMap { PeerID($0) }
     }
 
-    /// The identity of the device, derived from its fingerprint by the rule for peers.
-    public var peer: PeerID? { fingerprint?.peerID }
-
     /// Encodes an announcement. LocalSend 1.17 and 1.18 ignore the member `hexlist`.
     public var announcement: [UInt8] {
         bytes { json in

@@ -25,7 +25,7 @@ public struct DeviceOutbound: Sendable {
     }
 
     public enum End: Sendable, Equatable {
-        /// The app has the hex. `note` says what it left out.
+        /// The app has the hex. `note` names the parts that it left out.
         case delivered(note: String?)
         case declined
         /// - Parameter message: a sentence for users.

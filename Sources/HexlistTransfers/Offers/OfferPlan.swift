@@ -44,7 +44,7 @@ struct OfferPlan {
         var minimumFree: Int64
         /// Maximum total size of files that are copied without being asked for. 0: only those that may be deleted.
         var below: Int64 = 0
-        /// Whether all files are copied, whatever their size.
+        /// Whether all files are copied, of any size.
         var isForAll: Bool
     }
 

@@ -27,7 +27,7 @@ public final class DeviceMulticast {
         }
     }
 
-    /// Where a socket joins a group: an address (IPv4), or an interface (IPv6).
+    /// An address (IPv4) or an interface (IPv6) on which a socket joins a group.
     private struct Link: Hashable {
         var interface: String
         var index: Int32
