@@ -76,10 +76,33 @@ extension PeerDirectory {
             guard let id = state.peer else { continue }
             peers[id]?.saved.removeAll { $0.socketAddress == address.endpoint.socketAddress && $0.via == .static }
         }
-        for address in wanted where addresses[address] == nil {
-            addresses[address] = DirectoryAddress()
-            request(.address(address), at: now, as: .routine)
+        let added = wanted.filter { addresses[$0] == nil }
+        let owners = peersBySavedAddress(Set(added.map(\.endpoint.socketAddress)))
+        for address in added {
+            guard let ids = owners[address.endpoint.socketAddress], ids.count == 1, let peer = peers[ids[0]],
+                peer.hasSession || mayProbe(peer)
+            else {
+                addresses[address] = DirectoryAddress()
+                request(.address(address), at: now, as: .routine)
+                continue
+            }
+            // The peer's own probe tries this address. Another probe would open a second session with the peer.
+            addresses[address] = DirectoryAddress(peer: peer.id)
+            peers[peer.id]?.save(address.endpoint)
+            if !peer.hasSession { request(.peer(peer.id), at: now, as: peer.trust == .trusted ? .trusted : .routine) }
         }
+    }
+
+    /// Returns the peers with a saved endpoint at these addresses.
+    private func peersBySavedAddress(_ wanted: Set<Endpoint.SocketAddress>) -> [Endpoint.SocketAddress: [PeerID]] {
+        var found: [Endpoint.SocketAddress: [PeerID]] = [:]
+        guard !wanted.isEmpty else { return found }
+        for peer in peers.values {
+            for endpoint in peer.saved where wanted.contains(endpoint.socketAddress) {
+                found[endpoint.socketAddress, default: []].append(peer.id)
+            }
+        }
+        return found
     }
 
     // MARK: - Starting probes

@@ -380,6 +380,33 @@ import Testing
         #expect(stage.ghosts().isEmpty)
     }
 
+    @Test("a configured address that one known peer was last reached at is probed once, as that peer's") func staticAddressOfAKnownPeer()
+        throws
+    {
+        var stage = Stage()
+        let address = StaticAddress(host: "10.9.9.9", port: 2_000)
+        let endpoint = Endpoint(host: "10.9.9.9", port: 2_000, via: .lastKnown)
+        stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted, endpoints: [endpoint])))
+        stage.tell(.staticPeers([address]))
+        stage.pass(.seconds(1))
+        #expect(stage.begun.count == 1)
+        #expect(stage.probes.map(\.expecting) == [peer])
+        #expect(stage.row(peer)?.endpoints.map(\.endpoint.via) == [.static])
+        // Another machine has this address now: the address is probed for its identity.
+        stage.end(.otherIdentity(Stage.peer(2), address.endpoint))
+        stage.pass(.seconds(1))
+        #expect(stage.probes.contains { $0.expecting == nil && $0.endpoints == [address.endpoint] })
+
+        // Two peers were last reached at it.
+        var shared = Stage()
+        for id in [peer, Stage.peer(2)] {
+            shared.tell(.knownPeer(KnownPeer(id: id, name: "K", trust: .trusted, endpoints: [endpoint])))
+        }
+        shared.tell(.staticPeers([address]))
+        shared.pass(.seconds(1))
+        #expect(shared.probes.contains { $0.expecting == nil && $0.endpoints == [address.endpoint] })
+    }
+
     @Test func knownPeersAreAwayUntilTheyAnswer() throws {
         var stage = Stage()
         let endpoint = Endpoint(host: "203.0.113.9", port: 443, via: .lastKnown)
