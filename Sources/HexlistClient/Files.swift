@@ -95,6 +95,21 @@ extension HexlistClient {
     /// Removes a finished transfer from the list.
     public func forgetTransfer(_ id: Int64) async throws -> ChangedJSON { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
 
+    /// Requests the requests of devices to send files that wait for an answer.
+    public func uploadRequests() async throws -> Page<UploadRequestView> { try await connection.call(.GET, "/v1/upload-requests") }
+
+    /// Accepts the files of a device.
+    /// - Parameter trusting: whether to trust the device from now on.
+    public func acceptUpload(_ id: Int64, trusting: Bool) async throws -> UploadRequestView {
+        var query = URLQuery()
+        if trusting { query.add("trust", "true") }
+        return try await connection.call(.POST, "/v1/upload-requests/\(id)/accept", query: query)
+    }
+
+    public func refuseUpload(_ id: Int64) async throws -> UploadRequestView {
+        try await connection.call(.POST, "/v1/upload-requests/\(id)/refuse")
+    }
+
     /// Calls `body` with the summary of the given transfers immediately and after each change, until it returns `false`.
     public func watchTransfers(_ ids: ClosedRange<Int64>, _ body: (TransferSummary) async throws -> Bool) async throws {
         var query = URLQuery()

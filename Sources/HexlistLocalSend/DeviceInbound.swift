@@ -31,6 +31,8 @@ public struct DeviceInbound {
         case refused(Int)
         /// Check the free space, then call `open`.
         case accepted
+        /// Ask the user. Call `open` if the user accepts.
+        case ask
     }
 
     public enum UploadDecision: Sendable, Equatable {
@@ -81,11 +83,16 @@ public struct DeviceInbound {
 
     // MARK: Requests
 
-    /// Decides about a request to send files. Files of strangers are refused, because no limit but the disk bounds them.
-    public func prepare(from sender: Sender) -> Decision {
-        guard sender.trust == .trusted, sender.receive != .nothing else { return .refused(403) }
+    /// Decides about a request to send files.
+    /// - Parameter strangersMayAsk: whether the user is asked about files of strangers; otherwise they are refused.
+    public func prepare(from sender: Sender, strangersMayAsk: Bool) -> Decision {
+        switch sender.trust {
+        case .trusted where sender.receive != .nothing: break
+        case .stranger where strangersMayAsk && sender.receive != .nothing: break
+        case .trusted, .stranger, .blocked: return .refused(403)
+        }
         guard !hasSession(sender.fingerprint), sessions.count < Self.sessionLimit else { return .refused(409) }
-        return .accepted
+        return sender.trust == .trusted ? .accepted : .ask
     }
 
     private func hasSession(_ fingerprint: Fingerprint) -> Bool { sessions.values.contains { $0.fingerprint == fingerprint } }

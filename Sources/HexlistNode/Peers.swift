@@ -56,6 +56,7 @@ public struct Peers: Sendable {
                 try await node.store.setTrust(trust, of: contact, name: name, at: at)
                 await node.registry.reload(node)
                 node.invitations.mayAcceptMore(node)
+                if let device = before.fingerprint { node.devices.requests.unanswered.trustChanged(of: device, to: trust, node) }
                 node.notifyWatchers()
                 return node.peerList.view(of: peer) ?? before
             }

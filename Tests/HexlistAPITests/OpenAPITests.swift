@@ -57,7 +57,7 @@ import Yams
         Value("Group.peers", GroupMember.self),
         Value("RosterPeer", RosterPeer.self),
         Value("RosterImport", RosterImport.self),
-        Value("Transfer", TransferView.self), Value("TransferStart", TransferStart.self), Value("TransferSummary", TransferSummary.self),
+        Value("Transfer", TransferView.self), Value("UploadRequest", UploadRequestView.self), Value("TransferStart", TransferStart.self), Value("TransferSummary", TransferSummary.self),
         Value("CachedFile", CachedFile.self), Value("CachedFiles", CachedFiles.self), Value("CacheSummary", CacheSummary.self),
         Value("CacheCleared", CacheCleared.self), Value("OfferProgress", OfferProgress.self), Value("Offer", OfferResult.self),
         Value("Share", ShareView.self), Value("Service", ServiceView.self), Value("FileEntry", FileEntry.self),

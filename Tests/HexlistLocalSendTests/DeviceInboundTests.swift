@@ -34,24 +34,25 @@ private func makeInbound() -> DeviceInbound {
 
 @Suite struct DeviceInboundTests {
     @Test(
-        "who may send files",
+        "decisions about requests to send files, by trust, the peer's setting, and whether strangers may ask",
         arguments: [
-            (Trust.trusted, PeerReceive.inbox, DeviceInbound.Decision.accepted), (.trusted, .held, .accepted),
-            (.trusted, .nothing, .refused(403)), (.blocked, .inbox, .refused(403)), (.stranger, .inbox, .refused(403)),
-        ]) func decisions(trust: Trust, receive: PeerReceive, decision: DeviceInbound.Decision)
+            (Trust.trusted, PeerReceive.inbox, false, DeviceInbound.Decision.accepted), (.trusted, .held, false, .accepted),
+            (.trusted, .nothing, true, .refused(403)), (.blocked, .inbox, true, .refused(403)), (.stranger, .inbox, false, .refused(403)),
+            (.stranger, .inbox, true, .ask), (.stranger, .nothing, true, .refused(403)),
+        ]) func decisions(trust: Trust, receive: PeerReceive, strangersMayAsk: Bool, decision: DeviceInbound.Decision)
     {
-        #expect(makeInbound().prepare(from: sender(1, trust, receive)) == decision)
+        #expect(makeInbound().prepare(from: sender(1, trust, receive), strangersMayAsk: strangersMayAsk) == decision)
     }
 
     @Test("bounds of sessions") func bounds() {
         var inbound = makeInbound()
         for number in 100..<100 + UInt8(DeviceInbound.sessionLimit) {
-            #expect(inbound.prepare(from: sender(number)) == .accepted)
+            #expect(inbound.prepare(from: sender(number), strangersMayAsk: false) == .accepted)
             #expect(inbound.open(upload(), from: fingerprint(number), now: start) != nil)
-            #expect(inbound.prepare(from: sender(number)) == .refused(409))
+            #expect(inbound.prepare(from: sender(number), strangersMayAsk: false) == .refused(409))
             #expect(inbound.open(upload(), from: fingerprint(number), now: start) == nil)
         }
-        #expect(inbound.prepare(from: sender(200)) == .refused(409))
+        #expect(inbound.prepare(from: sender(200), strangersMayAsk: false) == .refused(409))
         #expect(inbound.open(upload(), from: fingerprint(200), now: start) == nil)
     }
 

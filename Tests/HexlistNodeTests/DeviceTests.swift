@@ -285,7 +285,6 @@ struct DeviceTests {
         for one in [phone, mallory] { _ = try await one.register(at: test) }
         let file = DeviceFile(
             id: "f", fileName: "a", size: 4, fileType: "image/png", sha256: Array(SHA256.hash(data: Array("four".utf8))))
-        #expect(try await phone.begin([file], at: test) == nil, "a stranger")
         _ = try await test.node.peers.setTrust(phone.peer, .trusted)
         var session = try #require(try await phone.begin([file], at: test))
         #expect(try await phone.begin([file], at: test) == nil, "one session for each device")
@@ -303,6 +302,88 @@ struct DeviceTests {
         #expect(try await phone.upload("f", Array("four".utf8), session, to: test).status == 403, "cancelled")
         let huge = DeviceFile(id: "f", fileName: "a", size: 1 << 60, fileType: "image/png")
         #expect(try await phone.begin([huge], at: test) == nil, "no space")
+        try await test.stop()
+    }
+
+    /// Waits for the request of a device, and returns it.
+    private func request(_ test: TestNode) async throws -> UploadRequestView {
+        try await test.until { await !$0.uploadRequests.all().isEmpty }
+        return try #require(await test.node.uploadRequests.all().first)
+    }
+
+    @Test(
+        "files of a stranger wait for the user; accepted, they arrive in the inbox, also with `receiveFrom: held`",
+        arguments: [false, true])
+    func acceptedFiles(trusting: Bool) async throws {
+        let test = try await makeNode()
+        let phone = try Phone()
+        let content = Array("content".utf8)
+        let files = ["a.txt", "b/../c.txt"].map {
+            DeviceFile(id: $0, fileName: $0, size: Int64(content.count), fileType: "text/plain")
+        }
+        async let answer = phone.begin(files, at: test)
+        let asked = try await request(test)
+        #expect(asked.peer == phone.peer && asked.files == 2 && asked.size == 14 && asked.names == ["a.txt", "b/c.txt"])
+        #expect(asked.label.text().contains("stranger"))
+        #expect(!FileManager.default.fileExists(atPath: test.folder.appending(path: "arrivals").path))
+        try await test.until { node in
+            let events = try await node.store.read { try $0.eventPage(since: 0, limit: 10).items }
+            return events.contains { $0.type == .deviceAsked && $0.peer == phone.peer && $0.data?.contains("\"bytes\":\"14\"") == true }
+        }
+        _ = try await test.node.uploadRequests.accept(asked.id, trusting: trusting)
+        let session = try #require(try await answer)
+        #expect(await test.node.uploadRequests.all().isEmpty)
+        for file in files { #expect(try await phone.upload(file.id, content, session, to: test).status == 200) }
+        try await test.until { try await !$0.inbox().isEmpty }
+        #expect(try await test.node.inbox().map(\.peer) == [phone.peer])
+        let view = try #require(try await test.node.peers.all().first { $0.uuid == phone.peer })
+        #expect(view.trust == (trusting ? .trusted : .stranger))
+        await #expect(throws: HexlistError.self) { try await test.node.uploadRequests.accept(asked.id, trusting: false) }
+        try await test.stop()
+    }
+
+    @Test("the user's no, a block, the device's own end, and a closed connection end a request without a file", arguments: 0..<4)
+    func unacceptedFiles(end: Int) async throws {
+        let test = try await makeNode()
+        let phone = try Phone()
+        let file = DeviceFile(id: "f", fileName: "a", size: 1, fileType: "image/png")
+        let body = PrepareUpload(info: phone.info, files: [file]).bytes
+        let answer = Task { try await phone.post("/api/localsend/v2/prepare-upload", body, to: test) }
+        let asked = try await request(test)
+        #expect(try await phone.post("/api/localsend/v2/prepare-upload", body, to: test).status == 409, "one of each device")
+        switch end {
+        case 0: _ = try await test.node.uploadRequests.refuse(asked.id)
+        case 1: _ = try await test.node.peers.setTrust(phone.peer, .blocked)
+        case 2: #expect(try await phone.post("/api/localsend/v2/cancel", [], to: test).status == 200)
+        default: await phone.transport.shutdown()
+        }
+        if end < 3 { #expect(try await answer.value.status == 403) } else { _ = await answer.result }
+        try await eventually("no request is left") { await test.node.uploadRequests.all().isEmpty }
+        await #expect(throws: HexlistError.self) { try await test.node.uploadRequests.refuse(asked.id) }
+        #expect(!FileManager.default.fileExists(atPath: test.folder.appending(path: "arrivals").path))
+        try await test.stop()
+    }
+
+    @Test("a request is accepted when its device becomes trusted, and refused when the node stops") func trustWhileAsked() async throws {
+        let test = try await makeNode()
+        let (phone, other) = (try Phone(), try Phone(name: "iPad"))
+        let file = DeviceFile(id: "f", fileName: "a", size: 1, fileType: "image/png")
+        async let answer = phone.begin([file], at: test)
+        _ = try await request(test)
+        _ = try await test.node.peers.setTrust(phone.peer, .trusted)
+        #expect(try await answer != nil)
+        let body = PrepareUpload(info: other.info, files: [file]).bytes
+        let second = Task { try await other.post("/api/localsend/v2/prepare-upload", body, to: test) }
+        _ = try await request(test)
+        try await test.stop()
+        let status = try? await second.value.status
+        #expect(status == nil || status == 403)
+    }
+
+    @Test("files of strangers are refused at once with `receiveFrom: trusted`") func onlyTrusted() async throws {
+        let test = try await makeNode { $0.receiveFrom = .trusted }
+        let file = DeviceFile(id: "f", fileName: "a", size: 1, fileType: "image/png")
+        #expect(try await Phone().begin([file], at: test) == nil)
         try await test.stop()
     }
 

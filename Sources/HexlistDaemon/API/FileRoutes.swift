@@ -22,6 +22,18 @@ struct FileRoutes: Sendable {
         }
         router.get("/v1/transfers", use: list)
         router.get("/v1/transfers/summary", use: summary)
+        router.get("/v1/upload-requests") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(HexlistAPI.Page(items: await api.node.uploadRequests.all(), next: nil))
+        }
+        router.post("/v1/upload-requests/:id/accept") { request, context in
+            let trusting = try APIQuery(request, allowing: ["trust"]).flag("trust")
+            return APIReply.json(try await api.node.uploadRequests.accept(try APIInput.id(context), trusting: trusting))
+        }
+        router.post("/v1/upload-requests/:id/refuse") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.uploadRequests.refuse(try APIInput.id(context)))
+        }
         router.get("/v1/transfers/:id") { request, context in
             _ = try APIQuery(request)
             return APIReply.json(try await api.node.transfers.transfer(try APIInput.id(context)))

@@ -38,6 +38,7 @@ struct PageGate: Sendable {
         ("/v1/transfers", .get), ("/v1/transfers", .post), ("/v1/transfers/summary", .get), ("/v1/transfers/{id}", .get),
         ("/v1/transfers/{id}/cancel", .post), ("/v1/transfers/{id}/retry", .post), ("/v1/transfers/{id}/open", .post),
         ("/v1/transfers/{id}/show", .post), ("/v1/transfers/{id}/image", .get),
+        ("/v1/upload-requests", .get), ("/v1/upload-requests/{id}/accept", .post), ("/v1/upload-requests/{id}/refuse", .post),
         ("/v1/services", .get), ("/v1/services/{service}/files", .get), ("/v1/services/{service}/links", .post),
         ("/v1/identity/code", .get), ("/v1/import", .post), ("/v1/export", .post),
     ])

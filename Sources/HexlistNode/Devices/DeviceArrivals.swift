@@ -45,25 +45,33 @@ final class DeviceArrivals {
 
     // MARK: Requests
 
-    /// Answers a `prepare-upload` with files.
+    /// Answers a `prepare-upload` with files, or asks the user.
     func prepare(_ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node) {
         let fingerprint = exchange.certificate.fingerprint
         let record = node.registry.devices[fingerprint.peerID].flatMap { $0.fingerprint == fingerprint ? $0 : nil }
         let sender = DeviceInbound.Sender(
             fingerprint: fingerprint, trust: record?.trust ?? .stranger, receive: record?.receive ?? .inbox)
-        switch inbound.prepare(from: sender) {
+        let strangersMayAsk = node.configuration.announce && node.configuration.receiveFrom != .trusted
+        switch inbound.prepare(from: sender, strangersMayAsk: strangersMayAsk) {
         case .refused(403):
             exchange.answer(403, DeviceRequests.message("\(node.configuration.name) does not receive files from this device."))
         case .refused(let status): exchange.answer(status)
-        case .accepted: open(upload, exchange, node)
+        case .accepted: open(upload, exchange, node) { _ in }
+        case .ask: node.devices.requests.unanswered.add(upload, exchange, node)
         }
     }
 
-    /// Opens a session if the files fit on the disk.
-    private func open(_ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node) {
+    /// Opens a session if the files fit on the disk, and answers the device.
+    /// - Parameter completion: called once, with the reason why no session was opened.
+    func open(
+        _ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node,
+        completion: @escaping @Sendable (Result<Void, HexlistError>) -> Void
+    ) {
         let bytes = upload.totalBytes.addingClamped(inbound.openBytes)
         guard bytes <= DeviceFiles.totalBytes else {
-            return exchange.answer(500, DeviceRequests.message("These files are too large."))
+            exchange.answer(500, DeviceRequests.message("These files are too large."))
+            return completion(
+                .failure(HexlistError(.tooLarge, "Devices may send \(ByteCountText.of(DeviceFiles.totalBytes)) at once; this is more.")))
         }
         let folder = node.transfers.deviceFiles.folder
         let reserve = Int64(node.configuration.limits.diskReserveBytes)
@@ -73,14 +81,17 @@ final class DeviceArrivals {
                 node?.assumeIsolated { node in
                     let (arrivals, exchange) = bound.value
                     if case .failure = result {
-                        return exchange.answer(500, DeviceRequests.message("There is not enough space for these files."))
+                        exchange.answer(500, DeviceRequests.message("There is not enough space for these files."))
+                        return completion(.failure(HexlistError(.storageFull, "There is not enough space for these files.")))
                     }
                     let fingerprint = exchange.certificate.fingerprint
                     guard let session = arrivals.inbound.open(upload, from: fingerprint, now: node.clocks.now) else {
-                        return exchange.answer(409)
+                        exchange.answer(409)
+                        return completion(.failure(HexlistError(.alreadyRunning, "As many devices send files as are allowed at once.")))
                     }
                     exchange.answer(200, Self.accepted(upload, session.id, session.tokens))
                     arrivals.setTimer(node)
+                    completion(.success(()))
                 }
             }
     }
@@ -184,7 +195,11 @@ final class DeviceArrivals {
         setTimer(node)
     }
 
+    /// Ends the session of a device, or withdraws its request that waits for the user.
     func cancel(_ exchange: DeviceExchange, _ node: isolated Node) {
+        if exchange.parameter("sessionId") == nil {
+            node.devices.requests.unanswered.withdraw(of: exchange.certificate.fingerprint, node)
+        }
         if let ended = inbound.cancel(exchange.parameter("sessionId"), from: exchange.certificate.fingerprint) { finishSoon(ended, node) }
         exchange.answer(200)
         setTimer(node)
@@ -209,13 +224,12 @@ final class DeviceArrivals {
 
     /// Stores the files of a session as one hex, in the background.
     private func begin(_ session: String, _ node: isolated Node) {
-        let policy = node.configuration.announce ? node.configuration.receiveFrom : .trusted
         let (files, store, quotas) = (node.transfers.deviceFiles, node.store, HeldQuotas(node.configuration.limits))
         let at = node.clocks.milliseconds
         let logger = node.logger
         finishing += 1
         node.transport.fileThreads.run(on: node.eventLoop) {
-            try Self.store(session, files, store, at: at, policy: policy, quotas: quotas)
+            try Self.store(session, files, store, at: at, quotas: quotas)
         }.whenComplete { [weak node] result in
             if case .failure(let error) = result {
                 logger.error("files of a device could not be stored", metadata: ["error": "\(error)"])
@@ -240,12 +254,13 @@ final class DeviceArrivals {
     }
 
     private static func store(
-        _ session: String, _ files: DeviceFiles, _ store: HexStore, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas
+        _ session: String, _ files: DeviceFiles, _ store: HexStore, at now: Int64, quotas: HeldQuotas
     ) throws {
         let rows = try files.present(store.readSync { try $0.arrivals(of: session) })
         guard let first = rows.first else { return files.folder.remove(session) }
         let sender = Sender(peer: first.peer, kind: .localsend, fingerprint: first.fingerprint, name: first.sender, address: "localsend")
         let hex = DeviceHex(rows).hex(from: first.peer, name: first.sender) { OfferID.random }
-        _ = try files.finish(rows, as: hex, from: sender, at: now, policy: policy, quotas: quotas)
+        // The device was trusted when the session began, or the user has accepted the files.
+        _ = try files.finish(rows, as: hex, from: sender, at: now, policy: .everyone, quotas: quotas)
     }
 }

@@ -9,8 +9,12 @@ import NIOCore
 /// Answers the requests of devices.
 final class DeviceRequests {
     let files: DeviceArrivals
+    let unanswered: UnansweredUploads
 
-    init(on eventLoop: any EventLoop, _ clocks: Clocks) { files = DeviceArrivals(on: eventLoop, clocks) }
+    init(on eventLoop: any EventLoop, _ clocks: Clocks) {
+        files = DeviceArrivals(on: eventLoop, clocks)
+        unanswered = UnansweredUploads(on: eventLoop, clocks)
+    }
 
     func received(_ exchange: DeviceExchange, _ node: isolated Node) {
         guard !node.isStopping, node.devices.isOpen, exchange.path.utf8.starts(with: LocalSendLimits.path.utf8) else {

@@ -92,6 +92,7 @@ final class Devices {
         multicast?.stop()
         multicast = nil
         for courier in couriers.values { courier.stop() }
+        requests.unanswered.stop(node)
         await requests.files.stop(node)
     }
 

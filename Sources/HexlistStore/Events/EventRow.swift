@@ -16,6 +16,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let hexRejected = EventType(rawValue: "hex.rejected")
     public static let hexFailed = EventType(rawValue: "hex.failed")
     public static let hexExpired = EventType(rawValue: "hex.expired")
+    public static let deviceAsked = EventType(rawValue: "device.asked")
     public static let alertReceived = EventType(rawValue: "alert.received")
     public static let pairingRequested = EventType(rawValue: "pairing.requested")
     public static let pairingCompleted = EventType(rawValue: "pairing.completed")
@@ -31,8 +32,8 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
 
     /// The types that this version records.
     public static let all: [EventType] = [
-        peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, alertReceived,
-        pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed, offerFetched,
+        peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, deviceAsked,
+        alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed, offerFetched,
         offerFailed, eventsOmitted,
     ]
 }

@@ -5,10 +5,10 @@ import HexlistModel
 
 struct TransfersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "transfers", abstract: "List, retry or cancel downloads of files.",
+        commandName: "transfers", abstract: "List, retry or cancel downloads of files; accept files of devices.",
         subcommands: [
             TransfersListCommand.self, TransfersShowCommand.self, TransfersCancelCommand.self, TransfersRetryCommand.self,
-            TransfersRemoveCommand.self,
+            TransfersRemoveCommand.self, TransfersRequestsCommand.self, TransfersAcceptCommand.self, TransfersRefuseCommand.self,
         ],
         defaultSubcommand: TransfersListCommand.self)
 }
@@ -29,6 +29,7 @@ struct TransfersListCommand: AsyncParsableCommand {
         let output = common.output
         let stages: [TransferStage] = all ? [] : [.waiting, .running, .paused, .failed]
         try await common.withClient { client in
+            if !output.json { try await listRequests(client, output) }
             let header = ["ID", "STATE", "FROM", "SINCE", "FILE", "SIZE", "WHY"]
             let (listed, hasMore) = try await output.pages(maximum: rows.maximum(for: output), header: header) {
                 try await client.transfers(stages, limit: $0, after: $1)
@@ -40,6 +41,16 @@ struct TransfersListCommand: AsyncParsableCommand {
             }
             if hasMore { StandardError.note("There are more; list all with --limit 0.") }
         }
+    }
+
+    /// Prints the requests of devices to send files, if there are any.
+    private func listRequests(_ client: HexlistClient, _ output: Output) async throws {
+        let requests = try await client.uploadRequests().items
+        guard !requests.isEmpty else { return }
+        try output.table(UploadRequestText.table(requests))
+        try output.line()
+        try output.flush()
+        StandardError.note("`hexlist transfers accept ID` receives the files, `hexlist transfers refuse ID` does not.")
     }
 }
 

@@ -1,0 +1,58 @@
+public import HexlistAPI
+import HexlistLocalSend
+import HexlistModel
+import NIOCore
+
+/// The requests of devices to send files, as the user answers them.
+public struct UploadRequestCommands: Sendable {
+    let node: Node
+
+    /// Returns the waiting requests, oldest first.
+    public func all() async -> [UploadRequestView] {
+        await node.perform { node in
+            let unanswered = node.devices.requests.unanswered
+            return unanswered.requests.waiting.map { unanswered.view(of: $0, node) }
+        }
+    }
+
+    /// Accepts a request, so that the device sends its files.
+    /// - Parameter trusting: whether to trust the device from now on, by the certificate that it has proved.
+    /// - Throws: `HexlistError`: `notFound` if the request is over; `storageFull`, `tooLarge` or `alreadyRunning` if the files cannot be
+    ///   received; then the device is refused.
+    public func accept(_ id: Int64, trusting: Bool) async throws -> UploadRequestView {
+        let view = try await view(of: id)
+        let promise = node.eventLoop.makePromise(of: Void.self)
+        let isAccepted = await node.perform { node in
+            node.devices.requests.unanswered.accept(Int(clamping: id), node) { promise.completeWith($0.mapError { $0 as any Error }) }
+                != nil
+        }
+        if !isAccepted { promise.fail(Self.isOver(id)) }
+        try await promise.futureResult.get()
+        if trusting { _ = try await node.peers.setTrust(view.peer, .trusted) }
+        return view
+    }
+
+    /// Refuses a request.
+    /// - Throws: `HexlistError` `notFound` if it is over.
+    public func refuse(_ id: Int64) async throws -> UploadRequestView {
+        let view = try await view(of: id)
+        let isRefused = await node.perform { $0.devices.requests.unanswered.refuse(Int(clamping: id), $0) != nil }
+        guard isRefused else { throw Self.isOver(id) }
+        return view
+    }
+
+    private func view(of id: Int64) async throws -> UploadRequestView {
+        guard let view = await all().first(where: { $0.id == id }) else { throw Self.isOver(id) }
+        return view
+    }
+
+    private static func isOver(_ id: Int64) -> HexlistError {
+        HexlistError(
+            .notFound, "No device waits with a request \(id).",
+            hint: "A request ends after two minutes, or when the device withdraws it. `hexlist transfers` lists the waiting ones.")
+    }
+}
+
+extension Node {
+    public nonisolated var uploadRequests: UploadRequestCommands { UploadRequestCommands(node: self) }
+}
