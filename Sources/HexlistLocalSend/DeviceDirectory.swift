@@ -163,7 +163,9 @@ public struct DeviceDirectory {
         {
             return
         }
-        guard mayDial(place, isTrusted: isTrusted, now) else {
+        // Anyone can claim the fingerprint of a trusted device, so the dials reserved for these need also an address of the device.
+        let isExpected = isTrusted && isAddress(source, of: fingerprint)
+        guard mayDial(place, isTrusted: isExpected, now) else {
             guard devices[fingerprint] == nil else { return }
             return addGhost(
                 .unverified, fingerprint, source, name: info.alias, "was not asked yet, because many devices announce themselves", now,
@@ -179,6 +181,11 @@ public struct DeviceDirectory {
     }
 
     // MARK: Dials
+
+    /// Whether a device has proved itself at this address.
+    private func isAddress(_ address: IPAddress, of fingerprint: Fingerprint) -> Bool {
+        ((known[fingerprint] ?? []) + (devices[fingerprint]?.places ?? [])).contains { $0.address == address }
+    }
 
     private func mayDial(_ place: DevicePlace, isTrusted: Bool, _ now: Instant) -> Bool {
         // One dial at a time for each address, so that a host cannot occupy all of them.

@@ -95,7 +95,7 @@ public struct DeviceInbound {
         return sender.trust == .trusted ? .accepted : .ask
     }
 
-    private func hasSession(_ fingerprint: Fingerprint) -> Bool { sessions.values.contains { $0.fingerprint == fingerprint } }
+    public func hasSession(_ fingerprint: Fingerprint) -> Bool { sessions.values.contains { $0.fingerprint == fingerprint } }
 
     // MARK: Sessions
 

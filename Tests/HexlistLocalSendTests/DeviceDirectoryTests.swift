@@ -225,7 +225,8 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
         #expect(dials(outputs).count == lab.directory.limits.dialsAtOnce - 1, "one is reserved for trusted devices")
         #expect(lab.ghosts.contains(.unverified))
         #expect(lab.announce(900, at: "10.0.0.2").contains { if case .dial = $0 { true } else { false } } == false, "one for each address")
-        _ = lab.input(.known([fingerprint(901): []]))
+        _ = lab.input(.known([fingerprint(901): [DevicePlace(address: address("10.0.0.250"), port: 53_317)]]))
+        #expect(dials(lab.announce(901, at: "10.0.0.251")).isEmpty, "a claim from another address")
         #expect(dials(lab.announce(901, at: "10.0.0.250")).count == 1)
         // Dials that end at once are bounded by their rate.
         var fast = Lab()
@@ -310,11 +311,11 @@ private func dials(_ outputs: [DeviceDirectory.Output]) -> [DeviceDial] {
     }
 
     @Test func datagramLimit() {
-        var limit = DatagramLimit()
+        var limit = SourceRateLimit.datagrams
         let sources = (0..<1_000).map { address("10.0.\($0 >> 8).\($0 & 255)") }
-        #expect((0..<10_000).count { _ in limit.take(from: sources[0], now: start) } == DatagramLimit.perSource)
+        #expect((0..<10_000).count { _ in limit.take(from: sources[0], now: start) } == limit.perSource)
         #expect(limit.take(from: sources[1], now: start) == true, "another host is not hidden")
-        #expect(sources.count { limit.take(from: $0, now: start) } == DatagramLimit.perSecond - DatagramLimit.perSource - 1)
+        #expect(sources.count { limit.take(from: $0, now: start) } == limit.perSecond - limit.perSource - 1)
         #expect(limit.take(from: sources[0], now: start + .seconds(1)) == true)
     }
 }

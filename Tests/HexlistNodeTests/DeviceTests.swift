@@ -380,6 +380,17 @@ struct DeviceTests {
         #expect(status == nil || status == 403)
     }
 
+    @Test("requests of a stranger are limited, those of a trusted device are not") func requestLimit() async throws {
+        let test = try await makeNode()
+        let (phone, mallory) = (try Phone(), try Phone(name: "Mallory"))
+        _ = try await phone.register(at: test)
+        _ = try await test.node.peers.setTrust(phone.peer, .trusted)
+        await test.node.perform { $0.devices.requests.limit = SourceRateLimit(perSecond: 0, perSource: 0) }
+        #expect(try await mallory.register(at: test).status == 429)
+        for _ in 0..<3 { #expect(try await phone.register(at: test).status == 200) }
+        try await test.stop()
+    }
+
     @Test("files of strangers are refused at once with `receiveFrom: trusted`") func onlyTrusted() async throws {
         let test = try await makeNode { $0.receiveFrom = .trusted }
         let file = DeviceFile(id: "f", fileName: "a", size: 1, fileType: "image/png")

@@ -45,6 +45,8 @@ final class DeviceArrivals {
 
     // MARK: Requests
 
+    func hasSession(_ device: Fingerprint) -> Bool { inbound.hasSession(device) }
+
     /// Answers a `prepare-upload` with files, or asks the user.
     func prepare(_ upload: PrepareUpload, _ exchange: DeviceExchange, _ node: isolated Node) {
         let fingerprint = exchange.certificate.fingerprint

@@ -10,6 +10,7 @@ import NIOCore
 final class DeviceRequests {
     let files: DeviceArrivals
     let unanswered: UnansweredUploads
+    var limit = SourceRateLimit.requestsOfStrangers
 
     init(on eventLoop: any EventLoop, _ clocks: Clocks) {
         files = DeviceArrivals(on: eventLoop, clocks)
@@ -19,6 +20,9 @@ final class DeviceRequests {
     func received(_ exchange: DeviceExchange, _ node: isolated Node) {
         guard !node.isStopping, node.devices.isOpen, exchange.path.utf8.starts(with: LocalSendLimits.path.utf8) else {
             return exchange.answer(404)
+        }
+        guard isKnown(exchange.certificate.fingerprint, node) || limit.take(from: exchange.remoteAddress, now: node.clocks.now) else {
+            return exchange.refuse(429)
         }
         node.devices.proved(exchange.certificate, at: exchange.remoteAddress, info: nil, node)
         switch (exchange.method, String(exchange.path.dropFirst(LocalSendLimits.path.count))) {
@@ -31,6 +35,12 @@ final class DeviceRequests {
             exchange.answer(405)
         default: exchange.answer(404)
         }
+    }
+
+    /// Whether a device is trusted or has a session, so that its requests are not limited.
+    private func isKnown(_ device: Fingerprint, _ node: isolated Node) -> Bool {
+        if let record = node.registry.devices[device.peerID], record.fingerprint == device, record.trust == .trusted { return true }
+        return files.hasSession(device)
     }
 
     /// The description of this machine in answers, without port and protocol.

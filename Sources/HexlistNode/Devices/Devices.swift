@@ -29,7 +29,7 @@ final class Devices {
     let requests: DeviceRequests
     private var mode = Mode.off
     private var multicast: DeviceMulticast?
-    private var datagrams = DatagramLimit()
+    private var datagrams = SourceRateLimit.datagrams
     private var addresses: [InterfaceAddress] = []
     /// The TCP port; `nil` while none is open.
     private(set) var port: DevicePort?

@@ -40,7 +40,7 @@ public final class DeviceExchange: @unchecked Sendable {
 
     var body = Body.unclaimed
     private(set) var isAnswered = false
-    let keepsAlive: Bool
+    private(set) var keepsAlive: Bool
     private weak var connection: DeviceServerConnection?
 
     init(_ head: HTTPRequestHead, certificate: DeviceCertificate, remoteAddress: IPAddress, connection: DeviceServerConnection) {
@@ -99,6 +99,12 @@ public final class DeviceExchange: @unchecked Sendable {
         isAnswered = true
         onAbort = nil
         connection?.write(status, json, of: self)
+    }
+
+    /// Answers the request and closes the connection, so that the next request needs another handshake.
+    public func refuse(_ status: Int) {
+        keepsAlive = false
+        answer(status)
     }
 
     // MARK: For the connection

@@ -13,9 +13,13 @@ final class DeviceServer {
         return limits
     }()
 
+    /// Maximum number of TLS handshakes a second; further connections wait for theirs.
+    private static let handshakesPerSecond = 50
+
     let state: TransportState
     let tls: DeviceTLS
     var admission = Admission(limits: DeviceServer.limits)
+    let handshakes: HandshakeRateLimit
     let received: (DeviceExchange) -> Void
     /// Called with the address of a connection whose handshake failed, such as that of a device without a certificate.
     let refused: (IPAddress) -> Void
@@ -25,6 +29,7 @@ final class DeviceServer {
     ) {
         self.state = state
         self.tls = tls
+        handshakes = HandshakeRateLimit(perSecond: Self.handshakesPerSecond, eventLoop: state.eventLoop)
         self.received = received
         self.refused = refused
     }
@@ -47,6 +52,7 @@ private final class AcceptedDeviceChannel: ChannelGateOwner {
     var gate: ChannelGate?
     private var channel: (any Channel)?
     private var slot: Admission.Slot?
+    private var waiter: HandshakeRateLimit.Waiter?
     private var deadline: Scheduled<Void>?
 
     init(_ server: DeviceServer) { self.server = server }
@@ -63,6 +69,16 @@ private final class AcceptedDeviceChannel: ChannelGateOwner {
 
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte {
         guard byte == Self.tlsHandshake, let address = channel.remoteAddress.flatMap(IPAddress.init) else { return .refused }
+        waiter = server.handshakes.enter {
+            self.waiter = nil
+            if self.beginHandshake(on: channel, address) { self.gate?.beginHandshake() } else { self.gate?.abort() }
+        }
+        guard waiter == nil else { return .later }
+        return beginHandshake(on: channel, address) ? .handshake : .refused
+    }
+
+    /// - Returns: false if a handler could not be installed.
+    private func beginHandshake(on channel: any Channel, _ address: IPAddress) -> Bool {
         let tls = server.tls.makeServerHandler()
         do {
             try channel.pipeline.syncOperations.addHandler(tls)
@@ -75,9 +91,9 @@ private final class AcceptedDeviceChannel: ChannelGateOwner {
                         self.fail("\(fault)")
                     }
                 })
-            return .handshake
+            return true
         } catch {
-            return .refused
+            return false
         }
     }
 
@@ -112,6 +128,8 @@ private final class AcceptedDeviceChannel: ChannelGateOwner {
     }
 
     func ended() {
+        waiter?.cancel()
+        waiter = nil
         deadline?.cancel()
         deadline = nil
         if let slot { server.admission.release(slot) }
