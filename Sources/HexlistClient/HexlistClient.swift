@@ -503,14 +503,16 @@ extension HexlistClient {
     }
 
     /// Requests a page of the outbox and calls `body` with each row as it arrives.
+    /// - Parameter offered: whether delivered rows whose files can still be fetched are included, whatever `states` has.
     /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer items than `limit`.
     public func outbox(
-        to peer: String?, states: [OutboxState], newestFirst: Bool = false, limit: Int, after cursor: String?,
+        to peer: String?, states: [OutboxState], offered: Bool = false, newestFirst: Bool = false, limit: Int, after cursor: String?,
         _ body: (OutboxView) throws -> Void
     ) async throws -> String? {
         var query = URLQuery()
         query.add("to", peer)
         for state in states { query.add("state", state.rawValue) }
+        if offered { query.add("files", "offered") }
         if newestFirst { query.add("order", "newest") }
         query.add("limit", String(limit))
         query.add("after", cursor)

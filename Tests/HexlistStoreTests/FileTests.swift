@@ -74,6 +74,8 @@ import Testing
         }
         let ends = try #require(try files().ends)
         #expect(ends == start + 30 * Self.day)
+        // A row whose files were all fetched is finished.
+        #expect(try test.read { try $0.outboxPage(OutboxFilter(states: [.failed], offeredAt: start)) }.items.isEmpty)
         _ = try test.write { try $0.maintain(at: ends + 1) }
         #expect(try test.read { try $0.offers(ofRow: row) }.isEmpty)
         #expect(try files().fetched == 2 && test.read { try $0.outboxRow(row) } != nil)
@@ -96,9 +98,35 @@ import Testing
             return row
         }
         #expect(try test.read { try $0.outboxFiles([row])[row]?.isWithdrawn } == false)
+        // Files that can still be fetched are listed beside the rows of other states, until they are withdrawn, fetched or expired.
+        let other = try test.write { [id = peer.id] writer -> Int64 in
+            var hexes = PreparedHexes()
+            hexes.bodies = Array("{}".utf8)
+            hexes.add(messageID: message(2), digest: nil)
+            let recipient = ContactInfo(peer: id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
+            return try writer.enqueue([hexes], EnqueueOptions(recipients: [recipient], now: start, lifetime: 30 * Self.day))
+                .results[0].get()[0].id
+        }
+        let ends = try #require(try test.read { try $0.outboxFiles([row])[row]?.ends })
+        func listed(_ states: Set<OutboxState>, of peer: PeerID? = nil, at time: Int64? = nil, newestFirst: Bool = false) throws -> [Int64] {
+            let filter = OutboxFilter(peer: peer, states: states, offeredAt: time)
+            return try test.read { try $0.outboxPage(filter, newestFirst: newestFirst) }.items.map(\.id)
+        }
+        #expect(try listed([.queued]) == [other])
+        #expect(try listed([.queued], at: start) == [row, other] && listed([.queued], at: start, newestFirst: true) == [other, row])
+        #expect(try listed([.failed], at: start) == [row] && listed([.stored], at: start) == [row])
+        #expect(try listed([.failed], of: peer.id, at: start) == [row] && listed([.failed], of: TestPeer(2).id, at: start) == [])
+        #expect(try listed([.failed], at: ends - 1) == [row] && listed([.failed], at: ends) == [])
+        let pages = try test.read { reader in
+            let filter = OutboxFilter(states: [.queued], offeredAt: start)
+            let first = try reader.outboxPage(filter, newestFirst: true, limit: 1)
+            return (first.items.map(\.id), try reader.outboxPage(filter, newestFirst: true, limit: 1, after: first.next ?? 0).items.map(\.id))
+        }
+        #expect(pages == ([other], [row]))
         _ = try await test.store.cancel(.ids([row]), at: start)
         #expect(try test.read { try $0.outboxFiles([row])[row]?.isWithdrawn } == true)
         #expect(try test.read { try $0.offer(a.id, to: peer.id) } == nil)
+        #expect(try listed([.failed], at: start) == [])
     }
 
     @Test("sizes come from peers: sums saturate at 2^62") func hostileSizes() async throws {

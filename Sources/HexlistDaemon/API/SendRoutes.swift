@@ -101,14 +101,20 @@ struct SendRoutes: Sendable {
         return trusted
     }
 
+    /// The values of `files`.
+    private enum WantedFiles: String, CaseIterable {
+        case offered
+    }
+
     /// The values of `order`.
     private enum OutboxOrder: String, CaseIterable {
         case oldest, newest
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["to", "state", "order", "limit", "after"])
+        let query = try APIQuery(request, allowing: ["to", "state", "files", "order", "limit", "after"])
         let order = try query.choice("order", OutboxOrder.oldest)
+        let files = try query.choice("files", among: WantedFiles.allCases)
         let states: [OutboxState] = try query.texts("state").map { try APIQuery.choice($0, of: "state") }
         var peer: PeerID?
         if let text = try query.text("to") {
@@ -116,7 +122,8 @@ struct SendRoutes: Sendable {
         }
         let limit = try query.limit()
         let page = try await api.node.outbox.rows(
-            peer: peer, states: states.isEmpty ? nil : Set(states), newestFirst: order == .newest, after: try query.cursor(), limit: limit)
+            peer: peer, states: states.isEmpty ? nil : Set(states), offered: files == .offered, newestFirst: order == .newest,
+            after: try query.cursor(), limit: limit)
         return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { $0 }
     }
 

@@ -9,14 +9,17 @@ public import NIOCore
 extension Outbox {
     /// A page of rows.
     /// - Parameters:
+    ///   - offered: whether rows whose files the peer can still fetch are included, whatever their state.
     ///   - newestFirst: whether the newest rows come first, instead of the order of delivery.
     ///   - limit: maximum number of rows. There may be fewer.
     /// - Returns: the rows, and the cursor of the next page; `nil` at the end.
     public func rows(
-        peer: PeerID?, states: Set<OutboxState>?, newestFirst: Bool = false, after: Int64?, limit: Int
+        peer: PeerID?, states: Set<OutboxState>?, offered: Bool = false, newestFirst: Bool = false, after: Int64?, limit: Int
     ) async throws -> (rows: [OutboxView], next: Int64?) {
         // The store does not know which queued rows are in flight (`sending`).
-        let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
+        let filter = OutboxFilter(
+            peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) },
+            offeredAt: offered ? store.clock.now : nil)
         await finishWriting()
         let live = deliveries.rowsInFlight
         var cursor = after
@@ -26,7 +29,7 @@ extension Outbox {
                 return (page, try reader.outboxFiles(page.items.map(\.id)))
             }
             var views = page.items.map { view(of: $0, files[$0.id], isSending: live.contains($0.id)) }
-                .filter { states?.contains($0.state) ?? true }
+                .filter { (states?.contains($0.state) ?? true) || offered && $0.state == .stored }
             guard views.isEmpty, let next = page.next else {
                 let labels = labels(of: views.map(\.peer))
                 for index in views.indices { views[index].tag = labels[views[index].peer].map(PeerSummary.init) }

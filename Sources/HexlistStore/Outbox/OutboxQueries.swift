@@ -51,8 +51,13 @@ extension StoreReader {
     ) throws -> Page<OutboxRow> {
         let limit = pageLimit(limit)
         let end = after > 0 ? after : Int64.max
-        let found =
+        var found =
             try newestFirst ? newestRangeIDs(filter, limit: limit + 1, before: end) : rowRangeIDs(filter, limit: limit + 1, after: after)
+        if let time = filter.offeredAt, filter.states != nil {
+            let offered = try offeredIDs(filter.peer, at: time, newestFirst: newestFirst, limit: limit + 1, after: after, before: end)
+            let all = Set(found + offered)
+            found = Array((newestFirst ? all.sorted(by: >) : all.sorted()).prefix(limit + 1))
+        }
         let statement = try SQLStatement(
             """
             SELECT \(OutboxRow.columns) FROM outbox \(OutboxRow.joins)
@@ -130,6 +135,25 @@ extension StoreReader {
             SELECT id FROM outbox
             WHERE id < ? \(undelivered) AND state IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?
             """, before, list, limit
+        ) { $0.int64(0) }
+    }
+
+    /// Returns the first stored rows whose files the peer can still fetch, up to `limit`. A row with files is a row range of its own.
+    /// - Parameters:
+    ///   - time: a time of `LivedClock`.
+    ///   - after: the id that the page begins after, if the oldest rows come first.
+    ///   - before: the id that the page begins before, if the newest rows come first.
+    private func offeredIDs(
+        _ peer: PeerID?, at time: Int64, newestFirst: Bool, limit: Int, after: Int64, before: Int64
+    ) throws -> [Int64] {
+        let recipient = try peer.map { try peerRow($0)?.id ?? 0 }  // no peer has the id 0
+        return try all(
+            """
+            SELECT outbox.id FROM outboxFiles JOIN outbox ON outbox.id = outboxFiles.outbox
+            WHERE outboxFiles.outbox > ?1 AND outboxFiles.outbox < ?2 AND outboxFiles.fetched < outboxFiles.files
+                AND NOT outboxFiles.isWithdrawn AND outboxFiles.ends > ?3 AND outbox.state = 'stored' AND outbox.peer = coalesce(?4, outbox.peer)
+            ORDER BY outboxFiles.outbox \(newestFirst ? "DESC" : "") LIMIT ?5
+            """, newestFirst ? 0 : after, newestFirst ? before : Int64.max, time, recipient, limit
         ) { $0.int64(0) }
     }
 

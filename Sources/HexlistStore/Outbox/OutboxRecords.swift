@@ -141,10 +141,14 @@ public struct OutboxFilter: Sendable, Equatable {
     public var peer: PeerID?
     /// The required states; `nil` for all states.
     public var states: Set<OutboxState>?
+    /// A time of `LivedClock`: the filter also matches stored rows whose files the peer can still fetch at that time, whatever `states` has.
+    /// `nil` for none of them.
+    public var offeredAt: Int64?
 
-    public init(peer: PeerID? = nil, states: Set<OutboxState>? = nil) {
+    public init(peer: PeerID? = nil, states: Set<OutboxState>? = nil, offeredAt: Int64? = nil) {
         self.peer = peer
         self.states = states
+        self.offeredAt = offeredAt
     }
 
     /// The states of undelivered rows, which are queued or can be queued again and therefore keep their body.

@@ -15,8 +15,9 @@ struct OutboxListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List hexes that wait, were refused or failed, and why.",
         discussion: """
-            Newest first; --json lists in the order of delivery. --all adds delivered and cancelled hexes, and those that wait for \
-            approval at their receiver; --json lists the latter in any case.
+            Newest first; --json lists in the order of delivery. Delivered hexes are listed while their files are only offered: the \
+            receiver can fetch them, but has not fetched all. --all adds other delivered hexes, cancelled ones, and those that wait for \
+            approval at their receiver. --json lists the latter in any case, and offered files only with --all.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -35,14 +36,17 @@ struct OutboxListCommand: AsyncParsableCommand {
         var left = rows.maximum(for: output)
         try await common.withClient { client in
             var listed = 0
+            var hasDelivered = false
             var cursor: String?
             repeat {
                 var table = OutboxText.table(hasHeader: listed == 0)
                 // JSON output keeps the order of delivery, which earlier releases used.
                 cursor = try await client.outbox(
-                    to: to, states: states, newestFirst: !output.json, limit: min(left, LocalAPI.pageLimit), after: cursor
+                    to: to, states: states, offered: !all && !output.json, newestFirst: !output.json,
+                    limit: min(left, LocalAPI.pageLimit), after: cursor
                 ) { row in
                     listed += 1
+                    if !states.isEmpty, !states.contains(row.state) { hasDelivered = true }
                     left -= 1
                     if output.json { try output.object(row) } else { table.add(OutboxText.cells(row)) }
                 }
@@ -53,7 +57,11 @@ struct OutboxListCommand: AsyncParsableCommand {
             if listed == 0, !output.json {
                 StandardError.note(all ? "The outbox is empty." : "Nothing waits; --all lists delivered hexes.")
             }
-            if cursor != nil { StandardError.note(try await more(than: listed, states, client)) }
+            if cursor != nil {
+                // The counters have no number of delivered rows with offered files.
+                StandardError.note(
+                    hasDelivered ? "There are more; list all with --limit 0." : try await more(than: listed, states, client))
+            }
         }
     }
 
