@@ -47,7 +47,8 @@ public struct Daemon: Sendable {
         self.options = options
         loader = ConfigurationLoader(
             commandLine: options.settings, environment: options.environment, path: options.paths.configurationFile,
-            isNamed: options.paths.configurationIsNamed, machineName: MachineName.pretty())
+            isNamed: options.paths.configurationIsNamed, machineName: MachineName.pretty(),
+            downloadFolder: DownloadFolder.path(environment: options.environment, configurationHome: options.paths.configurationHome))
         notifier = SystemdNotifier(environment: options.environment)
     }
 
@@ -73,10 +74,6 @@ public struct Daemon: Sendable {
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         var settings = try loader.load()
         settings.node.files.cacheFolder = options.paths.cacheFolder
-        if settings.node.files.downloads == nil {
-            settings.node.files.downloads = DownloadFolder.path(
-                environment: options.environment, configurationHome: options.paths.configurationHome)
-        }
         settings.node.localSend?.installedProgram = LocalSendPrograms.installed(environment: options.environment)
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
@@ -150,7 +147,6 @@ public struct Daemon: Sendable {
             let faults = HookFaults()
             let api = APIContext(
                 supervisor: supervisor, stateFolder: folder,
-                downloadFolder: settings.node.files.downloads ?? "",
                 autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
                 desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,

@@ -205,10 +205,8 @@ public actor Node {
         self.configuration.receiveFrom = configuration.receiveFrom
         self.configuration.peers = configuration.peers
         self.configuration.limits = configuration.limits
-        let files = self.configuration.files
         self.configuration.files = configuration.files
-        // Folders need a restart.
-        (self.configuration.files.cacheFolder, self.configuration.files.downloads) = (files.cacheFolder, files.downloads)
+        self.configuration.files.cacheFolder = old.files.cacheFolder  // needs a restart
         transport.setLimits(TransportLimits(configuration))
         transfers.reconfigure(TransfersConfiguration(self.configuration))
         if configuration.peers != old.peers {

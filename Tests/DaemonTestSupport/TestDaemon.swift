@@ -54,9 +54,11 @@ public struct TestDaemon: Sendable {
                 node: node, stateFolder: folder.path, machine: MachineID(environment: [:]), isForeign: false, logger: logger, make: make)
             let socket = "\(folder.path)/control.sock"
             let hookFaults = HookFaults()
-            let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))
+            var inEffect = Settings(name: name)
+            inEffect.node.files.downloads = "\(folder.path)/downloads"
+            let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", inEffect)
             let api = APIContext(
-                supervisor: supervisor, stateFolder: folder.path, downloadFolder: "\(folder.path)/downloads",
+                supervisor: supervisor, stateFolder: folder.path,
                 autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),
                 startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics,
                 eventLoop: group.next(),

@@ -167,8 +167,6 @@ import Testing
             let stream = ["Content-Type: application/x-ndjson"]
             #expect(try await ask(port, "POST /v1/sends?to=x", [token] + stream, body: "{}\n").status == 403)
             #expect(try await ask(port, "GET /v1/peers", [token, "Accept: text/event-stream"]).status == 403)
-            let fetching = try await ask(port, "PATCH /v1/peers/x", [token], body: #"{"fetchLimit":1000}"#)
-            #expect(fetching.status == 403 && fetching.body.contains("automatic downloads"))
             #expect(try await ask(port, "PATCH /v1/peers/x", [token], body: #"{"notify":false}"#).status == 404)
             // Files go into the download folder only.
             for body in [
@@ -176,6 +174,15 @@ import Testing
                 #"{"service":"shares","path":"a","to":"/tmp"}"#, #"{"service":"shares","path":"a","umask":0}"#,
             ] { #expect(try await ask(port, "POST /v1/transfers", [token], body: body).status == 403, "\(body)") }
             #expect(try await ask(port, "POST /v1/transfers", [token], body: #"{"hex":1,"links":[1]}"#).status == 404)
+            // A reload of the configuration changes the folder at once.
+            var settings = Settings(name: "ada")
+            settings.node.files.downloads = "\(daemons[0].api.stateFolder)/other"
+            _ = daemons[0].configuration.took(settings)
+            #expect(try await ask(port, "POST /v1/transfers", [token], body: #"{"hex":1,"links":[1]}"#).status == 404)
+            #expect(HexlistPaths.isFolder("\(daemons[0].api.stateFolder)/other"))
+            // The page may turn on automatic downloads.
+            #expect(
+                try await ask(port, "PATCH /v1/peers/x", [token], body: #"{"fetchLimit":1000,"fetchTo":"downloads"}"#).status == 404)
             #expect(try await ask(port, "POST /v1/transfers", [token], body: #"{"service":"bob","path":"a"}"#).status == 404)
             let revoking = try await ask(port, "POST /v1/services/shares/links", [token], body: #"{"paths":["a"],"revoke":true}"#)
             #expect(revoking.status == 403)

@@ -27,6 +27,18 @@ struct ConfigurationTests {
         #expect(settings.given.isEmpty)
     }
 
+    @Test("the download folder has a default, and changes without a restart") func downloadFolder() throws {
+        let loader = ConfigurationLoader(
+            commandLine: [:], environment: [:], path: "config.yaml", isNamed: true, machineName: "machine", downloadFolder: "/home/a/Downloads")
+        func load(_ yaml: String) throws -> Settings { try loader.settings(file: ConfigurationFile(path: "config.yaml", text: yaml)) }
+        let (old, new) = (try load(""), try load("files.downloads: /srv/files\nfiles.copyBelow: 9\n"))
+        #expect(old.node.files.downloads == "/home/a/Downloads" && new.node.files.downloads == "/srv/files")
+        #expect(old.needingRestart(comparedWith: new).isEmpty)
+        let inForce = ConfigurationInForce(path: "", old)
+        #expect(inForce.downloadFolder == "/home/a/Downloads" && inForce.took(new).isEmpty && inForce.downloadFolder == "/srv/files")
+        #expect(inForce.shape(port: 1).items.first { $0.key == "files.downloads" }?.value == "/srv/files")
+    }
+
     @Test("each key sets its own value")
     func values() throws {
         let settings = try load(

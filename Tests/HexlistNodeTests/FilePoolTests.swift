@@ -365,6 +365,14 @@ import Testing
             #expect(try Data(contentsOf: downloads.appending(path: "a")) == data("a"))
             let done = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.first { $0.type == .transferDone } }
             #expect(done?.data?.contains(#""automatic":"true""#) == true && done?.data?.contains(downloads.path) == true)
+            // A new folder takes effect without a restart.
+            var configuration = await two.node.configuration
+            let other = base.appending(path: "Other")
+            configuration.files.downloads = other.path
+            await two.node.reconfigure(configuration)
+            #expect(try await send(["d"], one, two).state == .stored)
+            try await two.until { try await $0.transfers.page([.done], before: nil, limit: 9).rows.count == 3 }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: other.path) == ["d"] && found() == ["a", "b"])
             // Back to the cache.
             _ = try await two.node.peers.change(one.id, PeerChange(fetchLimit: 1 << 20, fetchTo: .cache))
             #expect(try await send(["c"], one, two).state == .stored)

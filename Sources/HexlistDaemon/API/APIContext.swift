@@ -14,8 +14,6 @@ import NIOCore
 struct APIContext: Sendable {
     let supervisor: NodeSupervisor
     let stateFolder: String
-    /// The folder for files saved from the page.
-    let downloadFolder: String
     let autostart: Autostart
     let desktop: DesktopSession
     let startedAt: ContinuousClock.Instant

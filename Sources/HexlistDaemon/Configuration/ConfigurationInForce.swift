@@ -33,6 +33,9 @@ final class ConfigurationInForce: Sendable {
 
     var fault: HexlistError? { state.withLock { $0.fault } }
 
+    /// The folder for files saved from the page; empty for none.
+    var downloadFolder: String { state.withLock { $0.settings.node.files.downloads ?? "" } }
+
     /// Returns the values of all keys, in the order of `SettingKey.all`.
     /// - Parameter port: the port the daemon listens on.
     func shape(port: Int) -> ConfigurationJSON {

@@ -11,13 +11,19 @@ public struct ConfigurationLoader: Sendable {
     public var isNamed: Bool
     /// The display name if none is configured.
     public var machineName: String
+    /// The download folder if none is configured; `nil` for none.
+    public var downloadFolder: String?
 
-    public init(commandLine: [String: String], environment: [String: String], path: String, isNamed: Bool, machineName: String) {
+    public init(
+        commandLine: [String: String], environment: [String: String], path: String, isNamed: Bool, machineName: String,
+        downloadFolder: String? = nil
+    ) {
         self.commandLine = commandLine
         self.environment = environment
         self.path = path
         self.isNamed = isNamed
         self.machineName = machineName
+        self.downloadFolder = downloadFolder
     }
 
     /// The `HEXLIST_…` variables that are not configuration keys.
@@ -59,6 +65,7 @@ public struct ConfigurationLoader: Sendable {
 
     func settings(file: ConfigurationFile) throws(HexlistError) -> Settings {
         var settings = Settings(name: machineName)
+        settings.node.files.downloads = downloadFolder
         for entry in file.entries {
             guard let key = SettingKey.named(entry.name) else { throw Self.unknown(entry.name, file.place(entry.line)) }
             guard entry.isList == key.isList else {

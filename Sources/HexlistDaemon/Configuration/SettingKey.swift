@@ -235,7 +235,7 @@ extension SettingKey {
         .number("files.cacheDays", 1...3_650, \.node.files.cacheDays, isLive: true),
         .number("files.copyBelow", 0...1 << 40, \.node.files.copyBelow, isLive: true),
         SettingKey(
-            name: "files.downloads", isLive: false, isList: false, allowed: "the absolute path of a folder",
+            name: "files.downloads", isLive: true, isList: false, allowed: "the absolute path of a folder",
             texts: { [$0.node.files.downloads].compactMap(\.self) }
         ) {
             guard let path = $0.first, path.utf8.first == UInt8(ascii: "/"), path.utf8.count < 4_096, !path.utf8.contains(0) else {

@@ -15,8 +15,8 @@ struct PageGate: Sendable {
     let server: PageServer
     /// The local API without `ForeignRequest`; this type makes the checks instead.
     let api: RouterResponder<BasicRequestContext>
-    /// The folder into which all files fetched from the page are saved.
-    let downloadFolder: String
+    /// Has the folder into which all files fetched from the page are saved.
+    let configuration: ConfigurationInForce
 
     /// The operations the page may use. None of them accepts paths of this machine, or changes its identity, roster or configuration.
     static let operations = PathMethods([
@@ -88,7 +88,6 @@ struct PageGate: Sendable {
             throw HexlistError(.forbidden, "The page can only send one hex at a time.")
         }
         var request = request
-        if request.method == .patch { try await checkChange(&request) }
         if request.method == .post, path.hasPrefix("/v1/services/") { try await checkLinks(&request) }
         if request.method == .post, path == "/v1/transfers" { try await setDestination(&request) }
         guard EventStreamReply.isWanted(request) else { return try await api.respond(to: request, context: context) }
@@ -128,17 +127,6 @@ struct PageGate: Sendable {
         HTTPField.Name(name).map { request.headers[values: $0] } ?? []
     }
 
-    /// Checks the body of a request that changes a peer.
-    /// - Throws: `forbidden` if it enables automatic downloads from a peer.
-    private func checkChange(_ request: inout Request) async throws {
-        let body = try await APIInput.body(request)
-        request.body = RequestBody(buffer: ByteBuffer(bytes: body))
-        let change = try? PeerChange(jsonBytes: body)
-        guard change?.fetchLimit == nil, change?.fetchTo == nil else {
-            throw HexlistError(.forbidden, "The page cannot enable automatic downloads.", hint: "Use `hexlist peer set --fetch`.")
-        }
-    }
-
     /// Checks the body of a request for links to files of a service.
     /// - Throws: `forbidden` if it revokes links.
     private func checkLinks(_ request: inout Request) async throws {
@@ -156,6 +144,7 @@ struct PageGate: Sendable {
         var fetch = wanted
         (fetch.to, fetch.cache, fetch.keep, fetch.umask) = (nil, nil, nil, nil)
         guard fetch == wanted else { throw HexlistError(.forbidden, "The page can only fetch files into the download folder.") }
+        let downloadFolder = configuration.downloadFolder
         if mkdir(downloadFolder, 0o755) != 0, errno != EEXIST { throw HexlistError(.badRequest, "\(downloadFolder) cannot be created.") }
         fetch.to = downloadFolder
         request.body = RequestBody(buffer: ByteBuffer(bytes: fetch.jsonBytes))

@@ -90,7 +90,7 @@ actor PageListener {
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let router = LocalServer.router(api, admit: { _ in }).buildResponder()
-        let gate = PageGate(server: page, api: router, downloadFolder: api.downloadFolder)
+        let gate = PageGate(server: page, api: router, configuration: api.configuration)
         let http = LocalServer.channel(settings: Settings.API(), logger: logger) { try await gate.respond(to: $0, context: $1) }
         let server = Server(
             childChannelSetup: OwnUserChannel(http: http, staysOnLoop: false) { channel in
