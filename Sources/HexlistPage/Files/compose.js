@@ -198,7 +198,7 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
       } else {
         const more = await offered();
         const body = isWritten ? { ...more, description: description || more.description, color: color || undefined, links: [...links, ...attached, ...more.links ?? [], ...await uploaded()] } : undefined;
-        showResult((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items, files.size > 0 || Boolean(local));
+        showResult((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items);
       }
       isDone = true;
       current?.element.close();
@@ -257,9 +257,10 @@ export function compose({ to, hex, into, edit, local, links = [], dropped } = {}
 export const peersChanged = () => { if (current && !current.element.contains(document.activeElement?.closest('.chip'))) current.drawPeople(); };
 
 /** Shows the result of a send. A peer that received a hex with files still has to download the files from this machine. */
-function showResult(items, hasFiles) {
+function showResult(items) {
   const received = items.filter((row) => row.state === 'stored'), waiting = items.length - received.length;
   if (!waiting) {
+    const hasFiles = items.some((row) => row.files?.state === 'offered');
     const whom = items.length === 1 ? label(items[0]) : `${items.length} machines`;
     return toast(hasFiles ? `Offered to ${whom}. Keep this machine on until the files are downloaded there.` : `Delivered to ${whom}.`, { time: hasFiles ? 9000 : 5000 });
   }

@@ -111,12 +111,13 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const week = new Intl.DateTimeFormat(undefined, { weekday: 'short' });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 let [today, todayIs] = [0, 0];
-/** Formats a point in time: the time of day for today, the weekday within a week, otherwise the date. */
+/** Formats a point in time: the time of day for today, the weekday for the last six days, otherwise the date. */
 export function when(text) {
   const time = new Date(text), now = Date.now();
   if (now - todayIs > 30000) [today, todayIs] = [new Date(now).setHours(0, 0, 0, 0), now];
-  if (time >= today) return clock.format(time);
-  if (time >= today - 6 * 864e5) return week.format(time);
+  const isLater = time >= today + 864e5;
+  if (time >= today && !isLater) return clock.format(time);
+  if (time >= today - 6 * 864e5 && !isLater) return week.format(time);
   return (time.getFullYear() === new Date(now).getFullYear() ? day : year).format(time);
 }
 export const wholeTime = (text) => whole.format(new Date(text));

@@ -1,8 +1,9 @@
 // Saves files of peers into the download folder, and shows the progress. The daemon transfers the files, and reports it in `transfers`
 // events.
 import { call, faultOf, query } from './api.js';
-import { h, icon, clean, peerText, bytesText, count, button, ask, toast, showFault, setChildren } from './dom.js';
+import { h, icon, clean, peerText, bytesText, count, label, button, ask, toast, showFault, setChildren } from './dom.js';
 import { isImage, thumbnail } from './images.js';
+import { app } from './main.js';
 
 /** Maximum number of open transfers in an event; the same as in `PageRoutes`. */
 const eventLimit = 100;
@@ -34,7 +35,7 @@ const fileURLs = (hex) => [...(hex.links ?? []).filter(isFile).map((link) => lin
 /** Maximum number of folders of a hex whose transfers are read. */
 const readFolders = 30;
 /** Reads the transfers of a hex and its folders, which may have ended before this page was opened. */
-export async function readTransfers(hex) {
+async function readTransfers(hex) {
   const ids = (hex) => fileURLs(hex).length ? [hex.id, ...(hex.children ?? []).flatMap(ids)] : [];
   const pages = await Promise.all(ids(hex).slice(0, readFolders).map((id) => call('GET', `/v1/transfers${query({ hex: id, limit: 1000 })}`).catch((error) => { faultOf(error); })));
   for (const item of pages.flatMap((page) => page?.items ?? []).sort((one, other) => one.id - other.id)) {
@@ -42,6 +43,12 @@ export async function readTransfers(hex) {
     if (!known || item.id === known.id || !isCached(item)) transfers.set(item.url, item); // a saved file counts more than a cached one
   }
   draw();
+}
+
+/** Reads the transfers of the hex in the detail pane. */
+export function showTransfers(hex) {
+  shown = fileURLs(hex).length ? hex : null;
+  readTransfers(hex);
 }
 
 /** Types of files, by name, that *Open* opens; the daemon also checks the content (`OpenableFile`). */
@@ -72,12 +79,25 @@ function live(element, update) {
 
 /** The newest open transfers, from the last `transfers` event. */
 let listed = [];
+/** The hex in the detail pane, if it has files. */
+let shown = null;
+/** Whether files of a peer are saved automatically. */
+const savesFrom = (uuid) => app.peers?.some((peer) => peer.uuid === uuid && peer.fetchLimit);
+/** Ids of open transfers that began automatically. */
+const automatic = new Set();
+const isAutomatic = ({ id, hex, peer }) => hex && savesFrom(peer) && !singles.has(id) && ![...batches.values()].some(({ first, last }) => id >= first && id <= last);
+
+/** Returns the number of files of a hex that are being saved. */
+export const savingOf = (hex) => listed.filter((transfer) => transfer.hex === hex.id).length;
 
 /** Handles a `transfers` event, which has the open transfers, newest first. */
 export function transfersChanged(items) {
   listed = items;
   for (const item of items) transfers.set(item.url, item);
+  for (const item of items) if (isAutomatic(item)) automatic.add(item.id);
   refreshTransfers();
+  // Short transfers may have begun and ended since the last event.
+  if (shown && savesFrom(shown.peerUUID) && !fileURLs(shown).some((url) => transfers.has(url))) readTransfers(shown);
 }
 
 /**
@@ -97,11 +117,21 @@ async function readEnded({ id, url }) {
   const transfer = await call('GET', `/v1/transfers/${id}`).catch((error) => { faultOf(error); });
   if (!transfer) return;
   transfers.set(url, transfer);
-  if (!isOpen(transfer) && singles.delete(id)) {
+  if (!isOpen(transfer) && automatic.delete(id)) readAutomatic(transfer);
+  else if (!isOpen(transfer) && singles.delete(id)) {
     if (transfer.state === 'done') toast(`Saved “${clean(transfer.file)}” in ${folderName(transfer)}.`);
     else if (transfer.state === 'failed') toast(`“${clean(transfer.file)}” was not saved: ${clean(transfer.message)}`, { time: 9000 });
   }
   draw();
+}
+
+/** Shows that the files of a hex were saved automatically, once none of them is open any more. */
+async function readAutomatic({ hex }) {
+  if (savingOf({ id: hex })) return;
+  const items = (await call('GET', `/v1/transfers${query({ hex, limit: 1000 })}`).catch((error) => { faultOf(error); }))?.items ?? [];
+  const saved = items.filter(isSaved), [first] = saved;
+  if (first) toast(saved.length === 1 ? `Saved “${clean(first.file)}” in ${folderName(first)}.` : `${count(saved.length, 'file')} from ${label(first)} saved in ${folderName(first)}.`);
+  if (shown?.id === hex) readTransfers(shown);
 }
 
 /** Reads the totals of a batch. There is one request at a time; it is repeated if the batch changed meanwhile. */

@@ -2,7 +2,7 @@
 import { call, faultOf, query, part } from './api.js';
 import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault, copy } from './dom.js';
 import { View, searchField } from './list.js';
-import { isFile, fileItem, saveAllBar, readTransfers } from './files.js';
+import { isFile, fileItem, saveAllBar, showTransfers, savingOf } from './files.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
 import { trustDialog, fingerprint } from './peers.js';
@@ -86,7 +86,8 @@ function hexRow() {
       from.textContent = label(sender(hex));
       time.textContent = when(hex.receivedAt);
       text.replaceChildren(...matchText(hex));
-      links.textContent = hex.linkCount + (hex.linksInside ?? 0) || '';
+      const saving = savingOf(hex);
+      links.textContent = saving ? `saving ${count(saving, 'file')}…` : hex.linkCount + (hex.linksInside ?? 0) || '';
       links.title = sizes(hex);
       this.element.setAttribute('aria-label', `${hex.unread ? 'Unread. ' : ''}${from.textContent}: ${subject(hex)}, ${sizes(hex)}, ${wholeTime(hex.receivedAt)}`);
     },
@@ -166,7 +167,7 @@ export class HexView extends View {
     this.hex = whole;
     this.fill(this.detail(whole));
     showHits(this);
-    if (this.location === 'inbox') readTransfers(whole);
+    if (this.location === 'inbox') showTransfers(whole);
     this.pane.scrollTop = 0;
     if (whole.unread && whole.location === 'inbox') this.soon = setTimeout(() => this.setUnread(false), 300);
   }

@@ -128,7 +128,10 @@ const handlers = {
     if (app.view === views.inbox) app.view.drawEmpty(); // the text of the empty inbox depends on whether any peer is trusted
   },
   pairings(value) { app.pairings = value; pairingsChanged(); },
-  transfers(value) { transfersChanged(value.items); },
+  transfers(value) {
+    transfersChanged(value.items);
+    if (app.view === views.inbox) app.view.list.redraw(); // rows show that files are being saved
+  },
 };
 
 const keys = [['j', 'next'], ['k', 'previous'], ['o', 'open its links'], ['s', 'save to My Hexlist'], ['d', 'delete'], ['u', 'undo'], ['m', 'mark as unread'], ['n', 'new hex'], ['/', 'search'], ['1 … 6', 'switch sections'], ['?', 'show these shortcuts']];

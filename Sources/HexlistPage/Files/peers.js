@@ -1,6 +1,6 @@
 // Peers: the machines on the network, pairing, trust and groups.
 import { call, faultOf, part } from './api.js';
-import { h, icon, copy, twoLines, head, clean, peerText, label, peerName, when, wholeTime, button, buttons, field, ask, confirmed, dialog, setChildren } from './dom.js';
+import { h, icon, copy, twoLines, head, clean, peerText, bytesText, label, peerName, when, wholeTime, button, buttons, field, ask, confirmed, dialog, setChildren } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
@@ -30,6 +30,28 @@ function peerRow() {
       this.element.setAttribute('aria-label', `${name.textContent}, ${states[peer.state]}, ${note.textContent || 'trusted'}. ${state.textContent}`);
     },
   };
+}
+
+const MB = 1e6, GB = 1e9;
+/** Limits for automatic downloads, in bytes. */
+const downloadLimits = [100 * MB, GB, 5 * GB, 20 * GB];
+/** The limit for a machine of the same user, unless another one is chosen. */
+const ownMachineLimit = GB;
+/** Sets whether files of a peer are downloaded automatically. @param limit bytes for each hex and for each day; 0 for no downloads */
+const setDownloads = (peer, limit) => ask('PATCH', `/v1/peers/${part(peer.uuid ?? peer.peer)}`, { fetchLimit: limit, ...(limit && { fetchTo: 'downloads' }) },
+  limit ? `Files from ${label(peer)} are saved automatically from now on.` : `Files from ${label(peer)} are only saved if you choose it.`);
+
+/** Makes the setting for automatic downloads from a trusted peer. */
+function downloads(peer) {
+  const limit = peer.fetchLimit ?? 0, isCached = peer.fetchTo !== 'downloads';
+  const limits = [...new Set([...downloadLimits, ...(limit ? [limit] : [])])].sort((one, other) => one - other);
+  const place = isCached ? 'They are kept for a while in the cache; Save copies them into the download folder.' : 'They are saved into the download folder.';
+  return [
+    h('label.field', h('span', 'Files it sends'), h('select', { onchange: (event) => setDownloads(peer, Number(event.target.value)) },
+      h('option', { value: 0, selected: !limit }, 'saved when you choose it'),
+      limits.map((bytes) => h('option', { value: bytes, selected: bytes === limit }, `all saved, up to ${bytesText(bytes)} a day`)))),
+    limit > 0 && h('p.faint.under-field', `${place} The limit is for each hex and for each day${peer.fetchedToday ? `; today ${bytesText(peer.fetchedToday)}` : ''}.`),
+  ];
 }
 
 export class PeersView extends View {
@@ -99,6 +121,7 @@ export class PeersView extends View {
       isPeer && h('form.field', { onsubmit: (event) => { event.preventDefault(); name.blur(); change({ alias: name.value.trim() || null }, 'Renamed.'); } }, h('span', 'Name'), name, h('button', { type: 'submit' }, 'Rename')),
       isPeer && peer.trust === 'trusted' && h('label.field', h('span', 'What it sends'), receive),
       isPeer && peer.trust === 'trusted' && h('label.field.check', h('input', { type: 'checkbox', checked: peer.notify !== false, onchange: (event) => change({ notify: event.target.checked }) }), h('span', 'Notify me')),
+      isPeer && peer.trust === 'trusted' && peer.kind !== 'localsend' && downloads(peer),
       isPeer && this.groups(peer),
       peer.fingerprint && field('Fingerprint', fingerprint(peer.fingerprint)),
       peer.uuid && field('UUID', h('code', peer.uuid)),
@@ -207,7 +230,10 @@ function drawPairing() {
     body.replaceChildren(h('p', 'Waiting for the answer on the other machine…'), h('p.digits', item.digits.slice(0, 3), h('span', ' '), item.digits.slice(3)));
   } else if (item?.state === 'paired') {
     pairing.isDone = true;
-    body.replaceChildren(icon('check', 'large'), h('p', 'Paired with ', h('b', peerName(item)), '. You can send to each other now.'), buttons(button('Done', () => pairing.element.close(), '.strong')));
+    const close = () => pairing.element.close();
+    body.replaceChildren(icon('check', 'large'), h('p', 'Paired with ', h('b', peerName(item)), '. You can send to each other now.'),
+      h('p', `Are both machines yours? Then files that it sends can be saved into your download folder automatically, up to ${bytesText(ownMachineLimit)} a day. You can change this under Peers.`),
+      buttons(button('Both are mine: save its files', () => { close(); setDownloads(item, ownMachineLimit); }), button('Done', close, '.strong')));
   } else if (item?.state === 'ended') {
     body.replaceChildren(h('p', ends[item.reason] ?? (clean(item.message) || 'Pairing ended.')), item.message && ends[item.reason] ? h('p.faint', clean(item.message)) : '', buttons(close, again));
   } else if (item || pairing.asked) {
