@@ -28,16 +28,75 @@ import Testing
     @Test("the button that opens a link shows the real host") func button() throws {
         let text = try #require(NotificationText(hexes: [Self.received(1, "https://mybank.example/login")]))
         #expect(
-            NotifySend.arguments(text, opens: "evil.example", marks: true) == [
+            NotifySend.arguments(text, [.open("evil.example"), .markAsRead]) == [
                 "--app-name=Hexlist", "--action=open=Open evil.example", "--action=read=Mark as read", "--", "Ada",
                 "https://mybank.example/login",
             ])
         #expect(
-            NotifySend.arguments(text, opens: nil, marks: false) == ["--app-name=Hexlist", "--", "Ada", "https://mybank.example/login"])
+            NotifySend.arguments(text, []) == ["--app-name=Hexlist", "--", "Ada", "https://mybank.example/login"])
         let long = NotificationText.opens("mybank.example." + String(repeating: "a.", count: 60) + "evil.example")
         #expect(long.hasPrefix("Open …") && long.hasSuffix(".evil.example") && long.count == 45)
         #expect(NotificationText.opens("[2001:db8::1]") == "Open [2001:db8::1]")
         #expect(NotificationText.opens("a\u{202E}\nb") == "Open a\u{FFFD} b")
+    }
+
+    private static func hex(_ urls: [String], opens: String? = nil, location: String = "inbox", inside: [String]? = nil) throws -> HexJSON {
+        var hex = try HexJSON(
+            jsonBytes: Array(
+                #"{"id":1,"location":"\#(location)","senderUUID":"","senderName":"","description":"","color":"","linkCount":1,"unread":true,"receivedAt":"2026-01-01T00:00:00.000Z","links":[]}"#
+                    .utf8))
+        func links(_ urls: [String]) throws -> [LinkJSON] {
+            try urls.map { url in
+                try LinkJSON(jsonBytes: Array(#"{"url":"\#(url)","service":"Unknown"\#(opens.map { #","opens":"\#($0)""# } ?? "")}"#.utf8))
+            }
+        }
+        hex.links = try links(urls)
+        hex.children = try inside.map {
+            [ChildJSON(id: 2, senderUUID: "", senderName: "", description: "", color: "", links: try links($0))]
+        }
+        return hex
+    }
+
+    @Test("buttons: open one link, save files, accept one request") func buttons() throws {
+        let file = "hexlist://\(Self.ada)/0123456789abcdef0123456789abcdef/a.pdf"
+        let web = try Self.hex(["https://a.example/"], opens: "a.example")
+        let files = try Self.hex([file], inside: [file, "https://a.example/"])
+        let cases: [(NotifiedHexes, HexJSON?, isDownloading: Bool, [String])] = [
+            (.received, web, false, ["Open a.example", "Mark as read"]), (.received, nil, false, ["Mark as read"]),
+            (.received, try Self.hex(["https://a.example/", "https://a.example/"], opens: "a.example"), false, ["Mark as read"]),
+            (.received, try Self.hex([file]), false, ["Save file", "Mark as read"]),
+            (.received, files, false, ["Save 2 files", "Mark as read"]), (.received, files, true, ["Mark as read"]),
+            (.held, try Self.hex(["https://a.example/"], opens: "a.example", location: "held"), false, ["Accept"]),
+            (.held, try Self.hex([file], location: "held"), false, ["Accept"]), (.held, nil, false, []), (.held, web, false, []),
+        ]
+        for (hexes, hex, isDownloading, labels) in cases {
+            #expect(NotifyCommand.buttons(hexes, hex, isDownloading: isDownloading).map(\.label) == labels)
+        }
+    }
+
+    @Test("the range of events that a notification reports") func range() {
+        let range = NotifiedRange(hexes: .held, numbers: 5...9)
+        #expect(range.text == "hex.held:5-9" && NotifiedRange(argument: range.text) == range)
+        for text in ["", "5-9", "hex.held", "hex.held:9-5", "hex.held:0-1", "hex.lost:1-2", "hex.held:1-2-3", "hex.held:x-2"] {
+            #expect(NotifiedRange(argument: text) == nil, "\(text)")
+        }
+    }
+
+    @Test("requests name their sender as one") func requests() {
+        var one = Self.received(1, "Look")
+        one.type = "hex.held"
+        one.tag = PeerSummary(name: "cyd", alias: nil, trust: .stranger)
+        let text = NotificationText(hexes: [one])
+        #expect(text?.summary == "Request from cyd 1A2B3C4D (stranger)" && text?.body == "Look")
+        #expect(NotificationText(hexes: [one, one])?.summary == "2 requests from cyd 1A2B3C4D (stranger)")
+    }
+
+    @Test("saving files is reported with their number and the folder") func saving() {
+        func text(_ first: Int64?, _ last: Int64?) -> String {
+            NotificationText(saving: TransferStart(first: first, last: last, known: 0, passedOver: 0), from: "Ada", to: "/home/a/Down & load").body
+        }
+        #expect(text(3, 3) == "Saving 1 file to /home/a/Down &amp; load" && text(3, 5) == "Saving 3 files to /home/a/Down &amp; load")
+        #expect(text(nil, nil) == "The files are in /home/a/Down &amp; load already")
     }
 
     @Test("several hexes make one notification of the newest four") func many() {

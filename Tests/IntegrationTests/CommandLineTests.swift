@@ -139,6 +139,45 @@ struct CommandLineTests {
         }
     }
 
+    @Test("buttons of a notification save the files of a hex, and accept a request") func notificationButtons() async throws {
+        try await TwoDaemons.with { two in
+            let folder = two.bob.folder.path
+            let environment = try notifier(two.bob)
+            // Presses the button whose name is in the file `action`, once.
+            let script = "#!/bin/sh\nprintf '[%s]' \"$@\" >> \(folder)/shown\ncat \(folder)/action && rm \(folder)/action\nexit 0\n"
+            try two.bob.folder.write(script, to: "bin/notify-send")
+            func press(_ button: String, _ type: String) async throws {
+                let event = try await two.bob.hexlist("events", "--type", type, "--json").out.split(separator: "\n").last
+                let line = try #require(event)
+                let number = try #require(JSONLines.member("number", of: line))
+                try two.bob.folder.write(button, to: "action")
+                let shown = try await Command.run(
+                    [Checkout.hexlist, "notify", "--show", "\(type):\(number)-\(number)"], environment: environment)
+                #expect(shown.status == 0, "\(shown)")
+            }
+            try two.ada.folder.write("the talk", to: "talk.txt")
+            let sent = try await two.send("\(two.ada.folder.path)/talk.txt")
+            #expect(sent.status == 0, "\(sent)")
+            try await press("save", "hex.received")
+            try await Patience.until(or: "the file is saved") {
+                (try? String(contentsOfFile: "\(folder)/Downloads/talk.txt", encoding: .utf8)) == "the talk"
+            }
+            var shown = try String(contentsOfFile: "\(folder)/shown", encoding: .utf8)
+            #expect(shown.contains("[--action=save=Save file]") && shown.contains("Saving 1 file to \(folder)/Downloads"), "\(shown)")
+            #expect(try await two.bob.hexlist("inbox", "--unread", "--json").out.isEmpty)
+
+            let adas: [StatusRow] = try JSONLines.decode(try await two.ada.hexlist("status", "--json").out)
+            let held = try await two.bob.hexlist("peer", "set", try #require(adas.first).uuid, "--receive", "held")
+            #expect(held.status == 0, "\(held)")
+            let asked = try await two.send("https://example.org/asked")
+            #expect(asked.status == 3, "\(asked)")
+            try await press("accept", "hex.held")
+            shown = try String(contentsOfFile: "\(folder)/shown", encoding: .utf8)
+            #expect(shown.contains("[--action=accept=Accept]") && shown.contains("[Request from "), "\(shown)")
+            #expect(try await two.bob.hexlist("inbox", "--json").out.contains("example.org/asked"))
+        }
+    }
+
     @Test("the hook reports pairing requests, and is installed beside the user's own hooks") func notifications() async throws {
         try await LocalDaemon.with { daemon in
             let folder = daemon.folder.path

@@ -15,25 +15,34 @@ struct NotificationText: Equatable {
 
     /// Creates the text for received hexes; `nil` if there are none.
     /// - Parameters:
-    ///   - events: events of type `hex.received`, oldest first.
+    ///   - events: events of type `hex.received`, or all of type `hex.held`, oldest first.
     ///   - downloads: a line about the files that are downloaded; `nil` for none.
     init?(hexes events: [EventJSON], downloads: String? = nil) {
         guard let first = events.first else { return nil }
         let senders = events.map { event in
             event.peer.map { PeerDisplayName($0, event.tag).shown(columns: Self.nameColumns) } ?? "unknown"
         }
+        let isRequest = first.type == "hex.held"
         guard events.count > 1 else {
-            summary = senders[0]
+            summary = isRequest ? "Request from \(senders[0])" : senders[0]
             body = ([first.subject ?? ""] + [downloads].compactMap(\.self)).map(Self.escaped).joined(separator: "\n")
             return
         }
         let different = Set(events.map(\.peer)).count
-        summary = "\(events.count) hexes from \(different == 1 ? senders[0] : "\(different) peers")"
+        summary = "\(events.count) \(isRequest ? "requests" : "hexes") from \(different == 1 ? senders[0] : "\(different) peers")"
         var lines = zip(senders, events).suffix(Self.lineLimit).map { sender, event in
             Self.escaped(different == 1 ? event.subject ?? "" : "\(sender): \(event.subject ?? "")")
         }
         if events.count > lines.count { lines.append("and \(events.count - lines.count) more") }
         body = lines.joined(separator: "\n")
+    }
+
+    /// Creates the text for files that the user chose to save.
+    init(saving start: TransferStart, from sender: String, to folder: String) {
+        summary = sender
+        let count = start.first.flatMap { first in start.last.map { Int(clamping: $0 - first + 1) } } ?? 0
+        let files = count == 1 ? "1 file" : HumanText.count(count, "file", "files")
+        body = Self.escaped(count == 0 ? "The files are in \(folder) already" : "Saving \(files) to \(folder)")
     }
 
     /// Returns a line about files that are downloaded automatically: `3 files in /home/ada/Downloads`; `nil` if there are none.

@@ -10,9 +10,11 @@ struct NotifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "notify", abstract: "Turn on desktop notifications.",
         discussion: """
-            --install adds a hook for `hex.received`, `pairing.requested` and `conflict.identity`. hexlistd runs it for each such event, \
-            and it shows a notification with notify-send; hexes that arrive within two seconds share one. If the desktop supports it, a \
-            notification has buttons to mark the hex as read and to open its link, with the host it leads to.
+            --install adds a hook for `hex.received`, `hex.held`, `pairing.requested` and `conflict.identity`. hexlistd runs it for each \
+            such event, and it shows a notification with notify-send; hexes that arrive within two seconds share one. If the desktop \
+            supports it, a notification has buttons: open the link of the hex, with the host it leads to; save its files into the \
+            download folder; mark it as read. A hex that waits for approval has a button to accept it; such notifications appear at most \
+            once a minute.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -23,8 +25,8 @@ struct NotifyCommand: AsyncParsableCommand {
     @Flag(help: "Remove the hook.")
     var remove = false
 
-    @Option(help: ArgumentHelp(valueName: "first-last", visibility: .hidden))
-    var show: String?
+    @Option(help: ArgumentHelp(valueName: "range", visibility: .hidden))
+    var show: NotifiedRange?
 
     func validate() throws {
         if install && remove { throw ValidationError("Give --install or --remove, not both.") }
@@ -33,7 +35,7 @@ struct NotifyCommand: AsyncParsableCommand {
     func run() async throws {
         if install { return try await HookInstallation(common).install() }
         if remove { return try await HookInstallation(common).remove() }
-        if let show { return try await showReceived(show) }
+        if let show { return try await showHexes(show) }
         guard isatty(STDIN_FILENO) == 0 else {
             throw HexlistError(
                 .badRequest, "Only hexlistd runs this command, with an event on standard input.",
@@ -41,12 +43,13 @@ struct NotifyCommand: AsyncParsableCommand {
         }
         let event = try event()
         switch event.type {
-        case "hex.received": try await received(event)
+        case NotifiedHexes.received.rawValue: try await arrived(event, .received)
+        case NotifiedHexes.held.rawValue: try await arrived(event, .held)
         case "pairing.requested", "conflict.identity": if let text = NotificationText(event) { try await NotifySend.show(text) }
         default:
             throw HexlistError(
                 .badRequest, "There is no notification for `\(TerminalText.clean(event.type, columns: 40))`.",
-                hint: "It handles hex.received, pairing.requested and conflict.identity.")
+                hint: "It handles hex.received, hex.held, pairing.requested and conflict.identity.")
         }
     }
 
@@ -64,23 +67,28 @@ struct NotifyCommand: AsyncParsableCommand {
 
     /// Time to wait for further hexes before showing one notification for all.
     private static let collectionTime = Duration.seconds(2)
+    /// Minimum time in seconds between two notifications of requests.
+    private static let requestPause = 60
     /// Maximum number of hexes in one notification.
     private static let hexLimit = 1_000
 
     /// Shows one notification for a burst of hexes. hexlistd runs this command once per event, in order. The first run waits, shows all
     /// hexes received meanwhile, and records the number of the last event. Later runs find that their event is already covered.
-    private func received(_ event: EventJSON) async throws {
-        let lastNotified = LastNotifiedEvent(common.paths)
+    private func arrived(_ event: EventJSON, _ hexes: NotifiedHexes) async throws {
+        let lastNotified = LastNotifiedEvent(common.paths, hexes)
         if let last = lastNotified.read(), last >= event.number, try await last <= newest() { return }
+        // Any machine on the network can cause a request.
+        if hexes == .held, lastNotified.isYounger(than: Self.requestPause) { return }
         try await Task.sleep(for: Self.collectionTime)
         let (events, downloads) = try await common.withClient { client in
-            let events = try await Self.events(client, after: event.number - 1, through: nil)
+            let events = try await Self.events(client, hexes, after: event.number - 1, through: nil)
             if let last = events.last { try lastNotified.write(last.number) }
             let wanted = try await Self.wanted(events, client)
             return (wanted, await Self.downloads(wanted, client))
         }
         guard let first = events.first, let last = events.last else { return }
-        if await NotifySend.showInUnit(first.number, last.number, common.paths) { return }
+        let range = NotifiedRange(hexes: hexes, numbers: first.number...last.number)
+        if await NotifySend.showInUnit(range, common.paths) { return }
         guard let text = NotificationText(hexes: events, downloads: downloads) else { return }
         try await NotifySend.show(text)
     }
@@ -92,11 +100,13 @@ struct NotifyCommand: AsyncParsableCommand {
         return number
     }
 
-    private static func events(_ client: HexlistClient, after number: Int64, through last: Int64?) async throws -> [EventJSON] {
+    private static func events(
+        _ client: HexlistClient, _ hexes: NotifiedHexes, after number: Int64, through last: Int64?
+    ) async throws -> [EventJSON] {
         var events: [EventJSON] = []
         var next: Int64? = number
         while let since = next, events.count < hexLimit {
-            let cursor = try await client.events(.after(since), types: ["hex.received"], limit: LocalAPI.pageLimit) { event in
+            let cursor = try await client.events(.after(since), types: [hexes.rawValue], limit: LocalAPI.pageLimit) { event in
                 if events.count < hexLimit, event.number <= last ?? .max { events.append(event) }
             }
             next = cursor.flatMap(Int64.init)
@@ -121,36 +131,105 @@ struct NotifyCommand: AsyncParsableCommand {
     }
 
     /// Shows the notification and waits until a button is pressed. Runs in its own systemd unit, because a hook may not run that long.
-    private func showReceived(_ range: String) async throws {
-        let ends = range.split(separator: "-").compactMap { Int64($0) }
-        guard ends.count == 2, ends[0] > 0, ends[0] <= ends[1] else { throw ValidationError("--show takes the numbers of two events.") }
+    private func showHexes(_ range: NotifiedRange) async throws {
         try await common.withClient { client in
-            let events = try await Self.wanted(Self.events(client, after: ends[0] - 1, through: ends[1]), client)
-            guard let text = NotificationText(hexes: events, downloads: await Self.downloads(events, client)) else { return }
+            let all = try await Self.events(client, range.hexes, after: range.numbers.lowerBound - 1, through: range.numbers.upperBound)
+            let events = try await Self.wanted(all, client)
+            let downloads = await Self.downloads(events, client)
+            guard let text = NotificationText(hexes: events, downloads: downloads) else { return }
             let ids = events.compactMap(\.hex)
-            var link: (url: String, target: String)?
-            // The label and the opened URL come from the same reply, so that they match.
-            if ids.count == 1, let hex = try? await client.hex(ids[0]), let only = hex.links?.first, hex.links?.count == 1,
-                let target = only.opens
-            {
-                link = (only.url, target)
-            }
-            switch try await NotifySend.show(text, opens: link?.target, marks: true) {
+            // Labels and actions come from the same reply, so that they match.
+            let hex = ids.count == 1 ? try? await client.hex(ids[0]) : nil
+            let buttons = Self.buttons(range.hexes, hex, isDownloading: downloads != nil)
+            switch try await NotifySend.show(text, buttons) {
             case .open?:
-                if let link { try Opener.run(Opener.program(nil, browser: Environment.value("BROWSER")), link: link.url) }
+                if let link = hex?.links?.first?.url {
+                    try Opener.run(Opener.program(nil, browser: Environment.value("BROWSER")), link: link)
+                }
                 await client.markAsRead(ids)
+            case .save?: if let hex { try await save(hex, text.summary, client) }
+            case .accept?: _ = try await client.accept(.ids(ids))
             case .read?: await client.markAsRead(ids)
             case nil: break
             }
         }
     }
+
+    /// Returns the buttons of a notification.
+    /// - Parameters:
+    ///   - hex: the hex, if there is only one.
+    ///   - isDownloading: whether the files of the hex are downloaded automatically.
+    static func buttons(_ hexes: NotifiedHexes, _ hex: HexJSON?, isDownloading: Bool) -> [NotifySend.Button] {
+        // Several requests have no button: the user has not seen them all.
+        if hexes == .held { return hex?.location == "held" ? [.accept] : [] }
+        var buttons: [NotifySend.Button] = []
+        if let hex {
+            if hex.links?.count == 1, let target = hex.links?.first?.opens { buttons.append(.open(target)) }
+            let files = fileCount(hex.links, hex.children)
+            if files > 0, !isDownloading { buttons.append(.save(files)) }
+        }
+        return buttons + [.markAsRead]
+    }
+
+    /// Returns the number of files in a hex and the hexes inside.
+    private static func fileCount(_ links: [LinkJSON]?, _ children: [ChildJSON]?) -> Int {
+        (links ?? []).count { FileArgument.isLink($0.url) } + (children ?? []).reduce(0) { $0 + fileCount($1.links, $1.children) }
+    }
+
+    /// Starts to save the files of a hex into the download folder, and reports it in a notification.
+    private func save(_ hex: HexJSON, _ sender: String, _ client: HexlistClient) async throws {
+        guard let folder = try await client.configuration().items.first(where: { $0.key == "files.downloads" })?.value, !folder.isEmpty
+        else { throw HexlistError(.notSupported, "There is no download folder.", hint: "Set `files.downloads`: `hexlist config`.") }
+        try FileWriter.makeFolders(folder)
+        let start = try await client.fetch(TransferRequest(hex: hex.id, folder: true, to: folder, umask: 0o022))
+        await client.markAsRead([hex.id])
+        try await NotifySend.show(NotificationText(saving: start, from: sender, to: folder))
+    }
+}
+
+/// The hexes that a notification is about, by the type of their events.
+enum NotifiedHexes: String {
+    /// Hexes in the inbox.
+    case received = "hex.received"
+    /// Hexes that wait for approval.
+    case held = "hex.held"
+}
+
+/// The events that one notification reports. As an argument: `hex.received:5-9`.
+struct NotifiedRange: ExpressibleByArgument, Equatable {
+    var hexes: NotifiedHexes
+    var numbers: ClosedRange<Int64>
+
+    init(hexes: NotifiedHexes, numbers: ClosedRange<Int64>) {
+        self.hexes = hexes
+        self.numbers = numbers
+    }
+
+    init?(argument: String) {
+        let parts = argument.split(separator: ":")
+        guard parts.count == 2, let hexes = NotifiedHexes(rawValue: String(parts[0])) else { return nil }
+        let ends = parts[1].split(separator: "-").compactMap { Int64($0) }
+        guard ends.count == 2, ends[0] > 0, ends[0] <= ends[1] else { return nil }
+        self.init(hexes: hexes, numbers: ends[0]...ends[1])
+    }
+
+    var text: String { "\(hexes.rawValue):\(numbers.lowerBound)-\(numbers.upperBound)" }
 }
 
 /// A file in the runtime folder with the number of the last event that a notification has covered.
 private struct LastNotifiedEvent {
     let path: String
 
-    init(_ paths: HexlistPaths) { path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), "notified") }
+    init(_ paths: HexlistPaths, _ hexes: NotifiedHexes) {
+        path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), hexes == .held ? "notified-requests" : "notified")
+    }
+
+    /// Whether the file was written less than this many seconds ago, by the wall clock.
+    func isYounger(than seconds: Int) -> Bool {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return false }
+        return (0..<seconds).contains(time(nil) - status.st_mtim.tv_sec)
+    }
 
     /// Returns the recorded number; `nil` if the file is missing or invalid.
     func read() -> Int64? {
@@ -195,7 +274,7 @@ enum FileWriter {
 
 /// Implements `hexlist notify --install` and `--remove`.
 private struct HookInstallation {
-    private static let events = ["hex.received", "pairing.requested", "conflict.identity"]
+    private static let events = ["hex.received", "hex.held", "pairing.requested", "conflict.identity"]
     /// A comment line in each hook, which shows that this command wrote it.
     private static let marker = "# Made by `hexlist notify --install`."
 

@@ -6,7 +6,21 @@ import HexlistSystem
 /// Shows desktop notifications (org.freedesktop.Notifications) by running notify-send.
 enum NotifySend {
     /// The button that the user pressed.
-    enum Action: String { case open, read }
+    enum Action: String { case open, save, accept, read }
+
+    /// A button of a notification.
+    struct Button: Equatable {
+        var action: Action
+        var label: String
+
+        static let markAsRead = Button(action: .read, label: "Mark as read")
+        static let accept = Button(action: .accept, label: "Accept")
+        /// Opens a link; the label has its host.
+        static func open(_ target: String) -> Button { Button(action: .open, label: NotificationText.opens(target)) }
+        static func save(_ files: Int) -> Button {
+            Button(action: .save, label: files == 1 ? "Save file" : "Save \(HumanText.count(files, "file", "files"))")
+        }
+    }
 
     /// Maximum time in milliseconds to wait for a button. Pressing a button later has no effect.
     private static let buttonTimeout: Int64 = 60_000
@@ -25,25 +39,21 @@ enum NotifySend {
     }
 
     /// Shows a notification. With buttons, waits until one is pressed or the notification is closed.
-    /// - Parameters:
-    ///   - target: the host shown on the button that opens a link; `nil` for no such button.
-    ///   - marks: whether to show a button that marks the hexes as read.
-    /// - Returns: the pressed button; `nil` for none.
+    /// - Returns: the action of the pressed button; `nil` for none.
     /// - Throws: `HexlistError` if the notification cannot be shown.
     @discardableResult
-    static func show(_ text: NotificationText, opens target: String? = nil, marks: Bool = false) async throws -> Action? {
+    static func show(_ text: NotificationText, _ buttons: [Button] = []) async throws -> Action? {
         guard let path else {
             throw HexlistError(
                 .notSupported, "notify-send is not installed.", hint: "sudo apt install libnotify-bin")
         }
-        let hasButtons = target != nil || marks
-        let outcome = await Program(path, arguments(text, opens: target, marks: marks)).run(
-            environment: DesktopPrograms.environment, milliseconds: hasButtons ? buttonTimeout : showTimeout, outputBytes: outputBytes)
+        let outcome = await Program(path, arguments(text, buttons)).run(
+            environment: DesktopPrograms.environment, milliseconds: buttons.isEmpty ? showTimeout : buttonTimeout, outputBytes: outputBytes)
         switch outcome.end {
         case .exited(0):
             let lines = String(decoding: outcome.output, as: UTF8.self).split(whereSeparator: \.isNewline)
             return lines.compactMap { Action(rawValue: String($0)) }.last
-        case .timedOut where hasButtons: return nil
+        case .timedOut where !buttons.isEmpty: return nil
         default:
             let output = TerminalText.clean(String(decoding: outcome.output, as: UTF8.self), columns: 200)
             throw HexlistError(
@@ -51,22 +61,19 @@ enum NotifySend {
         }
     }
 
-    static func arguments(_ text: NotificationText, opens target: String?, marks: Bool) -> [String] {
-        var arguments = ["--app-name=Hexlist"]
+    static func arguments(_ text: NotificationText, _ buttons: [Button]) -> [String] {
         // notify-send ignores buttons if the notification server does not support them.
-        if let target { arguments.append("--action=\(Action.open.rawValue)=\(NotificationText.opens(target))") }
-        if marks { arguments.append("--action=\(Action.read.rawValue)=Mark as read") }
-        return arguments + ["--", text.summary, text.body]
+        ["--app-name=Hexlist"] + buttons.map { "--action=\($0.action.rawValue)=\($0.label)" } + ["--", text.summary, text.body]
     }
 
     /// Starts a transient systemd unit that shows the notification for a range of events. The unit may wait longer for a button than a hook
     /// may run.
     /// - Returns: `false` if there is no systemd user manager, so that nothing was started.
-    static func showInUnit(_ first: Int64, _ last: Int64, _ paths: HexlistPaths) async -> Bool {
+    static func showInUnit(_ range: NotifiedRange, _ paths: HexlistPaths) async -> Bool {
         guard let systemdRun = DesktopPrograms.path(of: "systemd-run"), paths.runtimeFolder != nil else { return false }
         var arguments = ["--user", "--quiet", "--collect", "--property=RuntimeMaxSec=90"]
         for variable in DesktopPrograms.environment where !variable.hasPrefix("HEXLIST_") { arguments.append("--setenv=\(variable)") }
-        arguments += [ownPath, "notify", "--socket", paths.socket, "--show", "\(first)-\(last)"]
+        arguments += [ownPath, "notify", "--socket", paths.socket, "--show", range.text]
         let outcome = await Program(systemdRun, arguments).run(
             environment: DesktopPrograms.environment, milliseconds: showTimeout, outputBytes: outputBytes)
         return outcome.end == .exited(0)
