@@ -12,7 +12,7 @@ public enum ColorInput {
         let name = text.lowercased()
         if let digits = named[name] { return "#" + digits }
         if let nearest = NearestName.likely(name, among: named.keys.sorted()) {
-            throw refused(text, "Did you mean `\(nearest)`?")
+            throw refused(text, "Did you mean `\(nearest)`? Any CSS colour name is known, and #RRGGBB.")
         }
         throw refused(text, "Examples: '#3366CC', or a CSS name such as `teal`. To send it anyway: --raw.")
     }

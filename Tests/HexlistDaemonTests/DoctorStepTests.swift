@@ -39,6 +39,19 @@ struct DoctorStepTests {
         for interface in interfaces where !interface.isLoopback { #expect(step.message.contains(interface.name)) }
     }
 
+    @Test("interfaces: addresses on which the daemon does not listen are marked, and none left is a warning") func listen() {
+        let interfaces = [Self.interface("eth0", ["192.168.7.2", "fd00::2"])]
+        for (listen, state, isMarked) in [
+            ([], .ok, []), (["0.0.0.0"], .ok, []), (["192.168.7.2"], .ok, ["fd00::2 outside of `listen`"]),
+            (["127.0.0.1"], .warning, ["192.168.7.2 outside of `listen`", "fd00::2 outside of `listen`"]),
+        ] as [([String], DoctorStep.State, [String])] {
+            let step = Doctor.interfaces(interfaces, usesMulticast: true, listen: ListenAddresses(listen))
+            #expect(step.state == state && step.message.components(separatedBy: "outside").count == isMarked.count + 1, "\(step)")
+            for text in isMarked { #expect(step.message.contains(text)) }
+            #expect(step.advice.isEmpty == (state == .ok))
+        }
+    }
+
     @Test("multicast: another machine must answer, and no interface may fail")
     func multicast() {
         let own = "[0A0B0C0D]"

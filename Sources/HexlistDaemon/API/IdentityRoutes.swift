@@ -13,7 +13,9 @@ struct IdentityRoutes: Sendable {
         router.get("/v1/identity/code") { request, _ in
             _ = try APIQuery(request)
             let status = await api.node.status()
-            var uri = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: OwnAddresses.list(port: status.port))
+            let listen = ListenAddresses(await api.node.configuration.listen)
+            let addresses = OwnAddresses.list(port: status.port, listen: listen)
+            var uri = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: addresses)
             if uri.text.utf8.count > QRCode.longestText { uri.name = "" }
             guard let code = QRCode(uri.text) else { throw HexlistError(.internal, "The QR code of this machine cannot be made.") }
             return APIReply.json(IdentityCode(uri: uri.text, svg: code.svg))

@@ -22,7 +22,7 @@ extension Doctor {
             facts = await whenAnnounced(facts)
             steps.append(Self.announcement(facts.announcements, interfaces))
         }
-        steps.append(Self.interfaces(interfaces, usesMulticast: multicast != .off))
+        steps.append(Self.interfaces(interfaces, usesMulticast: multicast != .off, listen: ListenAddresses(facts.listen)))
         if isUsed { steps += await self.multicast(interfaces, facts) }
         steps += facts.status.domains.map(Self.domain)
         if let step = Self.staticPeers(facts) { steps.append(step) }
@@ -113,11 +113,15 @@ extension Doctor {
         return DoctorStep("announcement", .ok, "This machine is announced on \(names); that is its own view of it.")
     }
 
-    static func interfaces(_ interfaces: [MachineInterface], usesMulticast: Bool) -> DoctorStep {
+    /// Makes the step `interfaces`.
+    /// - Parameter listen: the addresses on which the daemon listens. Addresses outside of them are marked.
+    static func interfaces(
+        _ interfaces: [MachineInterface], usesMulticast: Bool, listen: ListenAddresses = ListenAddresses([])
+    ) -> DoctorStep {
         let used = interfaces.filter(\.isUsed)
         let parts = interfaces.filter { !$0.isLoopback }.map { interface in
-            let addresses =
-                interface.addresses.isEmpty ? "" : " (\(interface.addresses.map(\.address.description).joined(separator: ", ")))"
+            let texts = interface.addresses.map { "\($0.address)\(listen.contains($0.address) ? "" : " outside of `listen`")" }
+            let addresses = texts.isEmpty ? "" : " (\(texts.joined(separator: ", ")))"
             let note = interface.why ?? (interface.isVirtual ? "used, but made for containers or virtual machines" : "used")
             return "\(interface.name)\(addresses): \(note)\(interface.isUp && !interface.isRunning ? ", no carrier" : "")"
         }
@@ -130,6 +134,11 @@ extension Doctor {
         if !used.contains(where: { !$0.isVirtual && $0.isRunning }) {
             return DoctorStep(
                 "interfaces", .warning, message, advice: ["No interface leads to other machines: connect to their network."])
+        }
+        guard used.contains(where: { $0.addresses.contains { listen.contains($0.address) } }) else {
+            return DoctorStep(
+                "interfaces", .warning, message,
+                advice: ["Other machines do not reach this one: add one of these addresses to `listen`, or remove it, and restart hexlistd."])
         }
         return DoctorStep("interfaces", .ok, message)
     }

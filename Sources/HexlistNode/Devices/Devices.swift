@@ -126,9 +126,8 @@ final class Devices {
     /// The addresses at which devices can connect. No announcement is sent on the interfaces of other addresses.
     /// - Parameter listen: the configured addresses; empty for all.
     static func listening(_ addresses: [InterfaceAddress], _ listen: [String]) -> [InterfaceAddress] {
-        let listen = listen.compactMap { IPAddress($0)?.with(scope: 0) }
-        let isForAll = listen.isEmpty || listen.contains(where: \.isNoHost)
-        return isForAll ? addresses : addresses.filter { listen.contains($0.address) }
+        let listen = ListenAddresses(listen)
+        return addresses.filter { listen.contains($0.address) }
     }
 
     func woke(_ node: isolated Node) {

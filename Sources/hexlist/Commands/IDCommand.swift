@@ -26,13 +26,20 @@ struct IDShowCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let status = try await common.withClient { try await $0.status() }
-        guard qr else { return try show(status, common.output) }
-        let own = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: OwnAddresses.list(port: status.port))
+        guard qr else { return try show(try await common.withClient { try await $0.status() }, common.output) }
+        let (status, configuration) = try await common.withClient { (try await $0.status(), try await $0.configuration()) }
+        let listen = configuration.items.first { $0.key == "listen" }?.value.split(separator: ",").map(String.init) ?? []
+        let addresses = OwnAddresses.list(port: status.port, listen: ListenAddresses(listen))
+        let own = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: addresses)
         let output = common.output
         if output.terminal.isInteractive { try QRCodeText.write(own.text, output) }
         try output.line(own.text)
         try output.flush()
+        if addresses.isEmpty, !listen.isEmpty {
+            StandardError.note(
+                "It has no address: hexlistd listens only on \(listen.joined(separator: ", ")) (`listen`), where other machines do not "
+                    + "reach it.")
+        }
     }
 }
 
