@@ -24,7 +24,7 @@ struct Overview: Equatable {
         let away = peers.count { $0.trust == .trusted && $0.state == .away }
         let seen = here.isEmpty ? "no peers" : "\(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted"
         heading =
-            "\(status.name) sees \(seen)\(away > 0 ? "; \(HumanText.count(away, "trusted peer is", "trusted peers are")) offline" : "")."
+            "\(status.name) sees \(seen)\(away > 0 ? "; \(HumanText.count(away, "trusted peer is", "trusted peers are")) away" : "")."
 
         for peer in peers where peer.isTwice { add("two machines use the identity of \(peer.label.shown(.named))", "hexlist peers --why") }
         for pairing in pairings.items where !pairing.state.isFinal {

@@ -75,7 +75,7 @@ struct RowReason {
     private var waiting: String? {
         guard let waitingFor else { return "sent, not confirmed yet" }
         return switch waitingFor.known {
-        case .peer: "the peer is offline"
+        case .peer: "the peer is away"
         case .conflict: "stopped: two machines have the same identity (see `hexlist peers --all --why`)"
         case .session: "connecting"
         case .slot: "waiting for other deliveries"

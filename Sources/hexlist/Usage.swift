@@ -67,7 +67,20 @@ struct Usage {
         }
         let shown = TerminalText.clean(value, columns: 60)
         return HexlistError(
-            .badRequest, "`\(shown)` is not valid for \(name).", hint: [form(of: name), help].compactMap(\.self).joined(separator: " "))
+            .badRequest, "`\(shown)` is not valid for \(name).",
+            hint: [Self.choices(message), form(of: name), help].compactMap(\.self).joined(separator: " "))
+    }
+
+    /// Returns a sentence with the allowed values, if swift-argument-parser has listed them: in one line, or in a list for long ones.
+    private static func choices(_ message: String) -> String? {
+        guard let start = message.firstRange(of: "Please provide one of ")?.upperBound else { return nil }
+        let quoted = message[start...].split(separator: "'", omittingEmptySubsequences: false).enumerated()
+        let values = quoted.filter { $0.offset % 2 == 1 }.map { String($0.element) }
+        let listed = message[start...].split(separator: "\n").compactMap { line in
+            line.firstRange(of: "- ").map { String(line[$0.upperBound...]) }
+        }
+        let all = values.isEmpty ? listed : values
+        return all.isEmpty ? nil : "It takes \(all.joined(separator: ", "))."
     }
 
     /// Returns the text between two markers in a message of swift-argument-parser; `nil` if a marker is missing.
@@ -82,8 +95,9 @@ struct Usage {
     /// - Parameter name: the placeholder in the message: `<hex>`, `<hex> ...` or `--older <duration>`.
     private func form(of name: String) -> String? {
         let isFetch = commands.last == FetchCommand.self
+        let list = commands.contains { $0 == MineCommand.self } ? commands.last == MineRestoreCommand.self ? "mine bin" : "mine" : "inbox"
         let forms = [
-            ("<hex>", "Give a number from `hexlist inbox`\(isFetch ? ", or a file of a service as `bob:PATH`" : "")."),
+            ("<hex>", "Give a number from `hexlist \(list)`\(isFetch ? ", or a file of a service as `bob:PATH`" : "")."),
             ("<service>", "A service ends in a colon: `bob:`, or `bob:PATH`."),
             ("<file>", "A file of a service is `shares:PATH`, or `bob:PATH`."),
             ("<duration>", "A duration is a number and its unit: 500ms, 10s, 5m, 12h, 7d."),

@@ -67,7 +67,7 @@ def later(ada, bob):
     rig.until(lambda: ada.api("GET", f"/v1/peers/{bob.uuid}")["state"] == "away", "bob is away")
     host = browser.Host(ada)
     rows = host.ok("send", to=[bob.uuid], hex={"links": [{"url": "https://example.org/later"}]}, key="later")["rows"]
-    check(rows[0]["state"] == "queued" and rows[0]["why"].startswith("the peer is offline"), rows)
+    check(rows[0]["state"] == "queued" and rows[0]["why"].startswith("the peer is away"), rows)
     bob.start()
     told = host.until_event(lambda event: event["event"] == "row" and event["row"]["row"] == rows[0]["row"] and event["row"]["state"] == "stored", "stored")
     check(told["row"]["label"] == "bob", told)

@@ -28,6 +28,27 @@ struct NewsTests {
     private static let pairing = PairingView(
         id: 1, peer: other, name: "cyd", isOwn: false, state: .comparing, digits: "040660")
 
+    @Test("a list of peers is followed by a sentence if discovery does not work") func discovery() {
+        for state in [DiscoveryState.running, .starting, .off] { #expect(PeersText.discovery(DiscoveryStatus(state: state)) == nil) }
+        let text = PeersText.discovery(DiscoveryStatus(state: .unavailable, message: "avahi-daemon does not run."))
+        #expect(text?.contains("avahi-daemon does not run.") == true && text?.contains("`hexlist doctor`") == true)
+        #expect(PeersText.discovery(DiscoveryStatus(state: .degraded)) != nil)
+    }
+
+    @Test("a hidden machine asks, because others do not find it") func hidden() {
+        var own = Self.status()
+        #expect(PairText.accepting(own).contains("On the other machine, run `hexlist pair 0A0B0C0D`"))
+        own.announce = false
+        #expect(PairText.accepting(own).contains("Run `hexlist pair` on the other machine and `hexlist pair NAME` here"))
+        #expect(!PairText.accepting(own).contains("0A0B0C0D"))
+    }
+
+    @Test("a deletion says what can be brought back") func finality() {
+        #expect(DeleteCommand.finality(own: 0, of: 2) == "This cannot be undone.")
+        #expect(DeleteCommand.finality(own: 2, of: 2) == "They can be brought back for 30 days.")
+        #expect(DeleteCommand.finality(own: 1, of: 2) == "Only those of My Hexlist can be brought back.")
+    }
+
     @Test("each kind of news has a line")
     func new() {
         let news = Overview(
@@ -67,10 +88,10 @@ struct NewsTests {
     func away() {
         let away = Self.peer("Bob", alias: "Bob", .trusted, .away)
         let alone = Overview(Self.status(), PairingOverview(items: []), [away, away], fetches: true)
-        #expect(alone.heading == "ada sees no peers; 2 trusted peers are offline.")
+        #expect(alone.heading == "ada sees no peers; 2 trusted peers are away.")
         #expect(alone.new == [.init(text: "files being downloaded", command: "hexlist transfers")])
         let two = Overview(Self.status(), PairingOverview(items: []), [away, Self.peer("Dan", .trusted), Self.peer("Eve", .stranger)])
-        #expect(two.heading == "ada sees 2 peers, 1 trusted; 1 trusted peer is offline.")
+        #expect(two.heading == "ada sees 2 peers, 1 trusted; 1 trusted peer is away.")
     }
 
     @Test(

@@ -25,7 +25,7 @@ struct RowReasonTests {
     @Test(
         "the reason and the suggested command",
         arguments: [
-            (OutboxState.queued, "peer", "the peer is offline", "comes back. To cancel: `hexlist outbox cancel 7`"),
+            (OutboxState.queued, "peer", "the peer is away", "comes back. To cancel: `hexlist outbox cancel 7`"),
             (.queued, "session", "connecting", "`hexlist outbox show 7`"),
             (.queued, "trust", "too large for a peer that does not trust this machine", "`hexlist pair` there, `hexlist pair bob` here"),
             (.queued, "later", "waiting for later", "continues in the background"),

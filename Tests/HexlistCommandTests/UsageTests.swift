@@ -1,3 +1,4 @@
+import ArgumentParser
 import Testing
 
 @testable import hexlist
@@ -93,6 +94,47 @@ struct UsageTests {
     @Test("an empty key, as from an unset variable, is refused")
     func emptyKey() {
         #expect(throws: (any Error).self) { try Main.parsed(["send", "--to", "bob", "--key", "", "https://example.org"]) }
+    }
+
+    /// All commands without subcommands, with their words.
+    private static func commands(_ command: any ParsableCommand.Type = Hexlist.self, _ words: [String] = []) -> [([String], any ParsableCommand.Type)] {
+        let inner = command.configuration.subcommands
+        guard !inner.isEmpty else { return [(words, command)] }
+        return inner.flatMap { commands($0, words + [$0.configuration.commandName ?? ""]) }
+    }
+
+    @Test("an example of the help fits into a line of 80 columns") func examples() {
+        let all = Self.commands()
+        #expect(all.count > 60)
+        for (words, command) in all {
+            let lines = Hexlist.helpMessage(for: command, columns: 1_000).split(separator: "\n").filter { $0.hasPrefix("hexlist ") }
+            for line in lines { #expect(line.count <= 80, "\(words): \(line)") }
+        }
+    }
+
+    @Test(
+        "a wrong value of an option with fixed values is answered with the right ones",
+        arguments: [
+            (["peer", "set", "a", "--receive", "x"], "inbox, held, nothing"), (["peer", "set", "a", "--notify", "x"], "on, off"),
+            (["peer", "set", "a", "--fetch", "x"], "auto, downloads, never"), (["search", "a", "--in", "x"], "inbox, mine, held"),
+            (["send", "a", "--wait", "x"], "queued, stored"), (["files", "a:", "--sort", "x"], "name, size, time"),
+            (["export", "--format", "x"], "html"), (["import", "a", "--format", "x"], "html"), (["web", "--at", "x"], "inbox"),
+        ])
+    func choices(arguments: [String], values: String) throws {
+        do {
+            _ = try Main.parsed(arguments)
+            Issue.record("\(arguments) is accepted")
+        } catch {
+            let hint = Usage(arguments).error(Hexlist.message(for: error)).hint ?? ""
+            #expect(hint.hasPrefix("It takes ") && hint.contains(values), "\(hint)")
+        }
+    }
+
+    @Test("commands of My Hexlist name its own lists") func mine() {
+        for (words, list) in [(["mine", "rm"], "mine"), (["mine", "restore"], "mine bin"), (["mine", "edit"], "mine"), (["show"], "inbox")] {
+            let hint = Usage(words).error("Missing expected argument '<hex> ...'").hint
+            #expect(hint?.hasPrefix("Give a number from `hexlist \(list)`.") == true, "\(hint ?? "")")
+        }
     }
 
     @Test("other errors are reported with the command whose help explains them")

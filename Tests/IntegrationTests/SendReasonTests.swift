@@ -11,7 +11,7 @@ struct SendReasonTests {
         try await TwoDaemons.with(isBobThere: false) { two in
             let send = ["--to", "local", "--key", "k", "--description", "to read", "https://example.org/a"]
             let sent = try await two.send(send)
-            #expect(sent.status == 3 && sent.out.contains("queued  local  outbox 1  the peer is offline"), "\(sent)")
+            #expect(sent.status == 3 && sent.out.contains("queued  local  outbox 1  the peer is away"), "\(sent)")
             #expect(sent.err.hasPrefix("local was last seen 2"), "\(sent)")
             #expect(
                 sent.err.contains("It will be sent when local comes back. To cancel: `hexlist outbox cancel 1`."), "\(sent)")
@@ -23,16 +23,16 @@ struct SendReasonTests {
             #expect(try await two.ada.hexlist("status").out.contains("1 waits"))
 
             let listed = try await two.ada.hexlist("outbox")
-            #expect(listed.out.contains("to read") && listed.out.contains("the peer is offline"), "\(listed)")
+            #expect(listed.out.contains("to read") && listed.out.contains("the peer is away"), "\(listed)")
             let shown = try await two.ada.hexlist("outbox", "show", "1")
-            for text in ["hex    to read", "why    the peer is offline", "next   It will be sent when local comes back."] {
+            for text in ["hex    to read", "why    the peer is away", "next   It will be sent when local comes back."] {
                 #expect(shown.out.contains(text), "\(shown)")
             }
             let row = try await two.ada.hexlist("outbox", "show", "1", "--json").out
             #expect(row.contains(#""subject":"to read""#) && row.contains(#""waitingFor":"peer""#), "\(row)")
 
             let again = try await two.send(send)
-            #expect(again.out.contains("already sent with this key; the peer is offline"), "\(again)")
+            #expect(again.out.contains("already sent with this key; the peer is away"), "\(again)")
             let queued = try await two.send(send + ["--wait", "queued"])
             #expect(queued.status == 0 && queued.err.isEmpty, "\(queued)")
 

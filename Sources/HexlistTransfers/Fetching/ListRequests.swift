@@ -59,7 +59,7 @@ final class ListRequests {
         let label = host.node.label(of: peer)?.text(.named) ?? peer.shortID
         switch host.node.presence(of: peer) {
         case .withoutFiles: throw HexlistError(.gone, "\(label) has an older Hexlist without files.")
-        case .absent: throw HexlistError(.gone, "\(label) is offline.", hint: "For the reason: `hexlist peers --all --why`.")
+        case .absent: throw HexlistError(.gone, "\(label) is away.", hint: "For the reason: `hexlist peers --all --why`.")
         case .present: break
         }
         guard await arrives(peer, within: Self.sessionTimeout, dials: true, host) else {

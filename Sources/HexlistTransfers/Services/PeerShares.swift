@@ -12,7 +12,7 @@ struct PeerShares: ContentService {
     init?(_ peer: PeerView, _ transfers: FileTransfers) {
         guard let uuid = peer.uuid else { return nil }
         (self.transfers, self.peer) = (transfers, uuid)
-        let obstacle = peer.state == .verified ? nil : HexlistError(.gone, peer.why ?? "It is offline.")
+        let obstacle = peer.state == .verified ? nil : HexlistError(.gone, peer.why ?? "It is away.")
         view = ServiceView(name: peer.alias ?? peer.name, kind: .peer, uuid: uuid, obstacle: obstacle)
     }
 

@@ -22,7 +22,7 @@ struct FetchCommand: AsyncParsableCommand {
 
             Files in the cache are not downloaded again.
 
-            If the peer of PEER:PATH is offline, the command waits up to --timeout. The contents of the path are only known when the peer \
+            If the peer of PEER:PATH is away, the command waits up to --timeout. The contents of the path are only known when the peer \
             is back, so nothing is queued: run the command again then.
 
             Interrupted downloads resume, also after a restart and when a peer comes back. Ctrl-C only stops waiting.
@@ -46,7 +46,7 @@ struct FetchCommand: AsyncParsableCommand {
     @Flag(help: "Retry at once, even files that failed repeatedly.")
     var force = false
 
-    @Option(help: ArgumentHelp("Maximum wait for a peer that is offline, or for disk space.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Maximum wait for a peer that is away, or for disk space.", valueName: "duration"))
     var timeout = Seconds(10)
 
     @Argument(
@@ -120,7 +120,7 @@ struct FetchCommand: AsyncParsableCommand {
     }
 
     /// Starts the transfers.
-    /// - Throws: `SilentExit` with the status `pending` if the peer is offline.
+    /// - Throws: `SilentExit` with the status `pending` if the peer is away.
     private func begin(_ request: TransferRequest, _ client: HexlistClient) async throws -> TransferStart {
         let whose = request.service.map { TerminalText.clean($0, columns: 40) }
         do {

@@ -226,6 +226,9 @@ struct DeleteCommand: AsyncParsableCommand {
             A range covers received hexes only, not My Hexlist. --all and --from apply to the inbox, or with --held to the hexes that \
             wait for approval. Hexes inside a hex are deleted with it. On a terminal it asks first if there are hexes inside, or 20 \
             links or more.
+
+            Hexes of My Hexlist can be brought back for 30 days, with `hexlist mine restore`. Received hexes cannot: `hexlist export` \
+            writes a copy first.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -245,15 +248,18 @@ struct DeleteCommand: AsyncParsableCommand {
         let location = held ? "held" : nil
         var inside: String?
         var hasOwn = false
+        var own: [Int64] = []
         try await common.reportCount { client in
             guard chosen.all else {
+                if chosen.onlyIDs { own = await client.ownHexes(of: chosen.hexes.map(\.ids.lowerBound)) }
                 let selection = chosen.selection(location)
                 // An older daemon does not support this request. Any other error will occur again in the deletion and is reported there.
                 let deletion = try? await client.deletion(selection)
                 inside = deletion.flatMap(MineText.inside)
                 if let deletion, !yes, isatty(STDIN_FILENO) == 1, inside != nil || deletion.links >= Confirmation.linkLimit {
                     if chosen.onlyIDs { Confirmation.noteCopy(chosen.hexes.map(\.ids.lowerBound)) }
-                    try Terminal.confirm("Delete \(MineText.deletion(deletion))? This cannot be undone. [y/N]")
+                    try Terminal.confirm(
+                        "Delete \(MineText.deletion(deletion))? \(Self.finality(own: own.count, of: chosen.hexes.count)) [y/N]")
                 }
                 let deleted = try await client.delete(selection)
                 // The message explains an empty result if the range contains hexes of My Hexlist.
@@ -276,6 +282,17 @@ struct DeleteCommand: AsyncParsableCommand {
             guard $0 == 0 else { return MineText.deleted($0, inside: inside) }
             return Self.nothing(hasRange: chosen.hasRange, held: held, hasOwn: hasOwn)
         }
+        if !own.isEmpty, !common.output.json { Undo.note(["mine", "restore"] + own.map(String.init)) }
+    }
+
+    /// Returns the sentence of the question that says whether the deletion can be undone.
+    /// - Parameters:
+    ///   - own: number of hexes of My Hexlist.
+    ///   - all: number of selected hexes.
+    static func finality(own: Int, of all: Int) -> String {
+        own == 0
+            ? "This cannot be undone."
+            : own == all ? "They can be brought back for 30 days." : "Only those of My Hexlist can be brought back."
     }
 
     /// Returns the text if nothing was deleted.
@@ -323,6 +340,13 @@ extension HexlistClient {
     /// excluded.
     fileprivate func newest(_ location: String?) async throws -> Int64? {
         try await hexes(.init(location: location ?? "inbox"), limit: 1).items.first?.id
+    }
+
+    /// Returns those of the first 20 ids that belong to hexes of My Hexlist.
+    fileprivate func ownHexes(of ids: [Int64]) async -> [Int64] {
+        var own: [Int64] = []
+        for id in ids.prefix(20) where (try? await hex(id))?.location == "mine" { own.append(id) }
+        return own
     }
 
     /// Whether one of the ranges contains a top-level hex of My Hexlist.

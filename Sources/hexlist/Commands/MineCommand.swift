@@ -145,7 +145,7 @@ struct MineAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Make a hex in My Hexlist.",
         discussion: """
-            hexlist mine add --description "to read" "https://example.org a page" https://example.net
+            hexlist mine add -d "to read" "https://example.org a page"
 
             hexlist mine add --description Folder
 

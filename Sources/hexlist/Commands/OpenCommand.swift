@@ -24,7 +24,7 @@ struct OpenCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The program; it gets the link as its only argument.", valueName: "program"))
     var with: String?
 
-    @Option(help: ArgumentHelp("Maximum wait for a peer that is offline, or for disk space.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Maximum wait for a peer that is away, or for disk space.", valueName: "duration"))
     var timeout = Seconds(10)
 
     @Flag(help: "Do not mark the hex as read.")

@@ -123,7 +123,7 @@ enum PairText {
         let more = waiting >= LocalAPI.pageLimit ? "at least " : ""
         let hexes = waiting > 0 ? ", and \(more)\(HumanText.count(waiting, "waiting hex", "waiting hexes"))" : ""
         return """
-            \(old.label.shown(.full, columns: 64)) has the same name and is offline. Is it this machine, before it was reinstalled? If so, \
+            \(old.label.shown(.full, columns: 64)) has the same name and is away. Is it this machine, before it was reinstalled? If so, \
             it gets the alias and the groups\(hexes), and the old key is forgotten.
             """
     }
@@ -146,6 +146,16 @@ enum PairText {
         let typed = line.utf8.filter { ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "\t"), UInt8(ascii: "\r")].contains($0) }
         guard (4...8).contains(typed.count), typed.allSatisfy(ASCII.isDigit) else { return .no }
         return typed.elementsEqual(digits.utf8) ? .yes : .otherDigits
+    }
+
+    /// Returns the first line while requests are accepted. Other machines do not find a hidden one, so its user has to send the request.
+    static func accepting(_ own: StatusJSON) -> String {
+        let name = TerminalText.clean(own.name, columns: 40)
+        guard own.announce != false else {
+            return "Accepting requests for two minutes, but this machine (\(name)) is hidden (`announce: false`), so others do not find it. "
+                + "Run `hexlist pair` on the other machine and `hexlist pair NAME` here; `hexlist peers --all` lists the names."
+        }
+        return "Accepting requests for two minutes. On the other machine, run `hexlist pair \(own.uuid.shortID)` (this machine is \(name))."
     }
 
     static func isTrusted(_ pairing: PairingView) -> String {

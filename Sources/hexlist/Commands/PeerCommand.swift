@@ -63,7 +63,7 @@ struct PeerShowCommand: AsyncParsableCommand {
         table.add("name", peer.name, .strong)
         if let alias = peer.alias { table.add("alias", alias) }
         if let uuid = peer.uuid { table.add("uuid", uuid.description) }
-        table.add("state", peer.reason.map { "\(peer.state.rawValue): \($0)" } ?? peer.state.rawValue)
+        table.add("state", peer.reason.map { "\(PeersText.state(peer)): \($0)" } ?? PeersText.state(peer))
         if let why = peer.why { table.add("why", why) }
         table.add("trust", peer.trust.text)
         if let fingerprint = peer.fingerprint { table.add("fingerprint", lines: HumanText.fingerprint(fingerprint.description)) }

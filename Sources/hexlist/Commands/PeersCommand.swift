@@ -6,22 +6,22 @@ import HexlistModel
 struct PeersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "peers",
-        abstract: "List peers that are online and trusted peers that are offline; export and import them.",
+        abstract: "List peers that are online and trusted peers that are away; export and import them.",
         discussion: "Options of the list, such as --all, --why, --watch and --wait: `hexlist help peers list`.",
         subcommands: [PeersListCommand.self, PeersExportCommand.self, PeersImportCommand.self], defaultSubcommand: PeersListCommand.self)
 }
 
 struct PeersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List peers that are online, and trusted peers that are offline.",
+        commandName: "list", abstract: "List peers that are online, and trusted peers that are away.",
         discussion: """
-            Trusted peers come first, also if two machines share one identity (`conflict`). --all adds strangers that are offline and \
-            ghosts: announcements that are not a separate, live peer. --json lists offline peers only with --all.
+            Trusted peers come first, also if two machines share one identity (`conflict`). --all adds strangers that are away and \
+            ghosts: announcements that are not a separate, live peer. --json lists peers that are away only with --all.
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "List offline strangers and ghosts too.")
+    @Flag(help: "List ghosts, and strangers that are away, too.")
     var all = false
 
     @Flag(help: "Show the reason for each state.")
@@ -57,6 +57,7 @@ struct PeersListCommand: AsyncParsableCommand {
             } else {
                 try show(try await client.peers(all: asksAll), output)
             }
+            if !watch, !output.json, let note = PeersText.discovery(try await client.status().avahi) { StandardError.note(note) }
         }
         try output.flush()
     }
@@ -125,8 +126,8 @@ struct PeersListCommand: AsyncParsableCommand {
     private func row(_ peer: PeerView, hasKinds: Bool) -> [Table.Cell] {
         let state: Table.Cell
         switch peer.state {
-        case .verified: state = Table.Cell("verified", .good)
-        case .away: state = Table.Cell("away", .faint)
+        case .verified: state = Table.Cell(PeersText.state(peer), .good)
+        case .away: state = Table.Cell(PeersText.state(peer), .faint)
         case .ghost where peer.isTwice: state = Table.Cell("conflict", .failure)
         case .ghost: state = Table.Cell(peer.reason.map { "ghost: \($0)" } ?? "ghost", .doubtful)
         }
@@ -160,6 +161,18 @@ enum PeersText {
         case .verified: 2
         case .away: 3
         case .ghost: 4
+        }
+    }
+
+    /// Returns the word for the state of a peer: `online`, `away` or `ghost`.
+    static func state(_ peer: PeerView) -> String { peer.state == .verified ? "online" : peer.state.rawValue }
+
+    /// Returns a sentence about discovery on the local network if it does not work; `nil` if it does, or is turned off.
+    static func discovery(_ status: DiscoveryStatus) -> String? {
+        switch status.state.known {
+        case .running, .starting, .off: nil
+        case .degraded, .unavailable, nil:
+            "Machines on this network are not all found: \(status.message ?? "discovery is \(status.state)"). To check: `hexlist doctor`."
         }
     }
 

@@ -10,7 +10,7 @@ struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send", abstract: "Send links, text or files to peers, one hex or many.",
         discussion: """
-            hexlist send --to ada --description "to read" "https://example.org a page" https://example.net
+            hexlist send --to ada -d "to read" "https://example.org a page"
 
             hexlist send --to ada "Lunch at one? https://example.org/menu"
 

@@ -76,7 +76,7 @@ struct StatusCommand: AsyncParsableCommand {
             table.add("hook", fault.text + (fault.at.map { ", last at \(HumanText.moment($0))" } ?? ""), .failure)
         }
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
-        table.add("peers", "\(status.peers) verified\(ghosts)")
+        table.add("peers", "\(status.peers) online\(ghosts)")
         for peer in conflicts { table.add("", PeersText.twice(peer), .failure) }
         table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)
         table.add("outbox", OutboxText.summary(status.outbox))

@@ -194,7 +194,7 @@ enum TransferText {
             switch (row.state.known, row.waitingFor) {
             case (.paused, _): "failed repeatedly; tries again \(row.until.map { "at " + HumanText.clock($0) } ?? "soon")"
             case (_, "turn"): "waiting for other downloads"
-            case (_, "peer"): "waiting for \(peer), which is offline"
+            case (_, "peer"): "waiting for \(peer), which is away"
             case (_, "link") where row.service != nil: "waiting for rclone; it will be retried"
             case (_, "link"): "waiting for a connection to \(peer); it will be retried"
             case (_, "disk"): "waiting for disk space"

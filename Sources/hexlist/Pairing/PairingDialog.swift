@@ -47,14 +47,10 @@ final class PairingDialog {
 
     /// Accepts pairing requests until one succeeds, the time is up, or the user presses Ctrl-C.
     func takeRequests() async throws {
+        let own = try await client.status()
         let begun = try await client.openPairing()
         let first = (begun.items.filter(\.state.isFinal).map(\.id).max() ?? 0) + 1
-        let own = try await client.status()
-        note(
-            """
-            Accepting requests for two minutes. On the other machine, run `hexlist pair \(own.uuid.shortID)` \
-            (this machine is \(TerminalText.clean(own.name, columns: 40))).
-            """)
+        note(PairText.accepting(own))
         try await run { pairings in
             let relevant = pairings.items.filter { $0.id >= first }
             let before = self.reported.count
