@@ -31,6 +31,8 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
     @OutboxCounts public var outbox: [OutboxState: Int]
     /// Number of the newest event; 0 before the first.
     public var lastEvent: Int64
+    /// The devices that want to send files and wait for an answer; `nil` for none.
+    public var uploadRequests: [UploadRequestView]?
     /// The reason why peers cannot be found at the moment; `nil` if they can.
     public var discoveryFault: String?
     /// The reason why the store cannot be written at the moment; `nil` if it can.
@@ -38,7 +40,8 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
 
     public init(
         version: String, name: String, uuid: PeerID, fingerprint: Fingerprint, inbox: Int, unread: Int, held: Int, mine: Int,
-        outbox: [OutboxState: Int], lastEvent: Int64, discoveryFault: String? = nil, storeFault: String? = nil
+        outbox: [OutboxState: Int], lastEvent: Int64, uploadRequests: [UploadRequestView]? = nil, discoveryFault: String? = nil,
+        storeFault: String? = nil
     ) {
         self.version = version
         self.name = name
@@ -50,6 +53,7 @@ public struct PageOverview: JSONShape, Sendable, Equatable {
         self.mine = mine
         self.outbox = outbox
         self.lastEvent = lastEvent
+        self.uploadRequests = uploadRequests
         self.discoveryFault = discoveryFault
         self.storeFault = storeFault
     }

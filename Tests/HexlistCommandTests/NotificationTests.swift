@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import Testing
 
@@ -109,7 +110,7 @@ import Testing
         #expect(NotificationText(hexes: []) == nil)
     }
 
-    @Test("pairing requests and identity conflicts") func others() {
+    @Test("requests of devices, pairing requests and identity conflicts") func others() throws {
         func event(_ type: String, _ tag: PeerSummary?) -> EventJSON {
             EventJSON(number: 1, at: Timestamp(milliseconds: 0), type: type, peer: Self.ada, tag: tag)
         }
@@ -118,6 +119,11 @@ import Testing
         #expect(NotificationText(event("conflict.identity", nil))?.summary == "Another machine uses the identity of this one")
         #expect(NotificationText(event("conflict.identity", tag))?.summary == "Two machines use the identity of cyd 1A2B3C4D")
         #expect(NotificationText(event("peer.up", tag)) == nil)
+        var asked = event("device.asked", tag)
+        asked.data = try JSONValue(parsing: Array(#"{"bytes":"12000000","files":"3","name":"cyd","request":"4"}"#.utf8))
+        let text = try #require(NotificationText(asked))
+        #expect(text.summary == "cyd 1A2B3C4D wants to send you 3 files (11.4 MiB)")
+        #expect(text.body.contains("`hexlist transfers accept 4`"))
     }
 }
 

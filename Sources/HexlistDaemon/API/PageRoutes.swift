@@ -26,12 +26,13 @@ struct PageRoutes: Sendable {
         let counts = try await api.store.read { try $0.counts() }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
         // The store's own message contains its path, which the page must not get.
+        let uploadRequests = await api.node.uploadRequests.all()
         let isFinding = node.discovery.state.known == .running || node.discovery.state.known == .starting
         return PageOverview(
             version: ProtocolLimits.appVersion, name: node.name, uuid: node.uuid, fingerprint: node.fingerprint,
             inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held),
             mine: Int(clamping: counts.mine), outbox: Dictionary(uniqueKeysWithValues: outbox), lastEvent: counts.lastEvent,
-            discoveryFault: isFinding ? nil : node.discovery.message,
+            uploadRequests: uploadRequests.isEmpty ? nil : uploadRequests, discoveryFault: isFinding ? nil : node.discovery.message,
             storeFault: api.store.fault == nil ? nil : "Nothing can be stored at the moment. `hexlist status` says why.")
     }
 }

@@ -7,6 +7,7 @@ import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';
 import { MineView } from './mine.js';
 import { SharesView } from './shares.js';
+import { uploads, uploadRequestsChanged } from './uploads.js';
 import { compose, restoreDraft, linksIn, filesIn, peersChanged } from './compose.js';
 
 const root = document.getElementById('app');
@@ -111,6 +112,7 @@ const handlers = {
     self.textContent = clean(value.name);
     notice.hidden = !value.storeFault;
     notice.textContent = value.storeFault ?? '';
+    uploadRequestsChanged(value.uploadRequests);
     drawSections();
     refreshTransfers();
     if (!before) return;
@@ -189,7 +191,7 @@ try {
   root.replaceChildren(
     h('aside', h('h1.brand', h('img', { src: '/icon.svg', alt: '' }), h('span', 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', 'New hex')), sections,
       h('div.self', h('span.faint', 'This machine'), self, button('Pair…', () => pairDialog(), '.link'), button(['Shortcuts ', h('kbd', '?')], help, '.link'))),
-    h('div.work', notice, main));
+    h('div.work', notice, uploads, main));
   const [verb, id] = address.split('/'), action = Object.hasOwn(actions, verb) ? actions[verb] : null;
   const shown = app.restore(action ? '' : address);
   const [overview, peers, pairings] = await Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true'), call('GET', '/v1/pairings')]);

@@ -53,10 +53,15 @@ struct NotificationText: Equatable {
     }
 
     /// Creates the text for a single event; `nil` for a type without a notification.
-    /// - Parameter event: an event of type `pairing.requested` or `conflict.identity`.
+    /// - Parameter event: an event of type `device.asked`, `pairing.requested` or `conflict.identity`.
     init?(_ event: EventJSON) {
         let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
+        case "device.asked":
+            let count = event.number("files").map { Int(clamping: $0) } ?? 0
+            summary = "\(name) wants to send you \(HumanText.count(count, "file", "files"))"
+                + (event.number("bytes").map { " (\(ByteCountText.of($0)))" } ?? "")
+            body = "It waits two minutes for your answer: `hexlist transfers accept \(event.number("request") ?? 0)`, or the page."
         case "pairing.requested":
             summary = "\(name) wants to pair"
             body = "Compare the digits: `hexlist pair --list`"
@@ -89,4 +94,9 @@ struct NotificationText: Equatable {
         }
         return line
     }
+}
+
+extension EventJSON {
+    /// Returns a number in the details of the event, where numbers are texts.
+    fileprivate func number(_ name: String) -> Int64? { data?.members?.first { $0.name == name }?.value.string.flatMap { Int64($0) } }
 }
