@@ -41,14 +41,19 @@ import Testing
         #expect(NotificationText.opens("a\u{202E}\nb") == "Open a\u{FFFD} b")
     }
 
-    private static func hex(_ urls: [String], opens: String? = nil, location: String = "inbox", inside: [String]? = nil) throws -> HexJSON {
-        var hex = try HexJSON(
-            jsonBytes: Array(
-                #"{"id":1,"location":"\#(location)","senderUUID":"","senderName":"","description":"","color":"","linkCount":1,"unread":true,"receivedAt":"2026-01-01T00:00:00.000Z","links":[]}"#
-                    .utf8))
+    private static func hex(
+        _ urls: [String], opens: String? = nil, location: String = "inbox", inside: [String]? = nil
+    ) throws -> HexJSON {
+        let json = """
+            {"id":1,"location":"\(location)","senderUUID":"","senderName":"","description":"","color":"","linkCount":1,"unread":true,
+            "receivedAt":"2026-01-01T00:00:00.000Z","links":[]}
+            """
+        var hex = try HexJSON(jsonBytes: Array(json.utf8))
         func links(_ urls: [String]) throws -> [LinkJSON] {
             try urls.map { url in
-                try LinkJSON(jsonBytes: Array(#"{"url":"\#(url)","service":"Unknown"\#(opens.map { #","opens":"\#($0)""# } ?? "")}"#.utf8))
+                let target = opens.map { #","opens":"\#($0)""# } ?? ""
+                let json = #"{"url":"\#(url)","linkDescription":"","service":"Unknown"\#(target)}"#
+                return try LinkJSON(jsonBytes: Array(json.utf8))
             }
         }
         hex.links = try links(urls)
@@ -94,7 +99,8 @@ import Testing
 
     @Test("saving files is reported with their number and the folder") func saving() {
         func text(_ first: Int64?, _ last: Int64?) -> String {
-            NotificationText(saving: TransferStart(first: first, last: last, known: 0, passedOver: 0), from: "Ada", to: "/home/a/Down & load").body
+            let start = TransferStart(first: first, last: last, known: 0, passedOver: 0)
+            return NotificationText(saving: start, from: "Ada", to: "/home/a/Down & load").body
         }
         #expect(text(3, 3) == "Saving 1 file to /home/a/Down &amp; load" && text(3, 5) == "Saving 3 files to /home/a/Down &amp; load")
         #expect(text(nil, nil) == "The files are in /home/a/Down &amp; load already")

@@ -94,11 +94,11 @@ struct TerminalTests {
         var table = Table(["ID", "HEX", "WHY"])
         table.add([Table.Cell("7"), Table.Cell("a title that is long", columns: 40, minimum: 12), Table.Cell("")])
         table.add([
-            Table.Cell("12"), Table.Cell("Trains"), Table.Cell("the peer is away; next at 12:00; the connection was lost", columns: 400),
+            Table.Cell("12"), Table.Cell("Trains"), Table.Cell("the peer is offline; next at 12:00; the connection was lost", columns: 400),
         ])
         #expect(
             table.lines(Self.terminal(48)) == [
-                "ID  HEX                 WHY", "7   a title that is l…", "12  Trains              the peer is away;",
+                "ID  HEX                 WHY", "7   a title that is l…", "12  Trains              the peer is offline;",
                 "                        next at 12:00; the", "                        connection was lost",
             ])
         for width in 20...90 { #expect(table.lines(Self.terminal(width)).allSatisfy { TextWidth.of($0) <= width }, "\(width)") }

@@ -97,7 +97,9 @@ struct UsageTests {
     }
 
     /// All commands without subcommands, with their words.
-    private static func commands(_ command: any ParsableCommand.Type = Hexlist.self, _ words: [String] = []) -> [([String], any ParsableCommand.Type)] {
+    private static func commands(
+        _ command: any ParsableCommand.Type = Hexlist.self, _ words: [String] = []
+    ) -> [([String], any ParsableCommand.Type)] {
         let inner = command.configuration.subcommands
         guard !inner.isEmpty else { return [(words, command)] }
         return inner.flatMap { commands($0, words + [$0.configuration.commandName ?? ""]) }
@@ -131,7 +133,9 @@ struct UsageTests {
     }
 
     @Test("commands of My Hexlist name its own lists") func mine() {
-        for (words, list) in [(["mine", "rm"], "mine"), (["mine", "restore"], "mine bin"), (["mine", "edit"], "mine"), (["show"], "inbox")] {
+        for (words, list) in [
+            (["mine", "rm"], "mine"), (["mine", "restore"], "mine bin"), (["mine", "edit"], "mine"), (["show"], "inbox"),
+        ] {
             let hint = Usage(words).error("Missing expected argument '<hex> ...'").hint
             #expect(hint?.hasPrefix("Give a number from `hexlist \(list)`.") == true, "\(hint ?? "")")
         }

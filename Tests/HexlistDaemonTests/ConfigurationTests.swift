@@ -29,7 +29,8 @@ struct ConfigurationTests {
 
     @Test("the download folder has a default, and changes without a restart") func downloadFolder() throws {
         let loader = ConfigurationLoader(
-            commandLine: [:], environment: [:], path: "config.yaml", isNamed: true, machineName: "machine", downloadFolder: "/home/a/Downloads")
+            commandLine: [:], environment: [:], path: "config.yaml", isNamed: true, machineName: "machine",
+            downloadFolder: "/home/a/Downloads")
         func load(_ yaml: String) throws -> Settings { try loader.settings(file: ConfigurationFile(path: "config.yaml", text: yaml)) }
         let (old, new) = (try load(""), try load("files.downloads: /srv/files\nfiles.copyBelow: 9\n"))
         #expect(old.node.files.downloads == "/home/a/Downloads" && new.node.files.downloads == "/srv/files")

@@ -108,7 +108,9 @@ import Testing
                 .results[0].get()[0].id
         }
         let ends = try #require(try test.read { try $0.outboxFiles([row])[row]?.ends })
-        func listed(_ states: Set<OutboxState>, of peer: PeerID? = nil, at time: Int64? = nil, newestFirst: Bool = false) throws -> [Int64] {
+        func listed(
+            _ states: Set<OutboxState>, of peer: PeerID? = nil, at time: Int64? = nil, newestFirst: Bool = false
+        ) throws -> [Int64] {
             let filter = OutboxFilter(peer: peer, states: states, offeredAt: time)
             return try test.read { try $0.outboxPage(filter, newestFirst: newestFirst) }.items.map(\.id)
         }
@@ -120,7 +122,8 @@ import Testing
         let pages = try test.read { reader in
             let filter = OutboxFilter(states: [.queued], offeredAt: start)
             let first = try reader.outboxPage(filter, newestFirst: true, limit: 1)
-            return (first.items.map(\.id), try reader.outboxPage(filter, newestFirst: true, limit: 1, after: first.next ?? 0).items.map(\.id))
+            let second = try reader.outboxPage(filter, newestFirst: true, limit: 1, after: first.next ?? 0)
+            return (first.items.map(\.id), second.items.map(\.id))
         }
         #expect(pages == ([other], [row]))
         _ = try await test.store.cancel(.ids([row]), at: start)

@@ -138,7 +138,9 @@ extension Doctor {
         guard used.contains(where: { $0.addresses.contains { listen.contains($0.address) } }) else {
             return DoctorStep(
                 "interfaces", .warning, message,
-                advice: ["Other machines do not reach this one: add one of these addresses to `listen`, or remove it, and restart hexlistd."])
+                advice: [
+                    "Other machines do not reach this one: add one of these addresses to `listen`, or remove the key, and restart hexlistd."
+                ])
         }
         return DoctorStep("interfaces", .ok, message)
     }

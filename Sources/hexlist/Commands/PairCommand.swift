@@ -152,8 +152,10 @@ enum PairText {
     static func accepting(_ own: StatusJSON) -> String {
         let name = TerminalText.clean(own.name, columns: 40)
         guard own.announce != false else {
-            return "Accepting requests for two minutes, but this machine (\(name)) is hidden (`announce: false`), so others do not find it. "
-                + "Run `hexlist pair` on the other machine and `hexlist pair NAME` here; `hexlist peers --all` lists the names."
+            return """
+                Accepting requests for two minutes, but this machine (\(name)) is hidden (`announce: false`), so others do not find it. \
+                Run `hexlist pair` on the other machine and `hexlist pair NAME` here; `hexlist peers --all` lists the names.
+                """
         }
         return "Accepting requests for two minutes. On the other machine, run `hexlist pair \(own.uuid.shortID)` (this machine is \(name))."
     }

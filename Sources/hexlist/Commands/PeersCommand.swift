@@ -57,7 +57,10 @@ struct PeersListCommand: AsyncParsableCommand {
             } else {
                 try show(try await client.peers(all: asksAll), output)
             }
-            if !watch, !output.json, let note = PeersText.discovery(try await client.status().avahi) { StandardError.note(note) }
+            if !watch, !output.json, let note = PeersText.discovery(try await client.status().avahi) {
+                try output.flush()  // the note follows the list
+                StandardError.note(note)
+            }
         }
         try output.flush()
     }
@@ -172,7 +175,7 @@ enum PeersText {
         switch status.state.known {
         case .running, .starting, .off: nil
         case .degraded, .unavailable, nil:
-            "Machines on this network are not all found: \(status.message ?? "discovery is \(status.state)"). To check: `hexlist doctor`."
+            "Machines on this network are not all found: \(status.message ?? "discovery is \(status.state).") To check: `hexlist doctor`."
         }
     }
 

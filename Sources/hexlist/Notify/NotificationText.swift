@@ -59,7 +59,8 @@ struct NotificationText: Equatable {
         switch event.type {
         case "device.asked":
             let count = event.number("files").map { Int(clamping: $0) } ?? 0
-            summary = "\(name) wants to send you \(HumanText.count(count, "file", "files"))"
+            summary =
+                "\(name) wants to send you \(HumanText.count(count, "file", "files"))"
                 + (event.number("bytes").map { " (\(ByteCountText.of($0)))" } ?? "")
             body = "It waits two minutes for your answer: `hexlist transfers accept \(event.number("request") ?? 0)`, or the page."
         case "pairing.requested":
