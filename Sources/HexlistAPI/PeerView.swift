@@ -40,13 +40,15 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var fetchedToday: Int64?
     /// The place for automatically fetched files; `nil` if none are fetched, or into the cache.
     public var fetchTo: ForwardCompatibleEnum<PeerFetchTarget>?
+    /// Maximum number of links of a hex that are opened in the browser when it arrives; `nil` for none.
+    public var openLinks: Int?
 
     public init(
         uuid: PeerID?, kind: PeerKind = .hexlist, name: String, alias: String? = nil, state: State, reason: String? = nil,
         why: String? = nil, trust: Trust,
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
         lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true,
-        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: PeerFetchTarget = .cache
+        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil, fetchTo: PeerFetchTarget = .cache, openLinks: Int = 0
     ) {
         self.uuid = uuid
         self.kind = kind == .hexlist ? nil : ForwardCompatibleEnum(kind)
@@ -67,6 +69,7 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.notify = notify ? nil : false
         self.fetchLimit = fetchLimit
         self.fetchedToday = fetchLimit == nil ? nil : fetchedToday
+        self.openLinks = openLinks == 0 ? nil : openLinks
         self.fetchTo = fetchLimit == nil || fetchTo == .cache ? nil : ForwardCompatibleEnum(fetchTo)
     }
 

@@ -40,25 +40,30 @@ extension PeerChange: JSONCoded {
             $0.member("notify", notify)
             $0.member("fetchLimit", fetchLimit)
             $0.member("fetchTo", fetchTo?.rawValue)
+            $0.member("openLinks", openLinks)
             $0.member("pin", pin)
         }
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit", "fetchTo", "pin"])
+        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit", "fetchTo", "openLinks", "pin"])
         guard !object.names.isEmpty else {
-            throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit`, `fetchTo` or `pin` is missing")
+            throw JSONFault("`alias`, `receive`, `notify`, `fetchLimit`, `fetchTo`, `openLinks` or `pin` is missing")
         }
         let alias: NullIfNone<String>? = try object.given("alias")
         let receive: PeerReceive? = try Self.word("receive", in: object)
         let limit: Int64? = try object.given("fetchLimit")
         guard (0...1 << 50).contains(limit ?? 0) else { throw JSONFault("`fetchLimit`: bytes from 0 to \(1 << 50) are expected") }
         let target: PeerFetchTarget? = try Self.word("fetchTo", in: object)
+        let openLinks: Int? = try object.given("openLinks")
+        guard (0...Self.mostOpenLinks).contains(openLinks ?? 0) else {
+            throw JSONFault("`openLinks`: a number from 0 to \(Self.mostOpenLinks) is expected")
+        }
         let pin: String? = try object.given("pin")
         guard pin?.utf8.count ?? 0 <= Self.pinBytes else { throw JSONFault("`pin`: at most \(Self.pinBytes) bytes are expected") }
         self.init(
             alias: alias.map { .set($0.wrappedValue) } ?? .unchanged, receive: receive, notify: try object.given("notify"),
-            fetchLimit: limit, fetchTo: target, pin: pin)
+            fetchLimit: limit, fetchTo: target, openLinks: openLinks, pin: pin)
     }
 
     private static func word<Word: RawRepresentable & CaseIterable>(

@@ -119,12 +119,14 @@ extension HexlistClient {
     ///   - notify: whether hexes from this peer cause desktop notifications; `nil` for no change.
     ///   - fetchLimit: maximum bytes of automatic downloads per hex and per day, 0 for none; `nil` for no change.
     ///   - fetchTo: the place for automatic downloads; `nil` for no change.
+    ///   - openLinks: maximum number of links of a hex that are opened in the browser, 0 for none; `nil` for no change.
     ///   - pin: the PIN that a device requires, empty for none; `nil` for no change.
     public func setPeer(
         _ peer: String, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil, fetchTo: PeerFetchTarget? = nil,
-        pin: String? = nil
+        openLinks: Int? = nil, pin: String? = nil
     ) async throws -> PeerView {
-        let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit, fetchTo: fetchTo, pin: pin)
+        let change = PeerChange(
+            receive: receive, notify: notify, fetchLimit: fetchLimit, fetchTo: fetchTo, openLinks: openLinks, pin: pin)
         return try await connection.call(.PATCH, Self.path(peer), body: change.jsonBytes)
     }
 

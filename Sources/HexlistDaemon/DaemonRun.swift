@@ -54,6 +54,9 @@ struct DaemonRun: Sendable {
             tasks.addTask {
                 for await signal in signals { eventSink.yield(.signal(signal)) }
             }
+            tasks.addTask { [api] in
+                await LinkOpener(supervisor: api.supervisor, desktop: api.desktop, logger: api.logger).run()
+            }
             defer { tasks.cancelAll() }
             try await handle(events, eventSink: eventSink, services: services, stopLoop: stopLoop)
         }

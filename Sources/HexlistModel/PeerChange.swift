@@ -15,21 +15,26 @@ public struct PeerChange: Sendable, Equatable {
     public var fetchLimit: Int64?
     /// The place for automatically fetched files; `nil` for no change.
     public var fetchTo: PeerFetchTarget?
+    /// Maximum number of links of a hex that are opened in the browser when it arrives; 0 for none. `nil` for no change.
+    public var openLinks: Int?
     /// The PIN that a device requires of senders; empty to delete it, `nil` for no change.
     public var pin: String?
 
     /// Maximum bytes of a PIN.
     public static let pinBytes = 64
+    /// Highest value of `openLinks`.
+    public static let mostOpenLinks = 6
 
     public init(
         alias: Alias = .unchanged, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil,
-        fetchTo: PeerFetchTarget? = nil, pin: String? = nil
+        fetchTo: PeerFetchTarget? = nil, openLinks: Int? = nil, pin: String? = nil
     ) {
         self.alias = alias
         self.receive = receive
         self.notify = notify
         self.fetchLimit = fetchLimit
         self.fetchTo = fetchTo
+        self.openLinks = openLinks
         self.pin = pin
     }
 }

@@ -27,7 +27,8 @@ extension PeerView {
             },
             lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
             unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true,
-            fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: now), fetchTo: record?.fetchTo ?? .cache)
+            fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: now), fetchTo: record?.fetchTo ?? .cache,
+            openLinks: record?.openLinks ?? 0)
     }
 
     /// A known peer without a row in the directory.
@@ -44,7 +45,7 @@ extension PeerView {
             },
             lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread, groups: record.groups,
             receive: record.receive, notify: record.notify, fetchLimit: record.fetchLimit,
-            fetchedToday: record.fetchedBytes(at: now), fetchTo: record.fetchTo)
+            fetchedToday: record.fetchedBytes(at: now), fetchTo: record.fetchTo, openLinks: record.openLinks)
     }
 
     /// Whether the UUID is proven, so that the peer can be named; also during an identity conflict.

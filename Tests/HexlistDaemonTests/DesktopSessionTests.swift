@@ -25,6 +25,26 @@ import Testing
         }
     }
 
+    @Test("opens a link by the portal, and shows texts without markup") func link() async throws {
+        try await TemporaryFolder.with { folder in
+            for name in ["gdbus", "notify-send"] { try install(name, in: folder) }
+            let desktop = DesktopSession(environment: ["PATH": "\(folder.path):/usr/bin:/bin"])
+            func arguments(_ name: String) throws -> [String] {
+                try String(contentsOfFile: "\(folder.path)/\(name).arguments", encoding: .utf8).split(separator: "\n").map(String.init)
+            }
+            try await desktop.open(link: "https://a.example/it's?x=%20&y=\u{e4}#'}")
+            let call = try arguments("gdbus")
+            let uri = "'https://a.example/it%27s?x=%20&y=%C3%A4#%27}'"
+            #expect(call.suffix(4) == ["org.freedesktop.portal.OpenURI.OpenURI", "''", uri, "@a{sv} {}"])
+            #expect(call.contains("org.freedesktop.portal.Desktop") && call.contains("/org/freedesktop/portal/desktop"))
+            try await desktop.notify("--version", "Opened <b>a</b> & c")
+            #expect(try arguments("notify-send") == ["--app-name=Hexlist", "--", "--version", "Opened &lt;b&gt;a&lt;/b&gt; &amp; c"])
+            let none = DesktopSession(environment: ["PATH": "/nowhere"])
+            await #expect(throws: HexlistError.self) { try await none.open(link: "https://a.example/") }
+            await #expect(throws: HexlistError.self) { try await none.notify("a", "b") }
+        }
+    }
+
     @Test("opens files whose name and content agree, in a desktop session only") func open() async throws {
         try await TemporaryFolder.with { folder in
             try install("xdg-open", in: folder)

@@ -35,8 +35,8 @@ import Testing
         _ = try test.trust(old)
         _ = try test.trust(new)
         try await test.store.change(
-            PeerChange(alias: .set("Tommy"), receive: .held, notify: false, fetchLimit: 9, fetchTo: .downloads), of: contact(old), at: start
-        )
+            PeerChange(alias: .set("Tommy"), receive: .held, notify: false, fetchLimit: 9, fetchTo: .downloads, openLinks: 2),
+            of: contact(old), at: start)
         _ = try test.write { try $0.addToGroup("home", [old.id]) }
         let offer = OfferRow(
             id: Array(repeating: 1, count: 16), path: "/a", identity: "1 2 3 4 5", name: "a", size: 3,
@@ -57,7 +57,7 @@ import Testing
         #expect(try await test.store.takeOver(from: old.id, by: new.id) == 3)
         let after = try #require(try test.read { try $0.peer(new.id) })
         #expect(after.alias == "Tommy" && after.groups == ["home"] && after.queued == 3)
-        #expect(after.receive == .held && !after.notify && after.fetchLimit == 9 && after.fetchTo == .downloads)
+        #expect(after.receive == .held && !after.notify && after.fetchLimit == 9 && after.fetchTo == .downloads && after.openLinks == 2)
         let before = try test.read { try $0.peer(old.id) }
         #expect(before?.trust == .stranger && before?.alias == nil && before?.queued == 0 && before?.groups == [])
         let batch = try test.read { try $0.outboxBatch(new.id, after: 0, limit: 9, maxBytes: 1_000) }

@@ -296,8 +296,10 @@ struct TwoDaemons {
     let uuid: String
     let port: Int
 
-    static func with(isBobThere: Bool = true, test: (TwoDaemons) async throws -> Void) async throws {
-        try await LocalDaemon.with { bob in
+    static func with(
+        isBobThere: Bool = true, bobsEnvironment: [String: String] = [:], test: (TwoDaemons) async throws -> Void
+    ) async throws {
+        try await LocalDaemon.with(environment: bobsEnvironment) { bob in
             try await LocalDaemon.with { ada in
                 func meet() async throws -> TwoDaemons {
                     let status: [StatusRow] = try JSONLines.decode(try await bob.hexlist("status", "--json").out)

@@ -67,6 +67,36 @@ struct DesktopSession: Sendable {
             ])
     }
 
+    /// Opens a link in the user's browser, by the portal of the desktop (`org.freedesktop.portal.OpenURI`).
+    /// - Throws: `notSupported` without such a portal.
+    func open(link url: String) async throws(HexlistError) {
+        guard let gdbus = program("gdbus") else {
+            throw HexlistError(.notSupported, "gdbus is not installed.", hint: "Install the package libglib2.0-bin.")
+        }
+        // A quotation mark or backslash would end the string in gdbus' text form of arguments; browsers treat the encoded form alike.
+        let uri = url.utf8.map { byte -> String in
+            (0x21...0x7E).contains(byte) && ![UInt8(ascii: "'"), UInt8(ascii: "\\")].contains(byte)
+                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+        let name = "org.freedesktop.portal"
+        try await run(
+            gdbus,
+            [
+                "call", "--session", "--timeout", "8", "--dest", "\(name).Desktop", "--object-path", "/org/freedesktop/portal/desktop",
+                "--method", "\(name).OpenURI.OpenURI", "''", "'\(uri)'", "@a{sv} {}",
+            ])
+    }
+
+    /// Shows a notification. The texts are shown as they are, without markup.
+    /// - Throws: `notSupported` without notify-send or a notification server.
+    func notify(_ summary: String, _ text: String) async throws(HexlistError) {
+        guard let path = program("notify-send") else {
+            throw HexlistError(.notSupported, "notify-send is not installed.", hint: "Install the package libnotify-bin.")
+        }
+        let body = text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+        try await run(path, ["--app-name=Hexlist", "--", summary, body])
+    }
+
     private var variables: [String] { Self.names.compactMap { name in environment[name].map { "\(name)=\($0)" } } }
 
     private func program(_ name: String) -> String? {

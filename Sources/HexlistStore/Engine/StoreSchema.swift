@@ -53,6 +53,8 @@ enum StoreSchema {
             "22 PINs of devices, delivered rows",
             { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN pin TEXT;\n" + OutboxRowsView.sqlWithDevices) }
         ),
+        // Maximum number of links of a hex that are opened in the browser (`PeerChange.openLinks`).
+        ("23 links that are opened", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN openLinks INTEGER NOT NULL DEFAULT 0") }),
     ]
 
     static let migrator: DatabaseMigrator = {

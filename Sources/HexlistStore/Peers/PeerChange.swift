@@ -14,6 +14,7 @@ extension HexStore {
             try writer.setPolicy(contact.peer, receive: change.receive, notify: change.notify, at: now)
             if let limit = change.fetchLimit { try writer.setFetchLimit(contact.peer, limit) }
             if let target = change.fetchTo { try writer.setFetchTarget(contact.peer, target) }
+            if let links = change.openLinks { try writer.setOpenLinks(contact.peer, links) }
             if let pin = change.pin { try writer.setPIN(contact.peer, pin.isEmpty ? nil : pin) }
         }
     }
@@ -43,6 +44,13 @@ extension StoreWriter {
             changed(.peers)
             guard receive == .inbox, row.trust == .trusted else { return }
             if try !takeIn(heldIDs(of: row.id), at: now).isEmpty { changed(.room) }
+        }
+    }
+
+    func setOpenLinks(_ peer: PeerID, _ links: Int) throws {
+        try change {
+            try run("UPDATE peer SET openLinks = ? WHERE id = ?", links, try peerRow(making: peer).id)
+            changed(.peers)
         }
     }
 

@@ -58,6 +58,8 @@ public struct PeerRecord: Sendable, Equatable {
     /// Bytes that were automatically fetched or reserved on `fetchDay`.
     public var fetchDayBytes: Int64 = 0
     public var fetchTo = PeerFetchTarget.cache
+    /// Maximum number of links of a hex that are opened in the browser when it arrives.
+    public var openLinks = 0
 
     /// Returns the bytes that were automatically fetched or reserved on the day of `now`; 0 if that is not `fetchDay`.
     public func fetchedBytes(at now: Int64) -> Int64 { fetchDay == now / 86_400_000 ? fetchDayBytes : 0 }

@@ -155,8 +155,8 @@ extension StoreWriter {
         return try change {
             try run(
                 """
-                UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, fetchLimit = NULL, fetchTo = NULL, version = NULL,
-                    boot = NULL, lastSeenAt = NULL WHERE id = ?
+                UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, fetchLimit = NULL, fetchTo = NULL, openLinks = 0,
+                    version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?
                 """, row.id)
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
@@ -173,7 +173,7 @@ extension StoreWriter {
         let statement = try SQLStatement(
             """
             DELETE FROM peer WHERE trust = 'stranger' AND alias IS NULL AND receive = 'inbox' AND notify = 1 AND fetchLimit IS NULL
-                AND hexes = 0 AND queued = 0
+                AND openLinks = 0 AND hexes = 0 AND queued = 0
                 \(condition) AND NOT EXISTS (SELECT 1 FROM groupMember WHERE groupMember.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM hex WHERE hex.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.peer = peer.id)
@@ -209,7 +209,7 @@ extension StoreWriter {
 extension PeerRecord {
     fileprivate static let columns = """
         id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify,
-        fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind
+        fetchLimit, fetchDay, fetchDayBytes, fetchTo, kind, openLinks
         """
 
     /// Returns `nil` if the row has no valid UUID, as in a damaged file.
@@ -236,5 +236,6 @@ extension PeerRecord {
         fetchDay = row.int64(17)
         fetchDayBytes = row.int64(18)
         fetchTo = row.optionalText(19).flatMap(PeerFetchTarget.init(rawValue:)) ?? .cache
+        openLinks = row.int(21)
     }
 }

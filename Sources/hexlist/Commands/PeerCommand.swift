@@ -79,6 +79,7 @@ struct PeerShowCommand: AsyncParsableCommand {
         if peer.receive != nil { table.add("receive", PolicyText.receive(peer)) }
         if peer.notify == false { table.add("notify", "off") }
         if let fetch = PolicyText.fetch(peer) { table.add("fetch", fetch) }
+        if let opened = PolicyText.opened(peer) { table.add("open", opened) }
         return table
     }
 }
@@ -343,7 +344,7 @@ struct PeerForgetCommand: AsyncParsableCommand {
         if let alias = peer.alias { removed.append("the alias \(TerminalText.clean(alias, columns: 60))") }
         let groups = peer.groups.map { TerminalText.clean(GroupName.marked($0), columns: 40) }
         if !groups.isEmpty { removed.append("in \(groups.joined(separator: ", "))") }
-        if peer.receive != nil || peer.notify == false || peer.fetchLimit != nil { removed.append("its settings") }
+        if peer.receive != nil || peer.notify == false || peer.fetchLimit != nil || peer.openLinks != nil { removed.append("its settings") }
         if !peer.endpoints.isEmpty { removed.append(HumanText.count(peer.endpoints.count, "address", "addresses")) }
         let count = "\(hasMore ? "more than " : "")\(HumanText.count(waiting, "hex waits", "hexes wait"))"
         return (removed.isEmpty ? [] : ["Removed: \(removed.joined(separator: ", "))."])
@@ -384,6 +385,9 @@ struct PeerSetCommand: AsyncParsableCommand {
             peer itself offers, up to --fetch-limit (100M) for one hex and for one day. `--fetch downloads` downloads them to the folder \
             `files.downloads` (`hexlist config`), up to 1G: for a machine of your own. `--fetch never` turns it off.
 
+            --open 2 opens up to two http and https links of each hex of a trusted peer in the browser as soon as it arrives, 6 in a minute \
+            at most for all peers, and a notification names their hosts. It is off by default; --open 0 turns it off.
+
             --pin sets the PIN that LocalSend on a device requires of senders; --pin '' deletes it. A PIN that the device refuses is \
             deleted, because the device locks out senders after three wrong ones.
             """)
@@ -401,6 +405,9 @@ struct PeerSetCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Limit per hex and per day: 100M, 2G, or bytes.", valueName: "size"))
     var fetchLimit: ByteCount?
+
+    @Option(help: ArgumentHelp("Links of a hex to open in the browser when it arrives: 0 to 6.", valueName: "n"))
+    var open: Int?
 
     @Option(help: ArgumentHelp("The PIN of a device with LocalSend; '' deletes it.", valueName: "pin"))
     var pin: String?
@@ -449,9 +456,12 @@ struct PeerSetCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
-        if receive == nil, notify == nil, fetch == nil, fetchLimit == nil, pin == nil {
+        if receive == nil, notify == nil, fetch == nil, fetchLimit == nil, open == nil, pin == nil {
             throw ValidationError(
-                "What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|downloads|never, --pin PIN.")
+                "What should be set? --receive inbox|held|nothing, --notify on|off, --fetch auto|downloads|never, --open N, --pin PIN.")
+        }
+        if let open, !(0...PeerChange.mostOpenLinks).contains(open) {
+            throw ValidationError("--open takes a number from 0 to \(PeerChange.mostOpenLinks).")
         }
         if fetchLimit != nil, fetch == nil || fetch == .never {
             throw ValidationError("--fetch-limit needs --fetch auto or --fetch downloads.")
@@ -462,11 +472,13 @@ struct PeerSetCommand: AsyncParsableCommand {
         try await argument.change {
             try await $0.setPeer(
                 argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on },
-                fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target, pin: pin)
+                fetchLimit: fetch.map { fetchLimit?.value ?? $0.defaultLimit }, fetchTo: fetch?.target, openLinks: open,
+                pin: pin)
         } as: { peer in
             "\(peer.label.shown(.named)): \(PolicyText.receive(peer)), "
                 + "notifications \(peer.notify == false ? "off" : "on")"
-                + ((PolicyText.fetch(peer) ?? (fetch == .never ? "never" : nil)).map { "; fetch \($0)." } ?? ".")
+                + ((PolicyText.fetch(peer) ?? (fetch == .never ? "never" : nil)).map { "; fetch \($0)" } ?? "")
+                + ((PolicyText.opened(peer) ?? (open == 0 ? "none" : nil)).map { "; open \($0)." } ?? ".")
         }
     }
 }
@@ -480,6 +492,12 @@ enum PolicyText {
         let target = peer.fetchTo?.known == .downloads ? "to the download folder" : "auto"
         return
             "\(target), up to \(ByteCountText.of(limit)) per hex and per day\(peer.trust == .trusted ? "" : ", once it is trusted")\(today)"
+    }
+
+    /// Describes how many links of a hex are opened: `2 links of a hex in the browser`; `nil` if none are.
+    static func opened(_ peer: PeerView) -> String? {
+        guard let links = peer.openLinks else { return nil }
+        return "\(HumanText.count(links, "link", "links")) of a hex in the browser\(peer.trust == .trusted ? "" : ", once it is trusted")"
     }
 
     /// Describes where hexes from a peer go. A newer daemon may use values that this version does not know.

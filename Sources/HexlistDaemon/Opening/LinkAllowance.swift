@@ -1,0 +1,33 @@
+import HexlistModel
+
+/// Limits how many links of received hexes are opened in the browser.
+struct LinkAllowance {
+    /// Maximum number of links opened within `period`, of all peers together. A browser stays usable with that many new tabs.
+    static let most = 6
+    static let period = Duration.seconds(60)
+
+    /// The times of the links opened within the last period, oldest first; at most `most`.
+    private var opened: [ContinuousClock.Instant] = []
+
+    /// Chooses the links of a hex to open, and counts them.
+    /// - Parameters:
+    ///   - urls: the links of the hex, in order. Links that are not http or https, or that `LinkTarget` refuses, are skipped.
+    ///   - limit: the peer's limit for one hex.
+    mutating func take(_ urls: [String], limit: Int, now: ContinuousClock.Instant) -> [Link] {
+        opened.removeAll { now - $0 >= Self.period }
+        var taken: [Link] = []
+        for url in urls {
+            guard taken.count < limit, opened.count < Self.most else { break }
+            guard let host = try? LinkTarget(url, schemes: ["http", "https"]).host else { continue }
+            taken.append(Link(url: url, host: host))
+            opened.append(now)
+        }
+        return taken
+    }
+
+    /// A link to open, with the host that is shown to the user.
+    struct Link: Equatable {
+        var url: String
+        var host: String
+    }
+}

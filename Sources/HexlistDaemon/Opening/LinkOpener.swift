@@ -1,0 +1,77 @@
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import Logging
+
+/// Opens links of hexes from peers for which the user has chosen that (`PeerChange.openLinks`), and shows a notification of each hex.
+///
+/// Only hexes are considered that arrive in the inbox while the daemon runs: after a restart nothing is opened that arrived before.
+struct LinkOpener: Sendable {
+    let supervisor: NodeSupervisor
+    let desktop: DesktopSession
+    let logger: Logger
+
+    /// Maximum number of events read at once.
+    private static let batch = 100
+
+    /// Runs until the task is cancelled or the daemon stops.
+    func run() async {
+        var allowance = LinkAllowance()
+        var node: Node? = supervisor.node
+        guard var last = try? await supervisor.node.store.read({ try $0.counts().lastEvent }) else { return }
+        while let running = node, !Task.isCancelled {
+            // Subscribed before the first read, so that no change is missed.
+            var changes = running.changes().makeAsyncIterator()
+            repeat {
+                do {
+                    try await catchUp(&last, &allowance)
+                } catch {
+                    guard !Task.isCancelled else { return }
+                    logger.warning("links of new hexes could not be opened", metadata: ["error": "\(error)"])
+                }
+            } while await changes.next() != nil && !Task.isCancelled
+            node = await supervisor.successor(of: running)
+        }
+    }
+
+    /// Opens the links of the hexes that arrived after an event.
+    private func catchUp(_ last: inout Int64, _ allowance: inout LinkAllowance) async throws {
+        var hasMore = true
+        while hasMore {
+            let since = last
+            let (events, newest) = try await supervisor.node.store.read {
+                (try $0.eventPage(since: since, limit: Self.batch, of: [.hexReceived]), try $0.counts().lastEvent)
+            }
+            for event in events.items {
+                last = event.number
+                guard let peer = event.peer, let hex = event.hex else { continue }
+                await open(hex, of: peer, &allowance)
+            }
+            hasMore = events.next != nil
+            if !hasMore { last = max(last, newest) }
+        }
+    }
+
+    private func open(_ id: Int64, of peer: PeerID, _ allowance: inout LinkAllowance) async {
+        do {
+            let wanted = try await supervisor.node.store.read { reader -> (PeerRecord, [String])? in
+                guard let record = try reader.peer(peer), record.openLinks > 0, record.trust == .trusted, let hex = try reader.hex(id)
+                else { return nil }
+                return (record, hex.content.links.map { hex.content.string($0.url) })
+            }
+            guard let (record, urls) = wanted else { return }
+            let links = allowance.take(urls, limit: record.openLinks, now: .now)
+            for link in links { try await desktop.open(link: link.url) }
+            if !links.isEmpty { try await desktop.notify(record.label.text(), Self.text(links)) }
+        } catch {
+            logger.warning("a link could not be opened", metadata: ["hex.id": "\(id)", "error": "\(error)"])
+        }
+    }
+
+    /// Returns the text of the notification: `Opened a.example and b.example`.
+    static func text(_ links: [LinkAllowance.Link]) -> String {
+        let hosts = links.map { TerminalText.clean($0.host, columns: 60) }
+        let all = hosts.count > 1 ? hosts.dropLast().joined(separator: ", ") + " and \(hosts[hosts.count - 1])" : hosts.joined()
+        return "Opened \(all)"
+    }
+}
