@@ -206,7 +206,7 @@ try {
   follow((event, value) => handlers[event]?.(value), (state) => {
     if (state === 'expired') return end();
     clearTimeout(lost);
-    if (state === 'lost') lost = setTimeout(() => { notice.hidden = false; notice.textContent = 'Lost contact with Hexlist, retrying… If it was restarted, run `hexlist web` again.'; }, 1500);
+    if (state === 'lost') lost = setTimeout(() => { notice.hidden = false; notice.textContent = 'Lost contact with Hexlist, retrying… This page continues once it runs again.'; }, 1500);
     else if (!app.overview?.storeFault) notice.hidden = true;
   });
 } catch (error) {
