@@ -94,6 +94,8 @@ public struct LinkJSON: JSONShape, Sendable, Equatable {
     /// The tags and the note of the link; `nil` if there are none. Text of a peer.
     public var tags: [String]?
     public var note: String?
+    /// `false` if the link was read although its hex is unread; otherwise `nil`.
+    public var unread: Bool?
     /// The target of the link: the host in ASCII, as browsers show it, or the scheme; `nil` if the link must not be opened.
     public var opens: String?
     /// The reason why the link must not be opened; `nil` if it may be.

@@ -77,27 +77,47 @@ extension PeerChange: JSONCoded {
     }
 }
 
-/// The body of `PATCH /v1/hexes` and `PATCH /v1/hexes/{id}`: marks hexes read or unread.
+/// The body of `PATCH /v1/hexes` and `PATCH /v1/hexes/{id}`: marks hexes, or single links, read or unread.
 public struct HexPatch: JSONCoded, Sendable, Equatable {
-    /// The hexes, if the path does not have an id.
+    /// A link, by its hex and its number in that hex, from 1. In JSON: `[7,2]`.
+    public struct Link: Sendable, Equatable {
+        public var hex: Int64
+        public var number: Int64
+
+        public init(hex: Int64, number: Int64) { (self.hex, self.number) = (hex, number) }
+    }
+
+    /// The hexes, if the path does not have an id and `links` is `nil`.
     public var hexes: HexSelection?
+    /// The links, if no hexes are selected.
+    public var links: [Link]?
     public var unread: Bool
 
-    public init(hexes: HexSelection? = nil, unread: Bool) {
+    public init(hexes: HexSelection? = nil, links: [Link]? = nil, unread: Bool) {
         self.hexes = hexes
+        self.links = links
         self.unread = unread
     }
 
     public func write(to json: inout JSONWriter) {
         json.object {
             hexes?.writeMembers(to: &$0)
+            if let links { $0.member("links", links.map { [$0.hex, $0.number] }) }
             $0.member("unread", unread)
         }
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: HexSelection.members + ["unread"])
+        let object = try JSONObject(json, allowing: HexSelection.members + ["links", "unread"])
         hexes = try HexSelection(object)
+        let pairs: [[Int64]]? = try object.given("links")
+        links = try pairs?.map { (pair) throws(JSONFault) in
+            guard pair.count == 2, pair[0] > 0, pair[1] > 0 else {
+                throw JSONFault("`links`: a link has the id of its hex and its number, as [7,2]")
+            }
+            return Link(hex: pair[0], number: pair[1])
+        }
+        guard hexes == nil || links == nil else { throw JSONFault("`links` does not go with other members than `unread`") }
         unread = try object.value("unread")
     }
 }

@@ -2,6 +2,7 @@ import DaemonTestSupport
 import Glibc
 import HexlistAPI
 import HexlistClient
+import HexlistJSON
 import HexlistModel
 import HexlistNode
 import Testing
@@ -59,6 +60,22 @@ struct APITests {
             #expect(try await bob.client.hexes(.init(unread: true), limit: 10).items.map(\.id) == [ids[1]])
             #expect(try await bob.client.setUnread(false, .all).changed == 1)
             #expect(try await bob.client.hex(ids[0]).links?.map(\.url) == ["https://example.org/2"])
+
+            #expect(try await ada.send(["https://example.org/3", "https://example.org/4"], to: [bob.uuid]).map(\.state) == [.stored])
+            let two = try #require(try await bob.client.hexes(.init(), limit: 1).items.first)
+            #expect(try await bob.client.setUnread(false, links: [.init(hex: two.id, number: 2)]).changed == 1)
+            #expect(try await bob.client.hex(two.id).links?.map(\.unread) == [nil, false])
+            var unread: [String] = []
+            _ = try await bob.client.links(.init(unread: true), unique: false, limit: 10) { unread.append($0.url) }
+            #expect(unread == ["https://example.org/3"])
+            for body in [
+                #"{"links":[[1,1]],"ids":[1],"unread":false}"#, #"{"links":[[1]],"unread":false}"#, #"{"links":[[1,0]],"unread":false}"#,
+            ] {
+                #expect(throws: JSONFault.self) { try HexPatch(json: JSONValue(parsing: Array(body.utf8))) }
+            }
+            #expect(try await bob.client.setUnread(false, links: [.init(hex: two.id, number: 1)]).changed == 1)
+            #expect(try await bob.client.hex(two.id).unread == false)
+            #expect(try await bob.client.delete(.ids([two.id])).changed == 1)
 
             let missing = try await #require(throws: HexlistError.self) { try await bob.client.delete(.ids([ids[0], 4_711])) }
             #expect(missing.code == .notFound)

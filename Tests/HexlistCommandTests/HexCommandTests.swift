@@ -14,6 +14,10 @@ struct HexCommandTests {
         #expect(try DeleteCommand.parse(["7", "3-40", "9-9"]).chosen.selection() == .ids([7, 9], ranges: [3...40]))
         #expect(try ReadCommand.parse(["--from", "bob"]).chosen.selection() == .list(from: "bob"))
         #expect(try ReadCommand.parse(["--all"]).chosen.selection() == .all)
+        let read = try ReadCommand.parse(["7.2", "3", "9.1", "4-6"]).chosen
+        #expect(read.links == [.init(hex: 7, number: 2), .init(hex: 9, number: 1)] && read.selection() == .ids([3], ranges: [4...6]))
+        #expect(ReadCommand.report(links: 1, hexes: 2) == "1 link and 2 hexes marked as read.")
+        #expect(ReadCommand.report(links: 2, hexes: 0) == "2 links marked as read." && ReadCommand.report(links: 0, hexes: 0) == nil)
         #expect(try DeleteCommand.parse(["--all", "--held"]).chosen.selection("held") == .list(location: "held"))
     }
 
@@ -22,6 +26,7 @@ struct HexCommandTests {
         arguments: [
             (["40-3"], "3-40"), (["x"], "3-40"), (["3-"], "3-40"), (["0"], "3-40"), (["3-4-5"], "3-40"), ([], "--all"),
             (["3", "--all"], "--all"), (["--all", "--from", "bob"], "--all"), (["--held", "3"], "--held"),
+            (["7.2"], "whole hex: 7"), (["7.0"], "3-40"), (["7.2-4"], "3-40"),
         ])
     func refusedSelection(arguments: [String], hint: String) {
         let error = #expect(throws: (any Error).self) { try DeleteCommand.parse(arguments) }

@@ -41,7 +41,9 @@ struct HexRoutes: Sendable {
             _ = try APIQuery(request)
             let id = try APIInput.id(context)
             let wanted: HexPatch = try await APIInput.requiredShape(request)
-            guard wanted.hexes == nil else { throw HexlistError(.badRequest, "The path names the hex: name no hexes in the body.") }
+            guard wanted.hexes == nil, wanted.links == nil else {
+                throw HexlistError(.badRequest, "The path names the hex: name no hexes in the body.")
+            }
             _ = try await mark(.ids([id]), unread: wanted.unread)
             return APIReply.json(try await shape(of: id))
         }
@@ -71,8 +73,16 @@ struct HexRoutes: Sendable {
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: HexPatch = try await APIInput.requiredShape(request)
+        if let links = wanted.links {
+            guard links.count <= Self.idsOfRequest else {
+                throw HexlistError(
+                    .badRequest, "\(links.count) links are too many for one request; \(Self.idsOfRequest) fit.", hint: "Split them.")
+            }
+            let places = links.map { LinkPlace(hex: $0.hex, position: Int(clamping: $0.number - 1)) }
+            return APIReply.json(ChangedJSON(changed: try await api.store.markLinks(places, unread: wanted.unread)))
+        }
         guard let hexes = wanted.hexes else {
-            throw HexlistError(.badRequest, "Name some hexes with `ids`, `ranges` or `from`, or all of the inbox with `all`.")
+            throw HexlistError(.badRequest, "Name some hexes with `ids`, `ranges` or `from`, all of the inbox with `all`, or `links`.")
         }
         if case .list = hexes, wanted.unread { throw HexlistError(.badRequest, "All of a list can be marked read, not unread.") }
         return try await mark(hexes, unread: wanted.unread)
@@ -166,10 +176,11 @@ struct HexRoutes: Sendable {
 
     func shape(of id: Int64) async throws -> HexJSON {
         let found = try await api.store.readWithIndex { reader in
-            try reader.hex(id).map { ($0, try reader.earlierLinks(of: $0)) }
+            try reader.hex(id).map { ($0, try reader.earlierLinks(of: $0), try reader.readLinks(of: $0.summary)) }
         }
-        guard let (detail, earlier) = found else { throw HexlistError.noHex(id) }
+        guard let (detail, earlier, read) = found else { throw HexlistError.noHex(id) }
         var shape = HexJSON(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
+        if !read.isEmpty { shape.addRead(read) }
         if !earlier.isEmpty { shape.addEarlier(earlier) }
         return shape
     }

@@ -97,7 +97,7 @@ extension ListedLinkJSON {
             url: String(decoding: link.url, as: UTF8.self), linkDescription: String(decoding: link.description, as: UTF8.self),
             service: String(decoding: link.service, as: UTF8.self), annotations: link.annotations, openSchemes: schemes)
         self.init(
-            shape, hex: link.id, number: link.position + 1, unread: link.hex.unread,
+            shape, hex: link.id, number: link.position + 1, unread: link.unread,
             receivedAt: Timestamp(milliseconds: link.hex.receivedAt), peer: link.hex.peer, tag: link.hex.peerLabel.map(PeerSummary.init))
     }
 }
@@ -153,13 +153,37 @@ extension HexJSON {
     }
 }
 
+extension HexJSON {
+    /// Marks the links that were read although the hex is unread.
+    mutating func addRead(_ read: Set<LinkPlace>) {
+        links = links?.marked(read, in: id)
+        children = children?.map { $0.marked(read) }
+    }
+}
+
 extension ChildJSON {
+    /// Marks links as read. Recursive, bounded by `ProtocolLimits.levels`.
+    fileprivate func marked(_ read: Set<LinkPlace>) -> ChildJSON {
+        var shape = self
+        shape.links = links.marked(read, in: id)
+        shape.children = children?.map { $0.marked(read) }
+        return shape
+    }
+
     /// Adds earlier hexes to the links. Recursive, bounded by `ProtocolLimits.levels`.
     fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildJSON {
         var shape = self
         shape.links = links.map { $0.with(earlier) }
         shape.children = children?.map { $0.with(earlier) }
         return shape
+    }
+}
+
+extension [LinkJSON] {
+    fileprivate func marked(_ read: Set<LinkPlace>, in hex: Int64) -> [LinkJSON] {
+        var links = self
+        for position in indices where read.contains(LinkPlace(hex: hex, position: position)) { links[position].unread = false }
+        return links
     }
 }
 

@@ -195,7 +195,11 @@ export class HexView extends View {
       buttons(actions),
       peer && field('Fingerprint', fingerprint(peer.fingerprint)),
       this.location === 'inbox' && saveAllBar(hex),
-      ...hexBody(this.location === 'held' ? withoutOpening(hex) : hex, { canSaveFiles: this.location === 'inbox', isTrusted: hex.trust === 'trusted' }),
+      ...hexBody(this.location === 'held' ? withoutOpening(hex) : hex, {
+        canSaveFiles: this.location === 'inbox', isTrusted: hex.trust === 'trusted',
+        // Only a hex that was marked as unread again is unread while it is shown.
+        opened: (owner, index) => this.hex?.unread && ask('PATCH', '/v1/hexes', { links: [[owner.id, index + 1]], unread: false }),
+      }),
     ];
   }
 
@@ -429,7 +433,7 @@ function linkItem(hex, index, options, extra) {
   const under = [link.opens && text ? h('span', clean(link.opens)) : null, link.service !== 'Unknown' && h('span', clean(link.service)),
     added > 0 && h('span', `added ${when(added * 1000)}`), tags.length > 0 && h('span', tags.map((tag) => `#${tag}`).join(' ')), before && h('span', before), link.notOpened && h('span.doubt', `not clickable: ${clean(link.notOpened)}`)].filter(Boolean);
   const title = link.opens
-    ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true' }, name)
+    ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true', onclick: options.opened && (() => options.opened(hex, index)) }, name)
     : h('span', { dir: 'auto' }, name);
   return h('li', h('span.sign', icon('link')), h('div.link-text', title, note && h('p.note', { dir: 'auto' }, note), under.length > 0 && h('div.under', under)), options.tools && h('div.tools', options.tools(hex, index, link)));
 }

@@ -55,6 +55,7 @@ enum StoreSchema {
         ),
         // Maximum number of links of a hex that are opened in the browser (`PeerChange.openLinks`).
         ("23 links that are opened", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN openLinks INTEGER NOT NULL DEFAULT 0") }),
+        ("24 links read one by one", { try $0.execute(sql: readLinks) }),
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -474,6 +475,14 @@ enum StoreSchema {
             content BLOB NOT NULL                   -- JSON
         ) STRICT;
         CREATE INDEX binLived ON bin (lived);
+        """
+
+    /// Adds the links that were read although their hex is unread (`LinkPlace`).
+    private static let readLinks = """
+        CREATE TABLE readLink (id INTEGER PRIMARY KEY) STRICT;      -- link.id
+        CREATE TRIGGER hexDeletedRead AFTER DELETE ON hex BEGIN
+            DELETE FROM readLink WHERE id BETWEEN old.id << 13 AND (old.id << 13) + 8191;
+        END;
         """
 
     /// Adds the counter of the event log's bytes, as `EventLog` counts them.

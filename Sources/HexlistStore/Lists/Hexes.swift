@@ -221,6 +221,7 @@ extension StoreWriter {
 
 extension StoreWriter {
     private func mark(_ ids: [Int64], unread: Bool) throws -> Int {
+        try forgetReadLinks(of: ids)
         let list = jsonArray(ids)
         let rows = try all(
             "SELECT peer, location FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND unread <> ?", list, unread

@@ -14,6 +14,7 @@ public struct ListedLink: Sendable {
     public var description: [UInt8]
     public var service: [UInt8]
     public var annotations: Annotations
+    public var unread: Bool
     /// The position of the link in the list, for the parameter `after` of `linkPage`.
     public var cursor: Int64
 }
@@ -43,7 +44,7 @@ extension StoreReader {
         var remaining = PageLimit(items: pageLimit(limit))
         var links: [ListedLink] = []
         var (cursor, examined) = (after, 0)
-        let holders = LinkHolders(of: filter.location, in: self)
+        let holders = LinkHolders(of: filter.location, unread: filter.unread, in: self)
         var pageCursor = after.map { ($0 >> 13) &+ 1 }
         while true {
             let page = try hexPage(filter, limit: 100, after: pageCursor)
@@ -52,7 +53,8 @@ extension StoreReader {
                 examined += 1 + min(max(0, hex.byteCount) / 4_096, 1_000)
                 var seen: Set<[UInt8]> = []
                 for link in try hex.linkCount + hex.linksInside == 0 ? [] : self.links(of: hex) {
-                    let isNew = !unique || seen.insert(AddressIdentity.of(link.url)).inserted
+                    let isWanted = link.unread || !filter.unread
+                    let isNew = isWanted && (!unique || seen.insert(AddressIdentity.of(link.url)).inserted)
                     guard link.cursor < after ?? .max else { continue }
                     guard examined < Self.maxExamined, !holders.isSpent else { return Page(items: links, next: cursor) }
                     examined += 1
@@ -73,6 +75,7 @@ extension StoreReader {
         guard let detail = try self.hex(hex.id) else { return [] }
         let content = detail.content
         let hexes = [(hex.id, content.links[...])] + content.children.indices.map { (detail.childIDs[$0], content.links(of: $0)) }
+        let read = try readLinks(of: hex)
         var cursor = (hex.inboxNumber ?? hex.id) << 13 | 8_191
         return hexes.flatMap { id, links in
             links.enumerated().map { position, link in
@@ -80,8 +83,8 @@ extension StoreReader {
                 return ListedLink(
                     hex: hex, id: id, position: position, url: content.withBytes(of: link.url) { Array($0) },
                     description: content.withBytes(of: link.linkDescription) { Array($0) },
-                    service: content.withBytes(of: link.service) { Array($0) }, annotations: content.annotations(link.extra), cursor: cursor
-                )
+                    service: content.withBytes(of: link.service) { Array($0) }, annotations: content.annotations(link.extra),
+                    unread: hex.unread && !read.contains(LinkPlace(hex: id, position: position)), cursor: cursor)
             }
         }
     }
@@ -99,7 +102,7 @@ extension StoreReader {
     /// Examines the first 500 links, within the limits of `LinkHolders`. The keys of the result are URLs as they came.
     public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
         var earlier: [[UInt8]: EarlierLink] = [:]
-        let holders = LinkHolders(of: .inbox, in: self)
+        let holders = LinkHolders(of: .inbox, unread: false, in: self)
         let own = try summary(ofTop: detail.summary.id)?.id
         for link in (detail.content.links + detail.content.childLinks).prefix(Self.linksWithEarlier) where !holders.isSpent {
             let url = detail.content.withBytes(of: link.url) { Array($0) }
@@ -137,6 +140,8 @@ private final class LinkHolders {
 
     private let reader: StoreReader
     private let locationCondition: String
+    /// Whether links that were read one by one count as missing.
+    private let unread: Bool
     private var tops: [Int64: Top?] = [:]
     private var identities: [Int64: Set<[UInt8]>] = [:]
     private var spent = 0
@@ -144,8 +149,9 @@ private final class LinkHolders {
     /// Whether the request has reached `maxCost`. Then the caller must stop and leave the remaining links to another request.
     var isSpent: Bool { spent >= Self.maxCost }
 
-    init(of location: HexLocation, in reader: StoreReader) {
+    init(of location: HexLocation, unread: Bool, in reader: StoreReader) {
         self.reader = reader
+        self.unread = unread
         locationCondition = SearchKey.condition(SearchKey.key(.place, Array(location.rawValue.utf8)))
     }
 
@@ -182,7 +188,8 @@ private final class LinkHolders {
 
     private func identities(of id: Int64) throws -> Set<[UInt8]> {
         if let known = identities[id] { return known }
-        let found = try reader.all("SELECT url FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", id) { row in
+        let condition = unread ? " AND NOT EXISTS (SELECT 1 FROM readLink WHERE readLink.id = link.id)" : ""
+        let found = try reader.all("SELECT url FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191\(condition)", id) { row in
             let url = row.bytes(0)
             spent += 1
             spend(bytes: url.count)

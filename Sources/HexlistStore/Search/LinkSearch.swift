@@ -61,6 +61,9 @@ extension StoreReader {
         _ query: SearchQuery, _ filter: SearchFilter, after: Int64?, _ body: (SearchedLink, SearchedHex, Int) throws -> Bool
     ) throws -> Int64? {
         var cursor = after
+        // Read hexes have no unread links. An unread hex may have read links, so `is:read` does not skip hexes.
+        var hexFilter = filter
+        hexFilter.unread = filter.unread == true ? true : nil
         var (hexes, links, bytes) = (0, 0, 0)
         let statement = try matches(query.linkExpression, before: after.map { ($0 >> 13) + 1 } ?? .max)
         defer { statement.reset() }
@@ -68,13 +71,14 @@ extension StoreReader {
             guard hexes < Self.maxHexes, links < Self.maxLinks, bytes < Self.maxBytes else { return cursor }
             hexes += 1
             let id = statement.int64(0)
-            if try isWanted(statement, filter), let hex = try searchedHex(id) {
+            if try isWanted(statement, hexFilter), let hex = try searchedHex(id) {
                 bytes += hex.byteCount
                 let texts = LinkCheck.HexTexts(hex, query)
                 for link in try searchedLinks(of: id) where link.cursor < after ?? .max {
                     links += 1
                     bytes += link.byteCount
-                    if let score = LinkCheck(query).score(link, texts) {
+                    let isWanted = filter.unread == nil || filter.unread == (hex.top.unread && !link.isRead)
+                    if isWanted, let score = LinkCheck(query).score(link, texts) {
                         guard try body(link, hex, score) else { return cursor }
                     }
                     cursor = link.cursor
@@ -87,8 +91,10 @@ extension StoreReader {
 
     private func searchedLinks(of id: Int64) throws -> [SearchedLink] {
         try all(
-            "SELECT id, url, description, service, extra FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", id,
-            read: SearchedLink.init)
+            """
+            SELECT id, url, description, service, extra, EXISTS (SELECT 1 FROM readLink WHERE readLink.id = link.id) FROM link
+            WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id
+            """, id, read: SearchedLink.init)
     }
 
     private func searchedHex(_ id: Int64) throws -> SearchedHex? {
@@ -129,7 +135,7 @@ extension StoreReader {
         return LinkHit(
             link: ListedLink(
                 hex: hex.top, id: hex.id, position: position, url: link.url, description: link.description, service: link.service,
-                annotations: link.annotations, cursor: link.cursor),
+                annotations: link.annotations, unread: hex.top.unread && !link.isRead, cursor: link.cursor),
             folders: hex.folders, match: query.match(in: texts))
     }
 }
@@ -141,11 +147,13 @@ struct SearchedLink {
     var description: [UInt8]
     var service: [UInt8]
     var annotations: Annotations
+    /// Whether it was read one by one. If `false`, it has the state of its topmost hex.
+    var isRead: Bool
     var byteCount: Int
     /// Higher for links of newer hexes, and for earlier links of a hex.
     var cursor: Int64
 
-    /// Reads a row with the columns `id, url, description, service, extra`.
+    /// Reads a row with the columns `id, url, description, service, extra` and whether it was read one by one.
     init(_ row: SQLStatement) {
         let id = row.int64(0)
         position = Int(id & 8_191)
@@ -153,6 +161,7 @@ struct SearchedLink {
         description = row.bytes(2)
         service = row.bytes(3)
         annotations = Annotations(extra: row.bytes(4))
+        isRead = row.bool(5)
         byteCount = row.size(of: 1...4)
         cursor = id & ~8_191 | (8_191 - id & 8_191)
     }

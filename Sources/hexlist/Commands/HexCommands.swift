@@ -110,7 +110,7 @@ struct ShowCommand: AsyncParsableCommand {
             try output.line()
             try output.line("\(numbered(position))\(link.url)")
             let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
-            let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
+            let about = [link.linkDescription, service, link.unread == false ? "read" : ""].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
             try show(link.tags, link.note, output, indent: rest)
             if let reason = link.notOpened { try output.line("\(rest)not clickable: \(reason)") }
@@ -168,6 +168,17 @@ struct HexArguments: ParsableArguments {
         }
     }
 
+    /// The single links that `read` takes.
+    var links: [HexPatch.Link] {
+        hexes.compactMap { hex in hex.link.map { HexPatch.Link(hex: hex.ids.lowerBound, number: Int64($0)) } }
+    }
+
+    /// Refuses links, for commands that change whole hexes.
+    func refuseLinks() throws {
+        guard let link = links.first else { return }
+        throw ValidationError("\(link.hex).\(link.number) is a link. Give the number of a whole hex: \(link.hex).")
+    }
+
     /// Whether any argument is a range. A range stands for received hexes only, so it can select nothing although its ids exist.
     var hasRange: Bool { hexes.contains { $0.ids.count > 1 } }
 
@@ -180,16 +191,22 @@ struct HexArguments: ParsableArguments {
     ///   - newest: the id of the newest hex when the user confirmed. Hexes that arrived later are excluded.
     func selection(_ location: String? = nil, newest: Int64? = nil) -> HexSelection {
         guard !hexes.isEmpty else { return .list(from: from, location: location, newest: newest) }
-        let ranges = hexes.map(\.ids)
+        let ranges = hexes.filter { $0.link == nil }.map(\.ids)
         return .ids(ranges.filter { $0.count == 1 }.map(\.lowerBound), ranges: ranges.filter { $0.count > 1 })
     }
 }
 
-/// The ids that an argument selects: a single id, or a range such as `3-40`.
+/// The ids that an argument selects: a single id, a range such as `3-40`, or the id of a hex and the number of a link, such as `7.2`.
 struct HexRange {
     var ids: ClosedRange<Int64>
+    /// The number of the link, from 1; `nil` for whole hexes.
+    var link: Int?
 
     init(parsing text: String) throws {
+        if text.contains("."), let id = LinkID(argument: text) {
+            (ids, link) = (id.hex...id.hex, id.link)
+            return
+        }
         let ends = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map { HexID(argument: String($0))?.value }
         guard let first = ends.first ?? nil, let last = ends.last ?? nil else {
             throw ValidationError("`\(TerminalText.clean(text, columns: 40))`: give numbers (7, 3-40), --from PEER or --all.")
@@ -201,17 +218,35 @@ struct HexRange {
 
 struct ReadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "read", abstract: "Mark hexes as read.", discussion: "--all and --from apply to the inbox.")
+        commandName: "read", abstract: "Mark hexes, or single links of them, as read.",
+        discussion: """
+            hexlist read 7.2 marks the second link of hex 7. A hex is read when all its links are. `hexlist inbox --links --unread` lists \
+            the unread links.
+
+            --all and --from apply to the inbox.
+            """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var chosen: HexArguments
 
     func run() async throws {
-        try await common.reportCount {
-            try await $0.setUnread(false, chosen.selection())
+        let links = chosen.links
+        var marked = 0
+        try await common.reportCount { client in
+            if !links.isEmpty { marked = try await client.setUnread(false, links: links).changed }
+            guard links.count < chosen.hexes.count || links.isEmpty else { return ChangedJSON(changed: marked) }
+            var changed = try await client.setUnread(false, chosen.selection())
+            changed.changed += marked
+            return changed
         } as: {
-            $0 == 0 ? Self.nothing(hasRange: chosen.hasRange) : "\(HumanText.count($0, "hex", "hexes")) marked as read."
+            Self.report(links: marked, hexes: $0 - marked) ?? Self.nothing(hasRange: chosen.hasRange)
         }
+    }
+
+    /// Returns the text about the marked links and hexes; `nil` if there are none.
+    static func report(links: Int, hexes: Int) -> String? {
+        let parts = [(links, "link", "links"), (hexes, "hex", "hexes")].filter { $0.0 > 0 }.map { HumanText.count($0.0, $0.1, $0.2) }
+        return parts.isEmpty ? nil : "\(parts.joined(separator: " and ")) marked as read."
     }
 
     static func nothing(hasRange: Bool) -> String {
@@ -241,6 +276,7 @@ struct DeleteCommand: AsyncParsableCommand {
     var yes = false
 
     func validate() throws {
+        try chosen.refuseLinks()
         if held, !chosen.hexes.isEmpty { throw ValidationError("--held needs --all or --from.") }
     }
 
@@ -318,6 +354,8 @@ struct AcceptCommand: AsyncParsableCommand {
 
     @Flag(help: "Do not ask.")
     var yes = false
+
+    func validate() throws { try chosen.refuseLinks() }
 
     func run() async throws {
         try await common.reportCount { client in
