@@ -110,7 +110,7 @@ struct Hexlist: AsyncParsableCommand {
                 name: "Hex",
                 subcommands: [
                     SendCommand.self, InboxCommand.self, FetchCommand.self, TransfersCommand.self, CacheCommand.self, SearchCommand.self,
-                    ShowCommand.self,
+                    FeedCommand.self, ShowCommand.self,
                     OpenCommand.self, CopyCommand.self, ReadCommand.self,
                     DeleteCommand.self, AcceptCommand.self, SaveCommand.self, MineCommand.self,
                     OutboxCommand.self, ExportCommand.self, ImportCommand.self,

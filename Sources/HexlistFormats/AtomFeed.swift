@@ -1,0 +1,76 @@
+/// A feed of links in the Atom format (RFC 4287).
+public struct AtomFeed: Sendable {
+    public struct Entry: Sendable {
+        /// A URI that stays the same for the same link.
+        public var id: String
+        public var url: String
+        /// The title; the URL if it is empty.
+        public var title: String
+        /// The time of the link, in RFC 3339.
+        public var updated: String
+        /// The name of the sender; empty if the feed's author added the link.
+        public var author: String
+        public var note: String
+        public var categories: [String]
+
+        public init(
+            id: String, url: String, title: String, updated: String, author: String = "", note: String = "", categories: [String] = []
+        ) {
+            self.id = id
+            self.url = url
+            self.title = title
+            self.updated = updated
+            self.author = author
+            self.note = note
+            self.categories = categories
+        }
+    }
+
+    /// The time of a feed without entries.
+    private static let noTime = "1970-01-01T00:00:00Z"
+
+    /// A URI that stays the same for the same feed.
+    public var id: String
+    public var title: String
+    public var author: String
+    public var entries: [Entry]
+
+    public init(id: String, title: String, author: String, entries: [Entry]) {
+        self.id = id
+        self.title = title
+        self.author = author
+        self.entries = entries
+    }
+
+    /// The feed as XML. Entries with the id of an earlier one are left out, because an id may occur only once.
+    public var xml: String {
+        var lines = [
+            #"<?xml version="1.0" encoding="UTF-8"?>"#, #"<feed xmlns="http://www.w3.org/2005/Atom">"#, Self.element("id", id),
+            Self.element("title", title), Self.element("updated", entries.map(\.updated).max() ?? Self.noTime),
+            "<author>\(Self.element("name", author))</author>", "<generator>Hexlist</generator>",
+        ]
+        var seen: Set<String> = []
+        for entry in entries where seen.insert(entry.id).inserted {
+            lines += [
+                "<entry>", Self.element("id", entry.id), Self.element("title", entry.title.isEmpty ? entry.url : entry.title),
+                #"<link rel="alternate" href="\#(MarkupText.escaped(Self.reference(entry.url)))"/>"#,
+                Self.element("updated", entry.updated),
+            ]
+            if !entry.author.isEmpty { lines.append("<author>\(Self.element("name", entry.author))</author>") }
+            lines += entry.categories.map { #"<category term="\#(MarkupText.escaped($0))"/>"# }
+            if !entry.note.isEmpty { lines.append(Self.element("summary", entry.note)) }
+            lines.append("</entry>")
+        }
+        return (lines + ["</feed>", ""]).joined(separator: "\n")
+    }
+
+    private static func element(_ name: String, _ text: String) -> String { "<\(name)>\(MarkupText.escaped(text))</\(name)>" }
+
+    /// Percent-encodes the characters that a URI cannot have. Existing escapes stay.
+    private static func reference(_ url: String) -> String {
+        url.utf8.reduce(into: "") { text, byte in
+            let isPlain = (0x21...0x7E).contains(byte) && !#""<>\^`{|}"#.utf8.contains(byte)
+            text += isPlain ? String(Unicode.Scalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }
+    }
+}
