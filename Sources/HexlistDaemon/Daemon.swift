@@ -157,7 +157,11 @@ public struct Daemon: Sendable {
                     HookEnvironment.make(from: options.environment, socket: socket.current, stateFolder: folder)
                 },
                 faults: faults, logger: logger)
-            let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
+            let titles = TitleFetcher(
+                store: store, client: WebClient(eventLoop: otherLoop), signal: api.titles,
+                isOn: { [configuration = api.configuration] in configuration.readsTitles }, logger: logger)
+            let run = DaemonRun(
+                loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings, titles: titles)
             // Cancelled and awaited when this scope ends.
             async let _: Void = rclone.run()
             // The API socket uses the node's event loop, so that a send needs no thread switch.

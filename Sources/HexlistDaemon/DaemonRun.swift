@@ -19,6 +19,7 @@ struct DaemonRun: Sendable {
     let hooks: Hooks
     let socket: ControlSocket
     let settings: Settings
+    let titles: TitleFetcher
 
     private enum Event: Sendable {
         case listening
@@ -41,7 +42,7 @@ struct DaemonRun: Sendable {
         let (events, eventSink) = AsyncStream.makeStream(of: Event.self)
         let server = SocketService(api: api, settings: settings.api, socket: socket, group: group) { eventSink.yield(.listening) }
         let services = ServiceGroup(
-            configuration: .init(services: [server, PageService(api: api)], logger: quietLogger))
+            configuration: .init(services: [server, PageService(api: api), titles], logger: quietLogger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 do {

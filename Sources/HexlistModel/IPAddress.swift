@@ -81,6 +81,31 @@ public struct IPAddress: Hashable, Sendable {
     /// Whether the address cannot belong to a single host: it is unspecified (0.0.0.0/8 or `::`), multicast or broadcast.
     public var isNoHost: Bool { isMulticast || (four.map { $0 >> 24 == 0 || $0 == .max } ?? (bits == 0)) }
 
+    /// Whether the address belongs to a host of the Internet. False for all special networks (IANA's special-purpose registries): loopback,
+    /// link-local, private, documentation, benchmarks, multicast and reserved ones. An IPv6 address with an IPv4 address in it is public if
+    /// it translates to a public one (64:ff9b::/96); tunnels (2002::/16, 2001::/32) are not.
+    public var isPublic: Bool {
+        guard isIPv6 else {
+            return !isNoHost && !isLoopback && !isLinkLocal && !isPrivate
+                && !Self.specialFour.contains { isInside($0.prefix, length: $0.length) }
+        }
+        if let translation = IPAddress("64:ff9b::"), isInside(translation, length: 96) {
+            return IPAddress(four: UInt32(truncatingIfNeeded: bits)).isPublic
+        }
+        return bits >> 125 == 1 && !Self.specialSix.contains { isInside($0.prefix, length: $0.length) }
+    }
+
+    private static func networks(_ texts: [(String, Int)]) -> [(prefix: IPAddress, length: Int)] {
+        texts.compactMap { text, length in IPAddress(text).map { ($0, length) } }
+    }
+
+    private static let specialFour = networks([
+        ("192.0.0.0", 24), ("192.0.2.0", 24), ("192.88.99.0", 24), ("198.18.0.0", 15), ("198.51.100.0", 24), ("203.0.113.0", 24),
+        ("240.0.0.0", 4),
+    ])
+    /// Special networks inside 2000::/3.
+    private static let specialSix = networks([("2001::", 23), ("2001:db8::", 32), ("2002::", 16), ("3fff::", 20)])
+
     /// The network that is usually assigned to one subscriber, for limits per subscriber: the /64 of an IPv6 address, or the IPv4 address
     /// itself. Link-local addresses are unchanged, because all hosts on a link share their prefix.
     public var subscriber: IPAddress {

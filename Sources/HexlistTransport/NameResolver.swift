@@ -19,9 +19,14 @@ final class NameResolver {
     private static let addresses = 8
 
     private let eventLoop: any EventLoop
+    private let threads: NIOThreadPool
     private var waiting: [String: [(LookupResult) -> Void]] = [:]
 
-    init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+    /// - Parameter threads: the threads that a lookup blocks.
+    init(eventLoop: any EventLoop, threads: NIOThreadPool = .singleton) {
+        self.eventLoop = eventLoop
+        self.threads = threads
+    }
 
     /// - Parameter completion: called exactly once, on the loop, after this method returns. There is no timeout.
     func resolve(_ name: String, completion: @escaping (LookupResult) -> Void) {
@@ -33,7 +38,7 @@ final class NameResolver {
             return
         }
         waiting[name] = [completion]
-        NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) { Self.lookUp(name) }
+        threads.runIfActive(eventLoop: eventLoop) { Self.lookUp(name) }
             .assumeIsolated().whenComplete { lookup in
                 let result: LookupResult
                 switch lookup {

@@ -281,7 +281,9 @@ class Daemon:
             HOME=self.folder, XDG_CONFIG_HOME=self.folder, XDG_RUNTIME_DIR=self.folder, HEXLIST_STATE_DIR=self.state,
             HEXLIST_CONFIG=os.path.join(self.folder, "config.yaml"), HEXLIST_SOCKET=self.socket,
             # Announces nothing on this machine's network.
-            DBUS_SYSTEM_BUS_ADDRESS=f"unix:path={self.folder}/no-bus", SWIFT_BACKTRACE="enable=no")
+            DBUS_SYSTEM_BUS_ADDRESS=f"unix:path={self.folder}/no-bus", SWIFT_BACKTRACE="enable=no",
+            # Looks up no names of links.
+            HEXLIST_TITLES="off")
         environment.update(extra or {})
         return environment
 

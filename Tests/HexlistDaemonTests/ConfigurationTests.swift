@@ -24,6 +24,7 @@ struct ConfigurationTests {
         #expect(settings.node.limits == NodeConfiguration.Limits())
         #expect(settings.domains == ["local"])
         #expect(settings.log == Settings.Log())
+        #expect(settings.readsTitles)
         #expect(settings.given.isEmpty)
     }
 
@@ -62,7 +63,9 @@ struct ConfigurationTests {
             outbox: {rows: 7}
             discovery.instances: 100
             api: {connections: 3}
+            titles: off
             """)
+        #expect(!settings.readsTitles)
         #expect(settings.node.name == "Ada's laptop")
         #expect(settings.node.listen == ["127.0.0.1", "::1"])
         #expect(settings.node.port == 25_000)

@@ -31,6 +31,7 @@ struct APIContext: Sendable {
     let imports = RequestSlots(1)
     let page = PageListener()
     let drafts = PageDrafts()
+    let titles = TitleSignal()
 
     /// The running node, which changes when the identity is rotated. Read it once per operation.
     var node: Node { supervisor.node }

@@ -47,7 +47,11 @@ struct MineRoutes: Sendable {
         guard !body.isEmpty else { throw HexlistError(.badRequest, "The request has no hex.", hint: "Give one as JSON.") }
         var decoder = WrapperDecoder()
         switch decoder.decodeHex(body, acceptsLocalNames: true) {
-        case .success(let hex): return try await shape(of: api.store.addMine(hex.content, into: parent, at: now))
+        case .success(let hex):
+            let wantsTitles = api.configuration.readsTitles
+            let id = try await api.store.addMine(hex.content, into: parent, wantsTitles: wantsTitles, at: now)
+            if wantsTitles { api.titles.send() }
+            return try await shape(of: id)
         case .failure(let refusal):
             throw HexlistError(.badRequest, "The hex cannot be kept: \(refusal.message) (\(refusal.code.rawValue)).")
         }
@@ -73,7 +77,10 @@ struct MineRoutes: Sendable {
                 from: link.from.map { $0 - 1 }, url: link.url, linkDescription: link.linkDescription, service: link.service,
                 tags: link.tags)
         }
-        try await api.store.editMine(id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links))
+        let wantsTitles = api.configuration.readsTitles
+        try await api.store.editMine(
+            id, MineEdit(description: wanted.description, color: wanted.color, tags: wanted.tags, links: links), wantsTitles: wantsTitles)
+        if wantsTitles { api.titles.send() }
         return try await shape(of: id)
     }
 

@@ -31,6 +31,9 @@ final class ConfigurationInForce: Sendable {
     /// Records the error of a failed reload.
     func refused(_ fault: HexlistError) { state.withLock { $0.fault = fault } }
 
+    /// Whether titles of pages are read (`titles`).
+    var readsTitles: Bool { state.withLock { $0.settings.readsTitles } }
+
     var fault: HexlistError? { state.withLock { $0.fault } }
 
     /// The folder for files saved from the page; empty for none.

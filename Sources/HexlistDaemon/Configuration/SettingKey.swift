@@ -165,6 +165,11 @@ extension SettingKey {
             $1.open.schemes = $0.map { $0.lowercased() }
             return $1.open.schemes.allSatisfy { LinkTarget.isScheme($0) && !LinkTarget.neverOpened.contains($0) }
         },
+        SettingKey(name: "titles", isLive: true, isList: false, allowed: "`on` or `off`", texts: { [$0.readsTitles ? "on" : "off"] }) {
+            guard let text = $0.first, ["on", "off"].contains(text) else { return false }
+            $1.readsTitles = text == "on"
+            return true
+        },
         SettingKey(
             name: "services.rclone.config", isLive: false, isList: false, allowed: "the absolute path of a file",
             texts: { [$0.services.rcloneConfiguration].compactMap(\.self) }

@@ -13,6 +13,8 @@ public struct Settings: Sendable {
     public var hooks = Hooks()
     public var open = Open()
     public var services = Services()
+    /// Whether the titles of pages are read for links that are added to My Hexlist without a description.
+    public var readsTitles = true
     /// The values given by the user, by key. A key that has its default value is missing.
     var given: [String: ProvidedValue] = [:]
 

@@ -56,6 +56,7 @@ enum StoreSchema {
         // Maximum number of links of a hex that are opened in the browser (`PeerChange.openLinks`).
         ("23 links that are opened", { try $0.execute(sql: "ALTER TABLE peer ADD COLUMN openLinks INTEGER NOT NULL DEFAULT 0") }),
         ("24 links read one by one", { try $0.execute(sql: readLinks) }),
+        ("25 links that wait for a title", { try $0.execute(sql: wantedTitles) }),
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -483,6 +484,18 @@ enum StoreSchema {
         CREATE TRIGGER hexDeletedRead AFTER DELETE ON hex BEGIN
             DELETE FROM readLink WHERE id BETWEEN old.id << 13 AND (old.id << 13) + 8191;
         END;
+        """
+
+    /// Adds the links of My Hexlist for which the titles of their pages are read (`WantedTitle`).
+    private static let wantedTitles = """
+        CREATE TABLE wantedTitle (
+            id INTEGER PRIMARY KEY,
+            hex INTEGER NOT NULL,                   -- may be deleted meanwhile
+            url TEXT NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            run INTEGER NOT NULL DEFAULT 0,         -- the run of the daemon that made the last attempt
+            UNIQUE (hex, url)
+        ) STRICT;
         """
 
     /// Adds the counter of the event log's bytes, as `EventLog` counts them.

@@ -44,11 +44,22 @@ public struct MineEdit: Sendable {
 // Operations on My Hexlist: the user's own hexes with their inner hexes.
 extension HexStore {
     /// Adds a hex to My Hexlist.
-    /// - Parameter parent: the hex to which it is appended as an inner hex; `nil` for the top level.
+    /// - Parameters:
+    ///   - parent: the hex to which it is appended as an inner hex; `nil` for the top level.
+    ///   - wantsTitles: whether the titles of pages are to be read for links without a description (`WantedTitle`).
     /// - Returns: the id of the new hex.
     /// - Throws: `.notFound`, `.badRequest` if the topmost hex would exceed the bounds of a hex.
-    public func addMine(_ content: HexContent, into parent: Int64? = nil, at now: Int64) async throws -> Int64 {
-        try await write(rows: content.hexCount + content.allLinkCount) { try $0.addMine(content, into: parent, at: now) }
+    public func addMine(
+        _ content: HexContent, into parent: Int64? = nil, wantsTitles: Bool = false, at now: Int64
+    ) async throws -> Int64 {
+        try await write(rows: content.hexCount + content.allLinkCount) { writer in
+            try writer.change {
+                let id = try writer.addMine(content, into: parent, at: now)
+                // The ids of its inner hexes follow the id of a new hex.
+                if wantsTitles { try writer.wantTitles(ofLinks: id << 13...((id + Int64(content.hexCount)) << 13) - 1) }
+                return id
+            }
+        }
     }
 
     /// Copies hexes with their inner hexes into My Hexlist, in the given order. A copy of a hex that claims no sender gets the proven
@@ -74,9 +85,19 @@ extension HexStore {
         }
     }
 
+    /// - Parameter wantsTitles: as for `addMine`, for new links.
     /// - Throws: `.notFound`, `.badRequest` if the hex is not in My Hexlist, or the result would not be a valid hex.
-    public func editMine(_ id: Int64, _ edit: MineEdit) async throws {
-        try await write(rows: 1 + (edit.links?.count ?? 0)) { try $0.editMine(id, edit) }
+    public func editMine(_ id: Int64, _ edit: MineEdit, wantsTitles: Bool = false) async throws {
+        try await write(rows: 1 + (edit.links?.count ?? 0)) { writer in
+            try writer.change {
+                try writer.editMine(id, edit)
+                guard wantsTitles else { return }
+                for (position, link) in (edit.links ?? []).enumerated() where link.from == nil {
+                    let place = LinkPlace(hex: id, position: position).id
+                    try writer.wantTitles(ofLinks: place...place)
+                }
+            }
+        }
     }
 
     /// Moves a hex within My Hexlist, with its inner hexes.

@@ -1,0 +1,99 @@
+import HexlistFormats
+import HexlistModel
+import HexlistTransport
+import NIOCore
+
+/// The requests for the title of one page: a redirect leads to the next one. Pure: the caller sends the requests.
+struct TitleFetch: Sendable, Equatable {
+    /// Maximum number of redirects.
+    static let maximumRedirects = 5
+
+    enum Result: Sendable, Equatable {
+        case title(String)
+        /// The page has no title that can be used; another attempt would have the same result.
+        case none
+        /// No usable response, perhaps only now.
+        case unavailable
+    }
+
+    enum Step: Sendable, Equatable {
+        case request(WebTarget)
+        case end(Result)
+    }
+
+    private var target: WebTarget
+    private var redirects = 0
+
+    /// - Returns: `nil` if the link is not one of a web page.
+    init?(_ url: String) {
+        guard let target = WebTarget(url) else { return nil }
+        self.target = target
+    }
+
+    var first: WebTarget { target }
+
+    /// Returns the step after a response.
+    mutating func step(after response: TitleResponse) -> Step {
+        switch response.kind {
+        case .page(let page): return .end(page.text.map(Result.title) ?? .none)
+        case .other: return .end(.none)
+        case .unavailable: return .end(.unavailable)
+        case .redirect(let location):
+            redirects += 1
+            guard redirects <= Self.maximumRedirects, let next = target.redirected(to: location) else { return .end(.none) }
+            target = next
+            return .request(next)
+        }
+    }
+
+    /// Returns the result after a request without a response.
+    static func result(after fault: WebFault) -> Result {
+        switch fault {
+        case .addressNotAllowed, .tls, .notHTTP: .none
+        case .noAddress, .unreachable, .timeout: .unavailable
+        }
+    }
+}
+
+/// A response to a request for a title, of which no more is read than the title needs.
+struct TitleResponse: WebResponseReader {
+    enum Kind: Sendable {
+        case page(PageTitle)
+        case redirect(String)
+        /// No page.
+        case other
+        /// The server cannot answer now.
+        case unavailable
+    }
+
+    private(set) var kind = Kind.other
+
+    mutating func received(status: Int, fields: WebFields) -> Bool {
+        received(
+            status: status, type: fields["Content-Type"], encoding: fields["Content-Encoding"], location: fields["Location"])
+    }
+
+    /// - Parameter encoding: a compression. It was not asked for, so a compressed page is not read.
+    mutating func received(status: Int, type: String?, encoding: String?, location: String?) -> Bool {
+        switch status {
+        case 200..<300:
+            guard encoding.map({ $0.isEmpty || $0.lowercased() == "identity" }) ?? true, let page = PageTitle(contentType: type) else {
+                return false
+            }
+            kind = .page(page)
+            return true
+        case 301, 302, 303, 307, 308: kind = location.map(Kind.redirect) ?? .other
+        case 408, 425, 429, 500...: kind = .unavailable
+        default: kind = .other
+        }
+        return false
+    }
+
+    mutating func received(body: ByteBufferView) -> Bool {
+        guard case .page(var page) = kind else { return false }
+        kind = .other  // so that the bytes of the page are not copied
+        let isOpen = page.append(body)
+        kind = .page(page)
+        return isOpen
+    }
+}

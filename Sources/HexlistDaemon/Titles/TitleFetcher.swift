@@ -1,0 +1,100 @@
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import Logging
+import NIOCore
+import ServiceLifecycle
+
+/// Reads the titles of links that were added to My Hexlist without a description, and makes them the descriptions. Only public addresses
+/// are contacted.
+struct TitleFetcher: ServiceLifecycle.Service {
+    /// Maximum number of titles that are read at once.
+    static let concurrency = 3
+    /// Number of waiting links that are taken from the store at once.
+    private static let batch = 60
+
+    let store: HexStore
+    let client: WebClient
+    let signal: TitleSignal
+    /// Whether titles are read (`titles`).
+    let isOn: @Sendable () -> Bool
+    /// Whether an address may be contacted.
+    var isAllowed: @Sendable (IPAddress) -> Bool = { $0.isPublic }
+    /// Maximum time for the requests for one title, without looking up names.
+    var time = TimeAmount.seconds(2)
+    let logger: Logger
+    /// Identifies this run of the daemon. It tries each link once.
+    private let runID = Int64.random(in: 1...Int64.max)
+
+    func run() async {
+        await cancelWhenGracefulShutdown {
+            for await _ in signal.stream {
+                do {
+                    while isOn() {
+                        let links = try await store.read { try $0.wantedTitles(notTriedIn: runID, limit: Self.batch) }
+                        guard !links.isEmpty else { break }
+                        try await fetch(links)
+                    }
+                } catch is CancellationError {
+                    return
+                } catch {
+                    // The links wait in the store for the next signal or start.
+                    logger.warning("titles of links cannot be kept", metadata: ["error": "\(error)"])
+                }
+            }
+        }
+    }
+
+    private func fetch(_ links: [WantedTitle]) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            for (index, link) in links.enumerated() {
+                if index >= Self.concurrency { try await tasks.next() }
+                tasks.addTask {
+                    guard try await store.beginTitle(link, in: runID) else { return }
+                    let result = await result(of: link.url)
+                    try Task.checkCancellation()
+                    switch result {
+                    case .title(let title): try await store.endTitle(link, title: title)
+                    case .none: try await store.endTitle(link, title: nil)
+                    case .unavailable: break  // tried again after the next start
+                    }
+                }
+            }
+            try await tasks.waitForAll()
+        }
+    }
+
+    /// Requests a page, and the pages to which it redirects.
+    func result(of url: String) async -> TitleFetch.Result {
+        guard var fetch = TitleFetch(url) else { return .none }
+        var target = fetch.first
+        var left = time
+        do {
+            while true {
+                let addresses = try await client.addresses(of: target, allowing: isAllowed)
+                let start = NIODeadline.now()
+                let response = try await client.send(.get, target, toOneOf: addresses, until: start + left, reader: TitleResponse())
+                left = left - (.now() - start)
+                switch fetch.step(after: response) {
+                case .request(let next): target = next
+                case .end(let result): return result
+                }
+            }
+        } catch {
+            return (error as? WebFault).map(TitleFetch.result) ?? .unavailable
+        }
+    }
+}
+
+/// Signals that links wait for their titles. One signal is pending from the start, for links of an earlier run.
+final class TitleSignal: Sendable {
+    let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() {
+        (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        continuation.yield()
+    }
+
+    func send() { continuation.yield() }
+}

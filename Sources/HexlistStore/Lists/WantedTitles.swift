@@ -1,0 +1,91 @@
+internal import GRDB
+internal import HexlistModel
+
+/// A link of My Hexlist without a description, for which the daemon reads the title of its page.
+public struct WantedTitle: Sendable, Equatable {
+    public var id: Int64
+    /// The hex that has the link.
+    public var hex: Int64
+    public var url: String
+
+    /// Maximum number of attempts. An attempt counts from its beginning, so a link that ends the daemon is not tried forever.
+    public static let attempts = 3
+    /// Maximum number of waiting links. Titles of further links are not read.
+    static let maximum = 10_000
+}
+
+extension StoreReader {
+    /// Returns the first waiting links.
+    /// - Parameter run: a run of the daemon. Links that it tried are left out.
+    public func wantedTitles(notTriedIn run: Int64, limit: Int) throws -> [WantedTitle] {
+        try all("SELECT id, hex, url FROM wantedTitle WHERE run <> ? ORDER BY id LIMIT ?", run, limit) {
+            WantedTitle(id: $0.int64(0), hex: $0.int64(1), url: $0.text(2))
+        }
+    }
+}
+
+extension HexStore {
+    /// Counts an attempt to read a title.
+    /// - Parameter run: the run of the daemon.
+    /// - Returns: whether it may begin. Otherwise the link has had its attempts, got a description meanwhile, or was deleted, and is
+    ///   removed from the waiting ones.
+    public func beginTitle(_ wanted: WantedTitle, in run: Int64) async throws -> Bool {
+        try await write { writer in
+            try writer.change {
+                let attempts = try writer.first("SELECT attempts FROM wantedTitle WHERE id = ?", wanted.id) { $0.int(0) }
+                guard let attempts else { return false }
+                guard try attempts < WantedTitle.attempts && !writer.untitledLinks(wanted).isEmpty else {
+                    try writer.run("DELETE FROM wantedTitle WHERE id = ?", wanted.id)
+                    return false
+                }
+                try writer.run("UPDATE wantedTitle SET attempts = attempts + 1, run = ? WHERE id = ?", run, wanted.id)
+                return true
+            }
+        }
+    }
+
+    /// Removes a link from the waiting ones, and makes the title the description of the link, unless it has one.
+    /// - Parameter title: the title; `nil` if the page has none.
+    /// - Returns: the number of links that got the title.
+    @discardableResult
+    public func endTitle(_ wanted: WantedTitle, title: String?) async throws -> Int {
+        try await write { writer in
+            try writer.change {
+                try writer.run("DELETE FROM wantedTitle WHERE id = ?", wanted.id)
+                guard let title else { return 0 }
+                let links = try writer.untitledLinks(wanted)
+                guard !links.isEmpty else { return 0 }
+                try writer.unindex([wanted.hex])
+                try writer.run(
+                    "UPDATE link SET description = ? WHERE id IN (SELECT value FROM json_each(?))", title, jsonArray(links))
+                try writer.run("UPDATE hex SET byteCount = byteCount + ? WHERE id = ?", links.count * title.utf8.count, wanted.hex)
+                try writer.reindex([wanted.hex])
+                return links.count
+            }
+        }
+    }
+}
+
+extension StoreWriter {
+    /// SQL condition: whether a link is to get the title of its page.
+    private static let isUntitled = "trim(description) = '' AND (url LIKE 'http://%' OR url LIKE 'https://%')"
+
+    /// Adds the links without a description among these to the waiting ones.
+    /// - Parameter links: values of `link.id`.
+    func wantTitles(ofLinks links: ClosedRange<Int64>) throws {
+        try run(
+            """
+            INSERT OR IGNORE INTO wantedTitle (hex, url) SELECT id >> 13, url FROM link WHERE id BETWEEN ? AND ? AND \(Self.isUntitled)
+            ORDER BY id LIMIT max(0, \(WantedTitle.maximum) - (SELECT count(*) FROM wantedTitle))
+            """, links.lowerBound, links.upperBound)
+    }
+
+    /// Returns the ids of the links that a title is for; empty if the hex is not in My Hexlist any more.
+    fileprivate func untitledLinks(_ wanted: WantedTitle) throws -> [Int64] {
+        guard try summary(ofTop: wanted.hex)?.location == .mine else { return [] }
+        return try all(
+            "SELECT id FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 AND url = ?2 AND \(Self.isUntitled)", wanted.hex,
+            wanted.url
+        ) { $0.int64(0) }
+    }
+}
