@@ -55,7 +55,9 @@ package final class WebClient: Sendable {
 
     /// Confined to the event loop.
     private struct State {
-        let resolver: NameResolver
+        let eventLoop: any EventLoop
+        /// Made for the first name, because it starts threads.
+        lazy var resolver = NameResolver(eventLoop: eventLoop, threads: WebClient.threads)
         /// Made for the first request over TLS, because it has the certificates of the system.
         var tls: NIOSSLContext?
 
@@ -75,8 +77,7 @@ package final class WebClient: Sendable {
 
     package init(eventLoop: any EventLoop) {
         self.eventLoop = eventLoop
-        state = .makeBoxSendingValue(
-            State(resolver: NameResolver(eventLoop: eventLoop, threads: Self.threads)), eventLoop: eventLoop)
+        state = .makeBoxSendingValue(State(eventLoop: eventLoop), eventLoop: eventLoop)
     }
 
     /// Returns the addresses of a server. A lookup has no time limit of its own; that of the resolver of the system applies.
