@@ -144,7 +144,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
         // The page of `hexlist web`, in the program.
-        .target(name: "HexlistPage", resources: [.embedInCode("Files")], swiftSettings: settings),
+        .target(name: "HexlistPage", resources: [.embedInCode("Files"), .embedInCode("Guest")], swiftSettings: settings),
         .target(
             name: "HexlistDaemon",
             dependencies: [
@@ -316,7 +316,8 @@ let package = Package(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts", "DaemonTestSupport", "TestSupport",
+                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistSystem", "HostileTexts", "DaemonTestSupport",
+                "TestSupport",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),

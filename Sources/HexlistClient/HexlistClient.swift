@@ -52,6 +52,29 @@ public struct HexlistClient: Sendable {
     }
 }
 
+// Invitations.
+extension HexlistClient {
+    public func invite(_ request: InvitationRequest) async throws -> Invitation {
+        try await connection.call(.POST, "/v1/invitations", body: request.jsonBytes)
+    }
+
+    /// Lists the active invitations, oldest first.
+    public func invitations() async throws -> [Invitation] {
+        let page: Page<Invitation> = try await connection.call(.GET, "/v1/invitations")
+        return page.items
+    }
+
+    /// Calls `body` with the invitation immediately and after each change, until it returns `false`.
+    public func watchInvitation(_ id: Int, _ body: (Invitation) async throws -> Bool) async throws {
+        try await connection.stream("/v1/invitations/\(id)", query: URLQuery()) { message in
+            try await body(APIConnection.decode(Array(message.data.utf8)))
+        }
+    }
+
+    /// Ends an invitation at once.
+    public func endInvitation(_ id: Int) async throws -> Invitation { try await connection.call(.DELETE, "/v1/invitations/\(id)") }
+}
+
 // Backup.
 extension HexlistClient {
     /// Downloads a backup. Calls `body` with each chunk in order, and the total size in bytes. The backup is complete only if this returns

@@ -123,10 +123,13 @@ public struct Daemon: Sendable {
         do {
             let rclone = Rclone(settings: settings.services.rclone(options.environment), group: otherLoop)
             let remotes = RcloneServices(rclone: rclone)
+            let guests = GuestServer(loop: otherLoop)
+            let guestPort = GuestPort(server: guests)
             let make: NodeSupervisor.Maker = { [settings] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
-                    remotes: remotes, eventLoop: nodeLoop, metrics: NodeMetrics(metrics.registry), logger: logger)
+                    remotes: remotes, plainHTTP: guestPort.host, eventLoop: nodeLoop, metrics: NodeMetrics(metrics.registry), logger: logger
+                )
             }
             let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
@@ -150,7 +153,7 @@ public struct Daemon: Sendable {
                 autostart: Autostart(configurationHome: options.paths.configurationHome, environment: options.environment),
                 desktop: DesktopSession(environment: options.environment), startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
-                eventLoop: otherLoop, logger: logger)
+                eventLoop: otherLoop, guests: guests, logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), supervisor: supervisor,
                 environment: { [options] in
@@ -161,7 +164,7 @@ public struct Daemon: Sendable {
                 store: store, client: WebClient(eventLoop: otherLoop), signal: api.titles,
                 isOn: { [configuration = api.configuration] in configuration.readsTitles }, logger: logger)
             let run = DaemonRun(
-                loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings, titles: titles)
+                loader: loader, notifier: notifier, api: api, guestPort: guestPort, hooks: hooks, socket: socket, settings: settings, titles: titles)
             // Cancelled and awaited when this scope ends.
             async let _: Void = rclone.run()
             // The API socket uses the node's event loop, so that a send needs no thread switch.

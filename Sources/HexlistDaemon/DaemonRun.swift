@@ -16,6 +16,7 @@ struct DaemonRun: Sendable {
     let loader: ConfigurationLoader
     let notifier: SystemdNotifier
     let api: APIContext
+    let guestPort: GuestPort
     let hooks: Hooks
     let socket: ControlSocket
     let settings: Settings
@@ -42,7 +43,8 @@ struct DaemonRun: Sendable {
         let (events, eventSink) = AsyncStream.makeStream(of: Event.self)
         let server = SocketService(api: api, settings: settings.api, socket: socket, group: group) { eventSink.yield(.listening) }
         let services = ServiceGroup(
-            configuration: .init(services: [server, PageService(api: api), titles], logger: quietLogger))
+            configuration: .init(
+                services: [server, PageService(api: api), GuestService(api: api, port: guestPort), titles], logger: quietLogger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 do {

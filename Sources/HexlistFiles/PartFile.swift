@@ -124,7 +124,7 @@ public final class PartFile: Sendable {
     }
 
     /// The length of a prefix of the file, and its digest.
-    private struct HashedPrefix {
+    fileprivate struct HashedPrefix: Sendable {
         var length: Int64 = 0
         var digest = SHA256()
     }
@@ -207,6 +207,26 @@ public final class PartFile: Sendable {
                 if !state.usesLongStride || state.written.length % Self.longStride == 0 { try makeDurable(&state) }
                 try specification.checkRoom(folder.freeBytes(), for: specification.size - state.written.length)
             }
+        }
+    }
+
+    /// A position to which a partial file can return, with the digest of the bytes before it.
+    public struct Mark: Sendable {
+        fileprivate let prefix: HashedPrefix
+    }
+
+    /// The current end of the received bytes.
+    public var mark: Mark { state.withLock { Mark(prefix: $0.written) } }
+
+    /// Drops the bytes that were appended after a mark of this file.
+    /// - Throws: `partLost`, `system`.
+    public func rewind(to mark: Mark) throws(FileFault) {
+        try withState { state throws(FileFault) in
+            guard state.written.length > mark.prefix.length else { return }
+            state.written = mark.prefix
+            if state.durable.length > mark.prefix.length { state.durable = mark.prefix }
+            state.writebackBegun = min(state.writebackBegun, mark.prefix.length)
+            try Self.cut(file, to: mark.prefix.length)
         }
     }
 

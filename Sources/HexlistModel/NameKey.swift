@@ -92,7 +92,7 @@ extension Unicode.Scalar {
 
 extension PeerName {
     /// Formats a name as one line of printable text with single spaces. Characters that are not displayable become U+FFFD.
-    static func line(_ name: String) -> String {
+    public static func line(_ name: String) -> String {
         var line = String.UnicodeScalarView()
         var isBetweenWords = false
         for scalar in TerminalText.clean(cut(name, bytes: NameKey.bytes)).unicodeScalars {

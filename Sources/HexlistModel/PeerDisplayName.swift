@@ -5,13 +5,14 @@
 ///     Bob (blocked)             an alias
 ///     Bob 0C6F1B22 (stranger)   a name
 ///     0C6F1B22 (stranger)       no name
+///     "Anna" 10.0.0.7 (guest)   a guest, which has neither alias nor trust
 public struct PeerDisplayName: Sendable, Equatable {
     /// The peer's UUID; `nil` if its announcement has none.
     public var uuid: String?
     /// The last name that the peer announced. Untrusted text.
     public var name: String
     public var alias: String?
-    /// `trusted`, `stranger` or `blocked`; a newer daemon may return other values. Empty if unknown.
+    /// `trusted`, `stranger` or `blocked`; for a guest, which has no key, `guest`; a newer daemon may return other values. Empty if unknown.
     public var trust: String
 
     public init(uuid: String?, name: String, alias: String?, trust: String) {
@@ -21,9 +22,12 @@ public struct PeerDisplayName: Sendable, Equatable {
         self.trust = trust
     }
 
-    public init(_ peer: PeerID, name: String, alias: String?, trust: Trust) {
-        self.init(uuid: peer.description, name: name, alias: alias, trust: trust.rawValue)
+    public init(_ peer: PeerID, kind: PeerKind = .hexlist, name: String, alias: String?, trust: Trust) {
+        self.init(uuid: peer.description, name: name, alias: alias, trust: kind == .guest ? kind.rawValue : trust.rawValue)
     }
+
+    /// Whether the peer is a guest. The name that this machine gave it contains its address.
+    private var isGuest: Bool { trust == PeerKind.guest.rawValue }
 
     public enum Detail: Sendable {
         /// The form in the table above.
@@ -49,6 +53,10 @@ public struct PeerDisplayName: Sendable, Equatable {
         _ detail: Detail = .short, columns: Int = 64, cut: (String, Int) -> String = { TerminalText.clean($0, columns: $1) }
     ) -> String {
         let head = head
+        if isGuest, !head.isEmpty, detail != .whole {
+            let tail = " (\(trust))"
+            return cut(head, columns - tail.utf8.count) + tail
+        }
         // An alias created with the short UUID (`PeerAlias.made`) already contains it.
         let containsID = alias != nil && uuid.map { head.utf8.suffix(9).elementsEqual(" \($0.prefix(8))".utf8) } ?? false
         if alias != nil, detail == .short || detail == .named || detail == .full && containsID {

@@ -5,12 +5,15 @@ public enum PeerKind: String, CaseIterable, Sendable {
     case hexlist
     /// A device with LocalSend. Its fingerprint is the SHA-256 of its certificate (DER).
     case localsend
+    /// A browser that sent hexes with an invitation. It has no key and a random UUID. It is never trusted, and nothing is sent to it.
+    case guest
 
     /// The number in the store. Numbers never change.
     public var number: Int64 {
         switch self {
         case .hexlist: 0
         case .localsend: 1
+        case .guest: 2
         }
     }
 

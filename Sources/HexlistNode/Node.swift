@@ -61,12 +61,13 @@ public actor Node {
     /// - Parameters:
     ///   - discovery: `nil` for a node that dials only static and last-known peers.
     ///   - remotes: file services other than shares of this machine and of peers; `nil` for none.
+    ///   - plainHTTP: serves plain HTTP on the peer port.
     ///   - eventLoop: the executor of the node.
     ///   - clocks: clocks other than the system's are for tests.
     /// - Throws: `HexlistError` if TLS cannot be set up with this identity.
     public init(
         configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,
-        remotes: (any ContentServices)? = nil, eventLoop: any EventLoop, clocks: Clocks = .system,
+        remotes: (any ContentServices)? = nil, plainHTTP: PlainHTTPHost = .none, eventLoop: any EventLoop, clocks: Clocks = .system,
         metrics: NodeMetrics = NodeMetrics(), logger: Logger
     ) throws {
         self.configuration = configuration
@@ -93,7 +94,7 @@ public actor Node {
         pairingDriver = PairingDriver(own: identity.fingerprint, on: eventLoop, clocks)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: TransportLimits(configuration),
-            acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
+            acceptsPlain: configuration.acceptsPlain, plainHTTP: plainHTTP, metrics: metrics.transport, logger: logger)
         outbox = Outbox(
             store, configuration, on: eventLoop, clocks, watchers: watchers, metrics: metrics,
             logger: logger)
@@ -245,7 +246,8 @@ public actor Node {
     /// A stream with an element after each change of peers or events. Changes are coalesced. Ends when the node stops.
     public nonisolated func changes() -> AsyncStream<Void> { watchers.changes() }
 
-    nonisolated func notifyWatchers() { watchers.notify() }
+    /// Wakes the streams of `changes()`. Any thread.
+    public nonisolated func notifyWatchers() { watchers.notify() }
 
     /// Handles a commit of the store. Any thread.
     nonisolated func storeChanged(_ change: StoreChange) {

@@ -94,7 +94,11 @@ struct PeerList {
             } else {
                 let views = all ?? views()
                 all = views
-                found.append(try PeerReference(text).resolve(among: views))
+                do throws(HexlistError) {
+                    found.append(try PeerReference(text).resolve(among: views))
+                } catch {
+                    throw withoutKey(text, error)
+                }
             }
         }
         return found

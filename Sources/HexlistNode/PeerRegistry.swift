@@ -18,6 +18,8 @@ final class PeerRegistry {
     private var records: [PeerID: PeerRecord] = [:]
     /// The records of devices, apart from the others so that their trust never counts for a session.
     private(set) var devices: [PeerID: PeerRecord] = [:]
+    /// The records of guests, which only send.
+    private(set) var guests: [PeerID: PeerRecord] = [:]
     /// The proven keys, also of peers without a record: at most `keysBound`, and those of listed peers.
     private(set) var keys: [PeerID: Fingerprint] = [:]
     /// The last address of each trusted peer with a session since the start, in either direction. A peer that only dials has no endpoint.
@@ -59,6 +61,7 @@ final class PeerRegistry {
 
     /// - Parameter name: the name of its last Hello; `nil` if there was none since the start.
     func label(of peer: PeerID, name: String?) -> PeerDisplayName {
+        if let guest = guests[peer] { return guest.label }
         let record = record(of: peer)
         return PeerDisplayName(peer, name: name ?? record?.name ?? "", alias: record?.alias, trust: record?.trust ?? .stranger)
     }
@@ -85,6 +88,7 @@ final class PeerRegistry {
         }
         self.records = byKind(.hexlist)
         devices = byKind(.localsend)
+        guests = byKind(.guest)
     }
 
     func set(_ records: [PeerRecord], _ node: isolated Node) {

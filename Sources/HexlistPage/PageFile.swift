@@ -15,12 +15,21 @@ public struct PageFile: Sendable {
         PageFile(path: "/files.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.files_js),
         PageFile(path: "/images.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.images_js),
         PageFile(path: "/peers.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.peers_js),
+        PageFile(path: "/invite.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.invite_js),
         PageFile(path: "/compose.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.compose_js),
         PageFile(path: "/outbox.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.outbox_js),
         PageFile(path: "/linktext.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.linktext_js),
         PageFile(path: "/mine.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.mine_js),
         PageFile(path: "/shares.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.shares_js),
         PageFile(path: "/uploads.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.uploads_js),
+        PageFile(path: "/icon.svg", mediaType: "image/svg+xml", bytes: PackageResources.icon_svg),
+    ]
+
+    /// The files of the page for guests.
+    public static let guest = [
+        PageFile(path: "/", mediaType: "text/html; charset=utf-8", bytes: PackageResources.guest_html),
+        PageFile(path: "/guest.css", mediaType: "text/css; charset=utf-8", bytes: PackageResources.guest_css),
+        PageFile(path: "/guest.js", mediaType: "text/javascript; charset=utf-8", bytes: PackageResources.guest_js),
         PageFile(path: "/icon.svg", mediaType: "image/svg+xml", bytes: PackageResources.icon_svg),
     ]
 }

@@ -89,7 +89,7 @@ public actor FileTransfers: EventLoopActor {
     }
 
     /// Runs blocking work on the file threads.
-    nonisolated func onFileThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+    public nonisolated func onFileThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await transport.fileThreads.run(on: eventLoop, work).get()
     }
 }

@@ -9,6 +9,8 @@ final class AcceptedChannel: ChannelGateOwner {
     /// The first byte of a TLS handshake record. A frame begins with 0 (Docs/Protocol.md, "Framing").
     private static let tlsHandshake: UInt8 = 0x16
     private static let frame: UInt8 = 0x00
+    /// The first letters of the methods GET, POST and PUT, HEAD, OPTIONS, and DELETE.
+    private static let methods = Array("GPHOD".utf8)
 
     private let state: TransportState
     private var channel: (any Channel)?
@@ -60,10 +62,35 @@ final class AcceptedChannel: ChannelGateOwner {
         case Self.frame where state.acceptsPlain:
             connect(nil, on: channel, replacing: nil)
             return .frame
+        case let byte where Self.methods.contains(byte) && state.plainHTTP.isOpen(): return servePlainHTTP(on: channel)
         default:
             fail("neither TLS nor a frame", .notHexlist)
             return .refused
         }
+    }
+
+    /// Hands a connection to the server of plain HTTP. It counts towards the limits of that server only.
+    private func servePlainHTTP(on channel: any Channel) -> ChannelGate.FirstByte {
+        guard let slot, let address = channel.remoteAddress.flatMap(IPAddress.init) else { return .refused }
+        switch state.plainSlots.enter(ObjectIdentifier(channel), from: state.admission.network(of: address)) {
+        case .entered: break
+        case .enteredInstead(let other): state.abort(other)
+        case .refused:
+            fail("too many connections of plain HTTP", .connections)
+            return .refused
+        }
+        state.admission.release(slot)
+        self.slot = nil
+        deadline?.cancel()
+        deadline = nil
+        do {
+            try state.plainHTTP.serve(channel)
+        } catch {
+            fail("\(error)", .notHexlist)
+            return .refused
+        }
+        state.metrics.accepted.increment()
+        return .frame
     }
 
     private func startDelayedHandshake(on channel: any Channel) {
@@ -178,7 +205,10 @@ final class AcceptedChannel: ChannelGateOwner {
         waiter = nil
         if let slot { state.admission.release(slot) }
         slot = nil
-        if let channel { state.ended(channel) }
+        if let channel {
+            state.plainSlots.leave(ObjectIdentifier(channel))
+            state.ended(channel)
+        }
         channel = nil
         gate = nil
     }

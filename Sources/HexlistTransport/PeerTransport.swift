@@ -24,10 +24,11 @@ public final class PeerTransport: Sendable {
     /// - Parameters:
     ///   - eventLoop: a loop of `MultiThreadedEventLoopGroup`; all connections run and all callbacks are called on it.
     ///   - acceptsPlain: whether to accept plain TCP too, recognised by the first byte.
+    ///   - plainHTTP: serves plain HTTP on the same port, recognised by the first byte.
     /// - Throws: `HexlistError` `identity` if TLS refuses the identity.
     public init(
         identity: Identity, eventLoop: any EventLoop, limits: TransportLimits = TransportLimits(), acceptsPlain: Bool = false,
-        metrics: TransportMetrics = TransportMetrics(), logger: Logger
+        plainHTTP: PlainHTTPHost = .none, metrics: TransportMetrics = TransportMetrics(), logger: Logger
     ) throws {
         // Writing to a socket closed by the peer must return an error instead of ending the process.
         _ = signal(SIGPIPE, SIG_IGN)
@@ -42,7 +43,8 @@ public final class PeerTransport: Sendable {
                 .identity, "The identity cannot be used for TLS: \(error).", hint: "Put back a copy of \(Identity.fileName).")
         }
         let state = TransportState(
-            eventLoop: eventLoop, contexts: contexts, limits: limits, acceptsPlain: acceptsPlain, metrics: metrics, logger: logger)
+            eventLoop: eventLoop, contexts: contexts, limits: limits, acceptsPlain: acceptsPlain, plainHTTP: plainHTTP, metrics: metrics,
+            logger: logger)
         fileThreads = state.fileThreads
         self.state = .makeBoxSendingValue(state, eventLoop: eventLoop)
     }

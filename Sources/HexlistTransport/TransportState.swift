@@ -10,6 +10,8 @@ final class TransportState {
     let logger: Logger
     let metrics: TransportMetrics
     let resolver: NameResolver
+    let plainHTTP: PlainHTTPHost
+    var plainSlots = PlainHTTPSlots<ObjectIdentifier>()
     var admission: Admission
     /// Rate limits for the last addresses of trusted peers, and for all others, so that a flood from elsewhere does not delay trusted
     /// peers.
@@ -31,12 +33,13 @@ final class TransportState {
     }
 
     init(
-        eventLoop: any EventLoop, contexts: TLSContexts, limits: TransportLimits, acceptsPlain: Bool, metrics: TransportMetrics,
-        logger: Logger
+        eventLoop: any EventLoop, contexts: TLSContexts, limits: TransportLimits, acceptsPlain: Bool, plainHTTP: PlainHTTPHost,
+        metrics: TransportMetrics, logger: Logger
     ) {
         self.eventLoop = eventLoop
         self.contexts = contexts
         self.acceptsPlain = acceptsPlain
+        self.plainHTTP = plainHTTP
         self.metrics = metrics
         self.logger = logger
         admission = Admission(limits: limits)
@@ -93,6 +96,10 @@ final class TransportState {
     func connected(_ connection: PeerConnection, on channel: any Channel) {
         live[ObjectIdentifier(channel)]?.connection = connection
     }
+
+    /// Closes a connection.
+    /// - Parameter channel: the identifier of an accepted channel.
+    func abort(_ channel: ObjectIdentifier) { live[channel]?.gate.abort() }
 
     func ended(_ channel: any Channel) { live[ObjectIdentifier(channel)] = nil }
 

@@ -105,7 +105,9 @@ struct Hexlist: AsyncParsableCommand {
                     StatusCommand.self, IDCommand.self, ConfigCommand.self, WebCommand.self, BrowserCommand.self, EventsCommand.self,
                     DoctorCommand.self, NotifyCommand.self, BackupCommand.self, RestoreCommand.self,
                 ]),
-            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self]),
+            CommandGroup(
+                name: "Peer",
+                subcommands: [PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self, InviteCommand.self]),
             CommandGroup(
                 name: "Hex",
                 subcommands: [

@@ -43,10 +43,12 @@ public struct TestDaemon: Sendable {
             configuration.port = 0
             var logger = Logger(label: name)
             logger.logLevel = .critical
+            let guests = GuestServer(loop: group.next())
+            let guestPort = GuestPort(server: guests)
             let make: NodeSupervisor.Maker = { [logger] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: InMemoryDiscovery(link: link),
-                    eventLoop: group.next(), metrics: NodeMetrics(metrics.registry), logger: logger)
+                    plainHTTP: guestPort.host, eventLoop: group.next(), metrics: NodeMetrics(metrics.registry), logger: logger)
             }
             let node = try make(try Identity.create(in: folder.path), configuration)
             try await node.start()
@@ -61,11 +63,11 @@ public struct TestDaemon: Sendable {
                 supervisor: supervisor, stateFolder: folder.path,
                 autostart: Autostart(configurationHome: folder.path, environment: [:]), desktop: DesktopSession(environment: [:]),
                 startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce, hooks: hookFaults, metrics: metrics,
-                eventLoop: group.next(),
-                logger: logger)
+                eventLoop: group.next(), guests: guests, logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
-            let services = ServiceGroup(configuration: .init(services: [server, PageService(api: api)], logger: logger))
+            let services = ServiceGroup(
+                configuration: .init(services: [server, PageService(api: api), GuestService(api: api, port: guestPort)], logger: logger))
             let client = HexlistClient(socketPath: socket, replySeconds: Self.patience)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }

@@ -270,6 +270,23 @@ import Testing
         }
     }
 
+    @Test("the page invites guests, but offers them no files by their paths") func invitations() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (port, token, _, _) = try await begin(daemons[0])
+            let invited = try await ask(port, "POST /v1/invitations", [token], body: #"{"address":"127.0.0.1"}"#)
+            #expect(invited.status == 200 && invited.body.contains("<svg"), "\(invited.body)")
+            let id = try Invitation(jsonBytes: Array(invited.body.utf8)).id
+            for (line, headers, body, status) in [
+                ("POST /v1/invitations", [token], #"{"address":"127.0.0.1","paths":["/etc/passwd"]}"#, 403),
+                ("POST /v1/invitations", [], #"{"address":"127.0.0.1"}"#, 403), ("GET /v1/invitations/\(id)", [], "", 403),
+                ("GET /v1/invitations/\(id)", [token, "Accept: text/event-stream"], "", 403),
+                ("GET /v1/invitations/\(id)", [token], "", 200), ("DELETE /v1/invitations/\(id)", [token], "", 200),
+                ("DELETE /v1/invitations/\(id)", [token], "", 404),
+            ] { #expect(try await ask(port, line, headers, body: body).status == status, "\(line)") }
+            #expect(try await daemons[0].client.invitations().isEmpty)
+        }
+    }
+
     @Test("the listener proves itself without a token, and renews the reload secret of a token") func proof() async throws {
         try await TestDaemon.with("ada") { daemons in
             let (port, token, session, _) = try await begin(daemons[0])

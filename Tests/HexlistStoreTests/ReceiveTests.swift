@@ -33,6 +33,47 @@ import Testing
         }
     }
 
+    @Test("a guest is invited: its invitation decides, not `receiveFrom`; its name follows") func guest() throws {
+        let test = try TestStore()
+        let id = PeerID(MessageID.random().uuid)
+        func receive(_ number: UInt64, name: String, policy: ReceivePolicy) throws -> DeliveryResult? {
+            let sender = Sender(peer: id, kind: .guest, fingerprint: nil, name: name, address: "10.0.0.7")
+            return try test.write {
+                try $0.receive([hex(number)], from: sender, at: start, policy: policy, quotas: HeldQuotas(), diskReserve: 0)
+            }.first
+        }
+        #expect(try receive(1, name: "\"Anna\" 10.0.0.7", policy: .everyone) == .stored)
+        #expect(try receive(1, name: "\"Bert\" 10.0.0.7", policy: .held) == .held)
+        let record = try #require(try test.read { try $0.peer(id) })
+        #expect(record.kind == .guest && record.trust == .stranger && record.fingerprint == nil)
+        #expect(record.label.text() == "\"Bert\" 10.0.0.7 (guest)")
+        let listed = try #require(try test.read { try $0.hex(1) }?.summary.peerLabel)
+        #expect(listed.trust == "guest")
+        #expect(try test.countersAreRight())
+        #expect(throws: HexlistError.self) { try test.write { try $0.setTrust(id, .trusted, at: start) } }
+    }
+
+    @Test("a hex and its files are stored together or not at all") func withFiles() throws {
+        let test = try TestStore()
+        let id = PeerID(MessageID.random().uuid)
+        let sender = Sender(peer: id, kind: .guest, fingerprint: nil, name: "10.0.0.7", address: "10.0.0.7")
+        let digest = [UInt8](repeating: 7, count: 32)
+        func finish(_ number: UInt64, _ file: KeptArrival, _ quotas: HeldQuotas = HeldQuotas()) throws -> Int64? {
+            try test.store.finishArrivals(
+                of: nil, as: hex(number), [file], from: sender, at: start, policy: .everyone, quotas: quotas, diskReserve: 0)
+        }
+        let file = KeptArrival(sha256: digest, name: "a.txt", size: 3, identity: "1 2 3 4 5")
+        #expect(throws: HexlistError.self) { try finish(1, file, HeldQuotas(inboxHexes: 0)) }
+        #expect(try test.read { try $0.pooled([digest]) }.isEmpty)
+        #expect(try finish(1, file) == 1)
+        let kept = try #require(try test.read { try $0.pooled([digest], from: id) }.first)
+        #expect(kept.place == .kept && kept.hex == 1 && kept.name == "a.txt")
+        #expect(try test.read { try $0.misplacedPooled() }.isEmpty && test.read { try $0.keepsFiles() })
+        // The same file with another hex: only the pin is added.
+        #expect(try finish(2, KeptArrival(sha256: digest, name: "b.txt", size: 3, identity: nil)) == 2)
+        #expect(try test.read { try $0.pooled([digest]) }.map(\.name) == ["a.txt"])
+    }
+
     @Test func anUnknownPeerWhoseHexesAreRefusedGetsNoRow() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

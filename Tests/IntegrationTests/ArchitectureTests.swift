@@ -80,6 +80,7 @@ import Testing
         "HexlistModel/SearchTerm.swift: if name == \"is\"": "the user's search",
         "firstIndex(where: { $0.token == token })": "a BootNonce, which is a number",
         "HexlistDaemon/Page/PageKeys.swift": "tokens that this daemon made",
+        "HexlistDaemon/Guest/GuestInvitations.swift": "hashes of tokens, as bytes",
         "chain.name == \"INPUT\"": "the kernel's name of a chain",
         "($0.step)": "steps of the own report",
         "step.step": "steps of the own report",

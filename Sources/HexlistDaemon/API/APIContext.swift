@@ -24,13 +24,13 @@ struct APIContext: Sendable {
     let metrics: Metrics
     /// The event loop of the page's connections and of stream keep-alives; not the node's.
     let eventLoop: any EventLoop
+    let guests: GuestServer
     let logger: Logger
     let backups = SingleBackup()
     /// Allows one import of hexes or of a roster at a time. Each makes other writes to the store wait, a second on a fast disk, and needs
     /// space: the body of a roster in memory, that of an import of hexes in a temporary file.
     let imports = RequestSlots(1)
     let page = PageListener()
-    let drafts = PageDrafts()
     let titles = TitleSignal()
 
     /// The running node, which changes when the identity is rotated. Read it once per operation.

@@ -17,6 +17,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Time limit for the head of a request, for its body, and for the rest of a body after the reply.
     private let time: TimeAmount
+    /// Maximum bytes of a body, after which the connection is closed.
+    private let maximumBody: Int
+    private var bodyBytes = 0
     private var timer: Scheduled<Void>?
     /// Number of requests without a complete reply.
     private var requests = 0
@@ -25,7 +28,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var fault: HexlistError?
     private var hasReplied = false
 
-    init(time: TimeAmount) { self.time = time }
+    init(time: TimeAmount, maximumBody: Int = .max) { (self.time, self.maximumBody) = (time, maximumBody) }
 
     func handlerAdded(context: ChannelHandlerContext) { wait(context) }
 
@@ -40,13 +43,16 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(let request):
             requests += 1
+            bodyBytes = 0
             timer?.cancel()
             isUpload = LocalAPI.isUpload(request.headerFields[.contentType])
             if !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }
             if request.headerFields[.expect]?.lowercased() == "100-continue" {
                 context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
             }
-        case .body:
+        case .body(let part):
+            bodyBytes += part.readableBytes
+            guard bodyBytes <= maximumBody else { return context.close(promise: nil) }
             if isUpload, requests > 0 { wait(context) }
         case .end:
             isUpload = false

@@ -23,7 +23,7 @@ struct DraftRoutes: Sendable {
                 throw HexlistError(.badRequest, "The paths of a draft are absolute.")
             }
             let id = PageServer.random(digits: 32)
-            return APIReply.json(api.drafts.withLock { $0.add(wanted.paths, id: id, now: .now, time: .now) })
+            return APIReply.json(api.page.drafts.withLock { $0.add(wanted.paths, id: id, now: .now, time: .now) })
         }
         router.get("/v1/drafts/:draft") { request, context in
             _ = try APIQuery(request)
@@ -39,7 +39,7 @@ struct DraftRoutes: Sendable {
 
     private func find(_ context: BasicRequestContext) throws(HexlistError) -> (draft: Draft, paths: [String]) {
         let id = try APIInput.text(context, "draft")
-        guard let found = api.drafts.withLock({ $0.find(id, now: .now) }) else {
+        guard let found = api.page.drafts.withLock({ $0.find(id, now: .now) }) else {
             throw HexlistError(.notFound, "These files are no longer chosen: that ends after 10 minutes.", hint: "Choose them again.")
         }
         return found

@@ -14,7 +14,7 @@ import ServiceLifecycle
 /// The HTTP server of the local API.
 enum LocalServer {
     /// Maximum seconds that a connection may be idle, or a request incomplete.
-    private static let requestSeconds: Int64 = 60
+    static let requestSeconds: Int64 = 60
 
     /// The server as a service. Hummingbird's `Application` is not used: it wakes the process every second to update the date header.
     ///
@@ -38,14 +38,18 @@ enum LocalServer {
             onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
 
-    /// Makes the HTTP/1.1 channel of both listeners, socket and page, with the limits of the settings `api.…`.
+    /// Makes the HTTP/1.1 channel of all listeners, socket, page and guests, with the limits of the settings `api.…`.
+    /// - Parameters:
+    ///   - seconds: maximum time of an idle connection, or of an incomplete request.
+    ///   - maximumBody: maximum bytes of a body, after which the connection is closed.
     static func channel(
-        settings: Settings.API, logger: Logger, respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
+        settings: Settings.API, seconds: Int64 = requestSeconds, maximumBody: Int = .max, logger: Logger,
+        respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
     ) -> HTTP1Channel {
         HTTP1Channel(
             responder: responder(respond, logger: logger),
             configuration: HTTP1Channel.Configuration(
-                additionalChannelHandlers: [ConnectionHandler(time: .seconds(requestSeconds))],
+                additionalChannelHandlers: [ConnectionHandler(time: .seconds(seconds), maximumBody: maximumBody)],
                 httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                     maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
                     maxHeaderFieldCount: settings.headerFields)))
@@ -151,5 +155,6 @@ enum LocalServer {
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
         PageRoutes(api: api).add(to: router)
+        InvitationRoutes(api: api).add(to: router)
     }
 }

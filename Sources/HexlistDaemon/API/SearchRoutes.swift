@@ -121,8 +121,7 @@ extension APIContext {
     /// Returns the UUID of the sender named by a PEER argument. A whole UUID need not belong to a known peer: hexes of a forgotten peer may
     /// be left.
     func sender(_ text: String) async throws -> PeerID? {
-        if let id = PeerID(text) { return id }
-        return try await node.peers.resolve(text).uuid
+        try await node.peers.sender(named: text)
     }
 
     /// Returns the display names of the peers that hexes claim as their senders.

@@ -33,6 +33,7 @@ struct PageGate: Sendable {
         ("/v1/pairings/{peer}/reject", .post),
         ("/v1/sends", .post), ("/v1/uploads", .post), ("/v1/drafts/{draft}", .get), ("/v1/drafts/{draft}/offer", .post),
         ("/v1/autostart", .delete),
+        ("/v1/invitations", .get), ("/v1/invitations", .post), ("/v1/invitations/{id}", .get), ("/v1/invitations/{id}", .delete),
         ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
         ("/v1/outbox/{id}/cancel", .post),
         ("/v1/transfers", .get), ("/v1/transfers", .post), ("/v1/transfers/summary", .get), ("/v1/transfers/{id}", .get),
@@ -90,6 +91,7 @@ struct PageGate: Sendable {
         var request = request
         if request.method == .post, path.hasPrefix("/v1/services/") { try await checkLinks(&request) }
         if request.method == .post, path == "/v1/transfers" { try await setDestination(&request) }
+        if request.method == .post, path == "/v1/invitations" { try await checkInvitation(&request) }
         guard EventStreamReply.isWanted(request) else { return try await api.respond(to: request, context: context) }
         guard path == "/v1/web" else { throw HexlistError(.forbidden, "The page has only the event stream /v1/web.") }
         return try await stream(request, context, token)
@@ -134,6 +136,16 @@ struct PageGate: Sendable {
         request.body = RequestBody(buffer: ByteBuffer(bytes: body))
         guard (try? LinkRequest(jsonBytes: body))?.revoke != true else {
             throw HexlistError(.forbidden, "The page cannot revoke links.", hint: "Use `hexlist link --revoke`.")
+        }
+    }
+
+    /// Checks the body of a request that invites guests.
+    /// - Throws: `forbidden` if it names paths of this machine.
+    private func checkInvitation(_ request: inout Request) async throws {
+        let body = try await APIInput.body(request)
+        request.body = RequestBody(buffer: ByteBuffer(bytes: body))
+        guard (try? InvitationRequest(jsonBytes: body))?.paths == nil else {
+            throw HexlistError(.forbidden, "The page cannot offer files to guests by their paths.", hint: "Use `hexlist invite FILE`.")
         }
     }
 

@@ -20,6 +20,8 @@ actor PageListener {
     /// Maximum number of connections; further ones wait. Browsers open six.
     private static let connections = 32
 
+    /// The files that `hexlist web --send` named for the page.
+    nonisolated let drafts = PageDrafts()
     private var state = State.closed
     private let startRequests: AsyncStream<Void>
     private let requestStart: AsyncStream<Void>.Continuation

@@ -46,8 +46,7 @@ struct DeviceHex {
     /// - Parameter makeOffer: makes a random ID for each link.
     func hex(from sender: PeerID, name: String, makeOffer: () -> OfferID) -> IncomingHex {
         var content = HexContent()
-        content.senderUUID = content.add(sender.description)
-        content.senderName = content.add(PeerName.cut(name, bytes: ProtocolLimits.nameBytes))
+        content.setSender(sender, name: name)
         content.hexDescription = content.add(tree[0].title.description)
         content.links = tree[0].files.map { link(to: $0, sender, makeOffer(), &content) }
         // Level by level, so that each hex follows its parent and the children of one hex are consecutive.
@@ -70,17 +69,29 @@ struct DeviceHex {
 
     private func link(to index: Int, _ sender: PeerID, _ offer: OfferID, _ content: inout HexContent) -> LinkContent {
         let row = rows[index]
-        let name = paths[index].last ?? FileName("")
+        return content.link(
+            toFile: paths[index].last ?? FileName(""), size: row.size, sha256: row.sha256, mediaType: row.mediaType, modified: row.modified,
+            of: sender, offer)
+    }
+}
+
+extension HexContent {
+    /// Makes a link to a file that arrived with this hex.
+    /// - Parameters:
+    ///   - modified: milliseconds since 1970.
+    ///   - offer: a random ID.
+    mutating func link(
+        toFile name: FileName, size: Int64, sha256: [UInt8], mediaType: String?, modified: Int64?, of sender: PeerID, _ offer: OfferID
+    ) -> LinkContent {
         var extra = JSONWriter(wireCapacity: 256)
         extra.object {
-            $0.member("size", row.size)
-            $0.member("sha256", Hexadecimal.encode(row.sha256).lowercased())
-            if let type = row.mediaType { $0.member("mediaType", type) }
-            if let modified = row.modified { $0.member("modified", Timestamp(milliseconds: modified).description) }
+            $0.member("size", size)
+            $0.member("sha256", Hexadecimal.encode(sha256).lowercased())
+            if let mediaType { $0.member("mediaType", mediaType) }
+            if let modified { $0.member("modified", Timestamp(milliseconds: modified).description) }
         }
         return LinkContent(
-            url: content.add(FileLink(peer: sender, target: .offer(offer, name: name.description)).description),
-            linkDescription: content.add(name.description), service: content.add(Service.unknown.rawValue),
-            extra: content.add(bytes: extra.bytes))
+            url: add(FileLink(peer: sender, target: .offer(offer, name: name.description)).description),
+            linkDescription: add(name.description), service: add(Service.unknown.rawValue), extra: add(bytes: extra.bytes))
     }
 }

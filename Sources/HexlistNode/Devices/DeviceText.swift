@@ -9,20 +9,28 @@ enum DeviceText {
     ///   - name: the name it gives itself.
     static func hex(_ text: String, from sender: PeerID, name: String) -> IncomingHex {
         var content = HexContent()
-        content.senderUUID = content.add(sender.description)
-        content.senderName = content.add(PeerName.cut(name, bytes: ProtocolLimits.nameBytes))
-        let found = LinkText(text)
-        if found.links.count <= ProtocolLimits.links {
-            content.hexDescription = content.add(found.description)
-            for link in found.links {
-                let service = Service(ofLink: link.url) ?? .unknown
-                content.links.append(
-                    LinkContent(
-                        url: content.add(link.url), linkDescription: content.add(link.title), service: content.add(service.rawValue)))
-            }
-        } else {
-            content.hexDescription = content.add(text)
-        }
+        content.setSender(sender, name: name)
+        content.addText(text)
         return IncomingHex(content: content, messageID: nil, weight: content.weight(frame: 0))
+    }
+}
+
+extension HexContent {
+    /// Sets the sender that the hex names.
+    mutating func setSender(_ sender: PeerID, name: String) {
+        senderUUID = add(sender.description)
+        senderName = add(PeerName.cut(name, bytes: ProtocolLimits.nameBytes))
+    }
+
+    /// Adds a text: its addresses become links, and the rest becomes the description. A text with too many addresses stays whole.
+    /// - Parameter limit: maximum number of links.
+    mutating func addText(_ text: String, limit: Int = ProtocolLimits.links) {
+        let found = LinkText(text)
+        guard found.links.count <= limit else { return hexDescription = add(text) }
+        hexDescription = add(found.description)
+        links += found.links.map { link in
+            let service = Service(ofLink: link.url) ?? .unknown
+            return LinkContent(url: add(link.url), linkDescription: add(link.title), service: add(service.rawValue))
+        }
     }
 }

@@ -85,6 +85,7 @@ export const peerText = (text) => h('bdi', clean(text));
 /** Returns the label of a peer, or of the peer of a row: its alias, or its name with 8 digits of its UUID, because names are not unique. */
 export function label({ uuid, peer, name, alias, trust }) {
   uuid ??= peer;
+  if (trust === 'guest') return `${clean(name)} (guest)`; // the name has its address
   if (alias) return clean(alias) + (trust === 'blocked' ? ' (blocked)' : '');
   return [clean(name), uuid ? uuid.slice(0, 8).toUpperCase() : ''].filter(Boolean).join(' ') || 'Unknown';
 }

@@ -176,8 +176,8 @@ export class HexView extends View {
     const who = sender(hex), links = openable(hex);
     const actions = this.location === 'held' ? [
       button('Accept', () => this.accept(), '.strong'),
-      hex.trust !== 'trusted' && button('Trust sender…', () => trustDialog({ ...who, uuid: hex.peerUUID })),
-      button('Block', () => this.block(who)),
+      !['trusted', 'guest'].includes(hex.trust) && button('Trust sender…', () => trustDialog({ ...who, uuid: hex.peerUUID })),
+      hex.trust !== 'guest' && button('Block', () => this.block(who)),
       button('Delete', () => this.remove()),
     ] : [
       links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),

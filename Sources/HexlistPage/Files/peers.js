@@ -4,6 +4,7 @@ import { h, icon, copy, twoLines, head, clean, peerText, bytesText, label, peerN
 import { View } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
+import { codeImage, inviteDialog } from './invite.js';
 
 const states = { verified: 'online', away: 'away', ghost: 'not usable' };
 /** Reasons of ghosts that are never listed: announcements of this machine itself, and further announcements of a listed peer. */
@@ -56,7 +57,7 @@ function downloads(peer) {
 
 export class PeersView extends View {
   constructor() {
-    super({ title: 'Peers', sign: 'peers', reads: 'The peer', list: { height: 60, row: peerRow, key: idOf }, tools: button('Pair…', () => pairDialog(), '.strong') });
+    super({ title: 'Peers', sign: 'peers', reads: 'The peer', list: { height: 60, row: peerRow, key: idOf }, tools: [button('Invite…', () => inviteDialog(), '.link', { title: 'Receive from a phone without Hexlist' }), button('Pair…', () => pairDialog(), '.strong')] });
     this.showsDetails = false;
     this.own = h('div.own');
     this.element.append(this.own);
@@ -161,11 +162,7 @@ function ownCode() {
     if (code.firstChild) return;
     const own = await ask('GET', '/v1/identity/code');
     if (!own) return;
-    // The image is from the daemon; only its paths are taken over.
-    const image = new DOMParser().parseFromString(own.svg, 'image/svg+xml').documentElement;
-    image.setAttribute('role', 'img');
-    image.setAttribute('aria-label', 'QR code of this machine');
-    code.replaceChildren(document.adoptNode(image), h('p.faint', 'It contains the name, the fingerprint and the address of this machine. The other machine can scan it, or add its text.'), button('Copy as text', () => copy(own.uri)));
+    code.replaceChildren(codeImage(own.svg, 'QR code of this machine'), h('p.faint', 'It contains the name, the fingerprint and the address of this machine. The other machine can scan it, or add its text.'), button('Copy as text', () => copy(own.uri)));
   };
   return h('details.own-code', { open: true, ontoggle: (event) => { if (event.target.open) load(); } }, h('summary', 'The code of this machine'), code);
 }

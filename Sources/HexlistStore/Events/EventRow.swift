@@ -27,6 +27,8 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let transferFailed = EventType(rawValue: "transfer.failed")
     public static let offerFetched = EventType(rawValue: "offer.fetched")
     public static let offerFailed = EventType(rawValue: "offer.failed")
+    /// Too many wrong keys of invitations were tried, so all invitations ended.
+    public static let invitationGuessed = EventType(rawValue: "invitation.guessed")
     /// Reports that events caused by peers were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
@@ -34,7 +36,7 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let all: [EventType] = [
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, deviceAsked,
         alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed, offerFetched,
-        offerFailed, eventsOmitted,
+        offerFailed, invitationGuessed, eventsOmitted,
     ]
 }
 

@@ -59,6 +59,27 @@ public struct ArrivalRow: Sendable, Equatable {
         """
 }
 
+/// A complete file in an `ArrivalFolder` or among the kept files, whose hex is not stored yet.
+public struct ArrivedFile: Sendable {
+    /// The folder of the file in the `ArrivalFolder`.
+    public var session: String
+    /// The name of the file there.
+    public var file: String
+    /// The announced name, possibly with folders. Untrusted text.
+    public var name: String
+    public var size: Int64
+    /// 32 bytes.
+    public var sha256: [UInt8]
+
+    public init(session: String, file: String, name: String, size: Int64, sha256: [UInt8]) {
+        (self.session, self.file, self.name, self.size, self.sha256) = (session, file, name, size, sha256)
+    }
+
+    public init(_ row: ArrivalRow) {
+        self.init(session: row.session, file: row.file, name: row.name, size: row.size, sha256: row.sha256)
+    }
+}
+
 /// A file that is already among the kept files, for the hex that is stored with it.
 public struct KeptArrival: Sendable {
     /// 32 bytes.
@@ -117,27 +138,27 @@ extension HexStore {
     }
 
     /// Stores the hex of a session, keeps its files for it, and deletes the records of the session, in one transaction. If the hex is
-    /// refused for now, because the inbox or the tray is full, the records stay. If it is refused for good, because the device was blocked
-    /// meanwhile, they are deleted. Blocks.
-    /// - Parameter files: the files, which must be among the kept files or in the pool.
-    /// - Returns: whether the hex is stored.
-    /// - Throws: `HexlistError` with the code of a refusal for now. Nothing is changed then.
+    /// refused for now, because the disk, the inbox or the tray is full, the records stay. If it is refused for good, for example because the
+    /// device was blocked meanwhile, they are deleted. Blocks.
+    /// - Parameters:
+    ///   - session: the session of a device; `nil` for a guest, whose files have no records.
+    ///   - files: the files, which must be among the kept files or in the pool.
+    ///   - diskReserve: bytes of the file system to leave free.
+    /// - Returns: the id of the hex; `nil` if it was refused for good.
+    /// - Throws: `HexlistError` `storageFull` after a refusal for now. Nothing is changed then.
     public func finishArrivals(
-        of session: String, as hex: IncomingHex, _ files: [KeptArrival], from sender: Sender, at now: Int64, policy: ReceivePolicy,
-        quotas: HeldQuotas
-    ) throws -> Bool {
+        of session: String?, as hex: IncomingHex, _ files: [KeptArrival], from sender: Sender, at now: Int64, policy: ReceivePolicy,
+        quotas: HeldQuotas, diskReserve: Int64
+    ) throws -> Int64? {
         try writeSync { writer in
             try writer.change {
                 let id = writer.counters.nextHex
-                // The disk reserve was checked before the files were accepted.
-                let results = try writer.receive([hex], from: sender, at: now, policy: policy, quotas: quotas, diskReserve: 0)
-                if case .refused(let code, let message, _)? = results.first, code.isTemporary {
-                    throw HexlistError(.storageFull, "The files of a device wait: \(message)")
-                }
+                let results = try writer.receive([hex], from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
+                if results.first?.isTemporary ?? false { throw HexlistError(.storageFull, "There is no room for it at the moment.") }
                 let isStored = results.first?.isDelivered ?? false
                 if isStored { for file in files { try writer.keep(file, from: sender.peer, for: id, at: now) } }
-                try writer.run("DELETE FROM arrival WHERE session = ?", session)
-                return isStored
+                if let session { try writer.run("DELETE FROM arrival WHERE session = ?", session) }
+                return isStored ? id : nil
             }
         }
     }

@@ -133,6 +133,8 @@ private struct BatchInsertion {
     private static func destination(for peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Destination {
         // Trust in one kind of peer never counts for another.
         if let peer, peer.kind != sender.kind { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
+        // The user invited the guest, and chose the policy for it.
+        if sender.kind == .guest { return policy == .held ? .held : .inbox }
         // Trust belongs to a key, so a sender without a proved key is a stranger. A sender whose key differs from the recorded one is
         // refused. The UUID is derived from the key, and finding another key with the same UUID takes 2^122 attempts, so the record must be
         // damaged.
@@ -202,6 +204,10 @@ private struct BatchInsertion {
         guard let peer, !insertedIDs.isEmpty else { return }
         if peer.fingerprint == nil, let fingerprint = sender.fingerprint {
             try store.run("UPDATE peer SET fingerprint = ? WHERE id = ?", fingerprint.bytes, peer.id)
+        }
+        if sender.kind == .guest, !PeerText.areEqual(peer.name, sender.name) {
+            try store.run("UPDATE peer SET name = ? WHERE id = ?", sender.name, peer.id)
+            store.changed(.peers)
         }
         switch destination {
         case .inbox, .refused: break

@@ -245,9 +245,9 @@ extension HexSummary {
     fileprivate static let columns = """
         hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
         hex.description, \(firstLink), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust,
-        hex.parent, hex.hexesInside, hex.linksInside
+        hex.parent, hex.hexesInside, hex.linksInside, peer.kind
         """
-    fileprivate static let columnCount: Int32 = 21
+    fileprivate static let columnCount: Int32 = 22
     /// SQL expression: whether the description consists only of Unicode white space, as in `HexSubject`. SQLite's `trim` removes only
     /// spaces by default.
     private static let isBlank = """
@@ -285,6 +285,7 @@ extension HexSummary {
         parent = row.optionalInt64(18)
         hexesInside = row.int(19)
         linksInside = row.int(20)
+        peerKind = PeerKind(number: row.int64(21)) ?? .hexlist
     }
 
     /// Takes location and proven sender from the topmost hex, because the row of an inner hex has none.
@@ -294,6 +295,7 @@ extension HexSummary {
         peerName = top.peerName
         peerAlias = top.peerAlias
         peerTrust = top.peerTrust
+        peerKind = top.peerKind
     }
 }
 

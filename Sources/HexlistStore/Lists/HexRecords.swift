@@ -13,6 +13,7 @@ public struct HexSummary: Sendable, Equatable {
     public var peerName: String
     public var peerAlias: String?
     public var peerTrust: Trust
+    public var peerKind = PeerKind.hexlist
     /// The UUID of the sender that the hex claims, without proof.
     public var senderUUID: String
     public var senderName: String
@@ -37,7 +38,9 @@ public struct HexSummary: Sendable, Equatable {
     public var byteCount: Int
 
     /// The display name of the proven sender; `nil` in My Hexlist.
-    public var peerLabel: PeerDisplayName? { peer.map { PeerDisplayName($0, name: peerName, alias: peerAlias, trust: peerTrust) } }
+    public var peerLabel: PeerDisplayName? {
+        peer.map { PeerDisplayName($0, kind: peerKind, name: peerName, alias: peerAlias, trust: peerTrust) }
+    }
 }
 
 /// A stored hex with its whole content.

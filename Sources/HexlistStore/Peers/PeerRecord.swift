@@ -67,7 +67,7 @@ public struct PeerRecord: Sendable, Equatable {
     /// Maximum number of endpoints of one peer. The oldest are deleted. Bounded because peers can cause any number of endpoints.
     public static let endpointLimit = 16
 
-    public var label: PeerDisplayName { PeerDisplayName(peer, name: name, alias: alias, trust: trust) }
+    public var label: PeerDisplayName { PeerDisplayName(peer, kind: kind, name: name, alias: alias, trust: trust) }
 }
 
 /// Information about a peer from one contact with it, such as a session.

@@ -17,7 +17,7 @@ public struct DeviceFiles: Sendable {
 
     /// Returns the records whose files exist, and deletes those of a session of which none does.
     public func present(_ rows: [ArrivalRow]) throws -> [ArrivalRow] {
-        let present = rows.filter(pool.hasFile)
+        let present = rows.filter { pool.hasFile(ArrivedFile($0), in: folder) }
         if present.isEmpty, let session = rows.first?.session { try store.dropArrivals(of: session) }
         return present
     }
@@ -32,9 +32,10 @@ public struct DeviceFiles: Sendable {
         _ rows: [ArrivalRow], as hex: IncomingHex, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas
     ) throws -> Bool {
         guard let session = rows.first?.session else { return false }
-        return try pool.adopt(rows) { files in
-            try store.finishArrivals(of: session, as: hex, files, from: sender, at: now, policy: policy, quotas: quotas)
-        }
+        // The disk reserve was checked before the files were accepted.
+        return try pool.adopt(rows.map(ArrivedFile.init), from: folder) { files in
+            try store.finishArrivals(of: session, as: hex, files, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: 0)
+        } != nil
     }
 
     /// Deletes the files of sessions without a record, which a kill has left.

@@ -25,6 +25,7 @@ final class FilePool: Sendable {
         cache = DigestFolder(path: cacheFolder ?? HexlistPaths.join(beside, "cache"))
         kept = DigestFolder(path: HexlistPaths.join(beside, "files"))
         arrivals = ArrivalFolder(path: HexlistPaths.join(beside, "arrivals"))
+        guestArrivals = ArrivalFolder(path: HexlistPaths.join(beside, "guests"))
     }
 
     var hasKeptFiles: Bool { mayHaveKeptFiles.withLock { $0 } }
@@ -76,44 +77,47 @@ final class FilePool: Sendable {
 
     /// The files that devices send, until their hex is stored.
     let arrivals: ArrivalFolder
+    /// The files that guests send, until their hex is stored.
+    let guestArrivals: ArrivalFolder
 
-    /// Moves the files of a session among the kept files, and stores their hex.
-    /// - Parameter storing: stores the hex with these files; returns whether it did.
-    /// - Returns: whether the hex was stored. Otherwise the files are deleted.
-    /// - Throws: if a file cannot be moved or the store fails. Then the next start tries again.
-    func adopt(_ rows: [ArrivalRow], storing: ([KeptArrival]) throws -> Bool) throws -> Bool {
-        guard let session = rows.first?.session else { return false }
-        let isStored = try changeLock.withLock { _ in
+    /// Moves arrived files among the kept files, and stores their hex.
+    /// - Parameters:
+    ///   - folder: the folder of the files. Their sessions are removed from it.
+    ///   - storing: stores the hex with these files; returns its id, or `nil` if it was refused.
+    /// - Returns: the id of the hex. Without one the files are deleted.
+    /// - Throws: if a file cannot be moved or the store fails. A later call with the same files tries again.
+    func adopt(_ arrived: [ArrivedFile], from folder: ArrivalFolder, storing: ([KeptArrival]) throws -> Int64?) throws -> Int64? {
+        let hex = try changeLock.withLock { _ in
             var files: [[UInt8]: KeptArrival] = [:]
-            for row in rows where files[row.sha256] == nil { files[row.sha256] = try adopt(row) }
-            keepingChanged()
+            for file in arrived where files[file.sha256] == nil { files[file.sha256] = try adopt(file, from: folder) }
+            if !files.isEmpty { keepingChanged() }
             return try storing(Array(files.values))
         }
-        arrivals.remove(session)
-        if !isStored { try reconcile() }
-        return isStored
+        for session in Set(arrived.map(\.session)) { folder.remove(session) }
+        if hex == nil { try reconcile() }
+        return hex
     }
 
-    /// Whether the file of a record exists: in the folder of arrivals, or where `adopt` has moved it. After a restore of a backup it does not.
-    func hasFile(of row: ArrivalRow) -> Bool {
-        arrivals.contains(row.file, of: row.session) || kept.open(row.sha256, name: Self.name(of: row)) != nil || open(row.sha256) != nil
+    /// Whether an arrived file exists: in its folder, or where `adopt` has moved it. After a restore of a backup it does not.
+    func hasFile(_ file: ArrivedFile, in folder: ArrivalFolder) -> Bool {
+        folder.contains(file.file, of: file.session) || kept.open(file.sha256, name: Self.name(of: file)) != nil || open(file.sha256) != nil
     }
 
-    private static func name(of row: ArrivalRow) -> String {
-        FileName(bytes: row.name.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []).description
+    private static func name(of file: ArrivedFile) -> String {
+        FileName(bytes: file.name.utf8.split(separator: UInt8(ascii: "/")).last.map(Array.init) ?? []).description
     }
 
     /// Moves a file, unless the pool has it or an earlier attempt has moved it.
-    private func adopt(_ row: ArrivalRow) throws -> KeptArrival {
-        if let known = try store.readSync({ try $0.pooled([row.sha256]) }).first, content(of: known) != nil {
-            return KeptArrival(sha256: row.sha256, name: known.name, size: known.size, identity: nil)
+    private func adopt(_ file: ArrivedFile, from folder: ArrivalFolder) throws -> KeptArrival {
+        if let known = try store.readSync({ try $0.pooled([file.sha256]) }).first, content(of: known) != nil {
+            return KeptArrival(sha256: file.sha256, name: known.name, size: known.size, identity: nil)
         }
-        let name = Self.name(of: row)
-        if kept.open(row.sha256, name: name) == nil {
-            try kept.add(row.sha256, name: name, moving: arrivals.path(of: row.session, name: row.file))
+        let name = Self.name(of: file)
+        if kept.open(file.sha256, name: name) == nil {
+            try kept.add(file.sha256, name: name, moving: folder.path(of: file.session, name: file.file))
         }
-        guard let file = kept.open(row.sha256, name: name), file.size == row.size else { throw FileFault.notFound }
-        return KeptArrival(sha256: row.sha256, name: name, size: row.size, identity: file.identity.description)
+        guard let moved = kept.open(file.sha256, name: name), moved.size == file.size else { throw FileFault.notFound }
+        return KeptArrival(sha256: file.sha256, name: name, size: file.size, identity: moved.identity.description)
     }
 
     /// Notes that files may be kept from now on, so that deleting a hex needs a cleanup.

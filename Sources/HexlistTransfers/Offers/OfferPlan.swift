@@ -68,6 +68,9 @@ struct OfferPlan {
     /// The offer of each file, in order; `nil` for a file whose digest was wrong or that could not be read.
     var foundRows: [OfferRow?] { files.map(\.row) }
 
+    /// The path and the name of each file, in order.
+    var paths: [(path: String, name: String)] { files.map { ($0.path, $0.name) } }
+
     /// - Throws: `HexlistError` `badRequest` for too many files.
     init(_ found: [Found]) throws {
         guard found.count <= Self.most else { throw Self.tooMany }

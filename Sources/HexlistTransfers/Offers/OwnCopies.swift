@@ -48,13 +48,22 @@ struct OwnCopies: Sendable {
 
     /// Returns the local files in the order of `wanted`, with an empty path for each missing one; `nil` if all are missing. Blocks.
     func plan() throws -> OfferPlan? {
-        let urls = Set(wanted.map { Array($0.link.description.utf8) })
-        let fetched = Dictionary(grouping: try store.readSync { try $0.doneTransfers(of: urls) }) { Array($0.url.utf8) }
-        let found = try wanted.map { file in
-            try self.found(file, fetched[Array(file.link.description.utf8)] ?? [])
-                ?? OfferPlan.Found(path: "", name: file.name, digest: file.sha256, mayGo: false)
+        let found = try zip(wanted, localFiles()).map { file, found in
+            found ?? OfferPlan.Found(path: "", name: file.name, digest: file.sha256, mayGo: false)
         }
         return found.allSatisfy(\.path.isEmpty) ? nil : try OfferPlan(found)
+    }
+
+    /// Returns the local file of each link of the hex, followed by the links of its nested hexes; `nil` for a link without one. Blocks.
+    func filesOfLinks() throws -> [OfferPlan.Found?] {
+        let files = try localFiles()
+        return places.map { $0.flatMap { files[$0] } }
+    }
+
+    private func localFiles() throws -> [OfferPlan.Found?] {
+        let urls = Set(wanted.map { Array($0.link.description.utf8) })
+        let fetched = Dictionary(grouping: try store.readSync { try $0.doneTransfers(of: urls) }) { Array($0.url.utf8) }
+        return try wanted.map { try found($0, fetched[Array($0.link.description.utf8)] ?? []) }
     }
 
     private func found(_ file: FetchPlan.File, _ fetched: [TransferRow]) throws -> OfferPlan.Found? {

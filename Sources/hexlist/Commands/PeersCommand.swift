@@ -188,6 +188,7 @@ enum PeersText {
     static func kind(_ peer: PeerView) -> String {
         switch peer.kind?.known {
         case .localsend: "LocalSend"
+        case .guest: "guest"
         case .hexlist: ""
         case nil: peer.kind?.text ?? ""
         }

@@ -53,7 +53,8 @@ struct NotificationText: Equatable {
     }
 
     /// Creates the text for a single event; `nil` for a type without a notification.
-    /// - Parameter event: an event of type `device.asked`, `pairing.requested` or `conflict.identity`.
+    /// - Parameter event: an event of type `device.asked`, `pairing.requested`, `conflict.identity` or
+    ///   `invitation.guessed`.
     init?(_ event: EventJSON) {
         let name = event.peer.map { PeerDisplayName($0, event.tag).shown(.named, columns: Self.nameColumns) } ?? "Somebody"
         switch event.type {
@@ -70,6 +71,9 @@ struct NotificationText: Equatable {
             let isOwn = event.tag == nil
             summary = isOwn ? "Another machine uses the identity of this one" : "Two machines use the identity of \(name)"
             body = "Nothing is sent to or accepted from either. Run `hexlist id rotate` on one of them."
+        case "invitation.guessed":
+            summary = "Your invitations ended"
+            body = "Somebody on this network tried too many keys. To invite again: `hexlist invite`"
         default: return nil
         }
     }

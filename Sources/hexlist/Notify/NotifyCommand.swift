@@ -10,11 +10,11 @@ struct NotifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "notify", abstract: "Turn on desktop notifications.",
         discussion: """
-            --install adds a hook for `hex.received`, `hex.held`, `device.asked`, `pairing.requested` and `conflict.identity`. hexlistd \
-            runs it for each such event, and it shows a notification with notify-send; hexes that arrive within two seconds share one. If the desktop \
-            supports it, a notification has buttons: open the link of the hex, with the host it leads to; save its files into the \
-            download folder; mark it as read. A hex that waits for approval has a button to accept it; such notifications appear at most \
-            once a minute.
+            --install adds a hook for `hex.received`, `hex.held`, `device.asked`, `pairing.requested`, `conflict.identity` and \
+            `invitation.guessed`. hexlistd runs it for each such event, and it shows a notification with notify-send; hexes that arrive \
+            within two seconds share one. If the desktop supports it, a notification has buttons: open the link of the hex, with the host \
+            it leads to; save its files into the download folder; mark it as read. A hex that waits for approval has a button to accept \
+            it; such notifications appear at most once a minute.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -45,12 +45,12 @@ struct NotifyCommand: AsyncParsableCommand {
         switch event.type {
         case NotifiedHexes.received.rawValue: try await arrived(event, .received)
         case NotifiedHexes.held.rawValue: try await arrived(event, .held)
-        case "device.asked", "pairing.requested", "conflict.identity":
+        case "device.asked", "pairing.requested", "conflict.identity", "invitation.guessed":
             if let text = NotificationText(event) { try await NotifySend.show(text) }
         default:
             throw HexlistError(
                 .badRequest, "There is no notification for `\(TerminalText.clean(event.type, columns: 40))`.",
-                hint: "It handles hex.received, hex.held, device.asked, pairing.requested and conflict.identity.")
+                hint: "It handles hex.received, hex.held, device.asked, pairing.requested, conflict.identity and invitation.guessed.")
         }
     }
 
@@ -275,7 +275,9 @@ enum FileWriter {
 
 /// Implements `hexlist notify --install` and `--remove`.
 private struct HookInstallation {
-    private static let events = ["hex.received", "hex.held", "device.asked", "pairing.requested", "conflict.identity"]
+    private static let events = [
+        "hex.received", "hex.held", "device.asked", "pairing.requested", "conflict.identity", "invitation.guessed",
+    ]
     /// A comment line in each hook, which shows that this command wrote it.
     private static let marker = "# Made by `hexlist notify --install`."
 

@@ -1,0 +1,107 @@
+public import HexlistJSON
+public import HexlistModel
+
+/// The body of `POST /v1/invitations`: its content for guests and its duration. All members are optional.
+public struct InvitationRequest: JSONShape, Sendable, Equatable {
+    /// The hexes that guests may read.
+    public var hexes: [Int64]?
+    /// Absolute paths of files and folders that guests may read. Not for the page of `hexlist web`.
+    public var paths: [String]?
+    /// Duration in seconds: 1 minute to 24 hours; 10 minutes by default.
+    public var seconds: Int?
+    /// Whether the invitation ends after the first hex.
+    public var once: Bool?
+    /// Whether hexes of guests wait in the requests tray.
+    public var held: Bool?
+    /// The address of this machine in `url`; by default that of the default route.
+    public var address: String?
+
+    private enum CodingKeys: String, RequestKey {
+        case hexes, paths, seconds, once, held, address
+    }
+
+    public init(
+        hexes: [Int64]? = nil, paths: [String]? = nil, seconds: Int? = nil, once: Bool? = nil, held: Bool? = nil, address: String? = nil
+    ) {
+        (self.hexes, self.paths, self.seconds, self.once, self.held, self.address) = (hexes, paths, seconds, once, held, address)
+    }
+}
+
+/// An invitation: guests with its address can send hexes and files with a browser, without Hexlist.
+public struct Invitation: JSONShape, Sendable, Equatable {
+    /// The reason of the end.
+    public enum End: String, JSONWord, Sendable {
+        /// The time is over.
+        case time
+        /// The user ended it.
+        case user
+        /// It was for one hex, which arrived.
+        case once
+        /// Somebody tried too many keys.
+        case keys
+        /// hexlistd stopped.
+        case stopped
+    }
+
+    public var id: Int
+    /// The address for the guest, with the key after `#`.
+    public var url: String
+    /// The same for the other addresses of this machine.
+    public var urls: [String]
+    public var until: Timestamp
+    /// `true` if the invitation ends after the first hex, otherwise `nil`.
+    public var once: Bool?
+    /// `true` if hexes of guests wait in the requests tray, otherwise `nil`.
+    public var held: Bool?
+    /// Number of files that guests can read.
+    public var files: Int
+    /// The browsers that opened the invitation.
+    public var guests: [InvitationGuest]
+    /// The hexes of guests, oldest first.
+    public var hexes: [InvitationHex]
+    /// The QR code of `url`, as an SVG image.
+    public var qr: String
+    /// The reason why the invitation ended; `nil` while it is active.
+    public var ended: ForwardCompatibleEnum<End>?
+
+    public init(
+        id: Int, url: String, urls: [String], until: Timestamp, once: Bool, held: Bool, files: Int, guests: [InvitationGuest] = [],
+        hexes: [InvitationHex] = [], qr: String, ended: End? = nil
+    ) {
+        (self.id, self.url, self.urls, self.until) = (id, url, urls, until)
+        (self.once, self.held, self.files) = (once ? true : nil, held ? true : nil, files)
+        (self.guests, self.hexes, self.qr) = (guests, hexes, qr)
+        self.ended = ended.map { ForwardCompatibleEnum($0) }
+    }
+}
+
+/// A browser that opened an invitation.
+public struct InvitationGuest: JSONShape, Sendable, Equatable {
+    public var address: String
+    /// The kind of device, as far as the browser states it: `iPhone`, `Android`, …; `nil` if unknown.
+    public var device: String?
+    public var at: Timestamp
+
+    public init(address: String, device: String?, at: Timestamp) {
+        (self.address, self.device, self.at) = (address, device, at)
+    }
+}
+
+/// A hex that arrived from a guest.
+public struct InvitationHex: JSONShape, Sendable, Equatable {
+    public var hex: Int64
+    /// The UUID under which the guest is recorded.
+    public var peer: PeerID
+    /// The name of the guest, with its address. Text of a guest: clean it before display.
+    public var name: String
+    public var files: Int
+    /// Bytes of the files.
+    public var size: Int64
+    public var at: Timestamp
+
+    public init(hex: Int64, peer: PeerID, name: String, files: Int, size: Int64, at: Timestamp) {
+        (self.hex, self.peer, self.name, self.files, self.size, self.at) = (hex, peer, name, files, size, at)
+    }
+
+    public var label: PeerDisplayName { PeerDisplayName(uuid: peer.description, name: name, alias: nil, trust: "guest") }
+}

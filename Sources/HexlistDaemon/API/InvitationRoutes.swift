@@ -1,0 +1,88 @@
+import HexlistAPI
+import HexlistFormats
+import HexlistModel
+import HexlistNode
+import HexlistSystem
+import Hummingbird
+
+/// `/v1/invitations`: guests, which send with a browser and without Hexlist.
+struct InvitationRoutes: Sendable {
+    let api: APIContext
+
+    private static let defaultSeconds = 600
+    private static let seconds = 60...86_400
+    /// Maximum number of paths in a request.
+    private static let paths = 1_000
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/invitations") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(Page(items: api.guests.active))
+        }
+        router.post("/v1/invitations") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(try await invite(try await APIInput.shape(request) ?? InvitationRequest()))
+        }
+        router.get("/v1/invitations/:id") { request, context in
+            _ = try APIQuery(request)
+            let id = try id(context)
+            let look = { @Sendable [api] in
+                guard let invitation = api.guests.invitation(id) else { throw Self.none(id) }
+                return invitation
+            }
+            guard EventStreamReply.isWanted(request) else { return APIReply.json(try look()) }
+            return EventStreamReply.response(WatchSource(event: "invitation", look: look), api: api)
+        }
+        router.delete("/v1/invitations/:id") { request, context in
+            _ = try APIQuery(request)
+            let id = try id(context)
+            guard let ended = api.guests.end(id) else { throw Self.none(id) }
+            return APIReply.json(ended)
+        }
+    }
+
+    private func id(_ context: BasicRequestContext) throws(HexlistError) -> Int { Int(clamping: try APIInput.id(context)) }
+
+    private static func none(_ id: Int) -> HexlistError {
+        HexlistError(.notFound, "There is no invitation \(id).", hint: "`hexlist invite --list` lists those that are active.")
+    }
+
+    private func invite(_ wanted: InvitationRequest) async throws -> Invitation {
+        let seconds = wanted.seconds ?? Self.defaultSeconds
+        guard Self.seconds.contains(seconds) else {
+            throw HexlistError(.badRequest, "An invitation lasts 1 minute to 24 hours.")
+        }
+        let paths = wanted.paths ?? []
+        guard paths.count <= Self.paths, paths.allSatisfy({ $0.hasPrefix("/") }) else {
+            throw HexlistError(.badRequest, "An invitation takes at most \(Self.paths) paths, and they are absolute.")
+        }
+        let node = api.node
+        let status = await node.status()
+        let hosts = try hosts(wanted.address, listen: await node.configuration.listen)
+        let content = try await GuestContent.read(
+            hexes: wanted.hexes ?? [], paths: paths, node: node, protecting: await api.ownFolders())
+        let options = GuestInvitations.Options(
+            time: .seconds(seconds), isOnce: wanted.once ?? false, isHeld: wanted.held ?? false)
+        return try api.guests.invite(content, options, hosts: hosts, port: status.port) { QRCode($0)?.svg ?? "" }
+    }
+
+    /// The addresses of the URLs, best first.
+    private func hosts(_ wanted: String?, listen: [String]) throws(HexlistError) -> [String] {
+        let interfaces = MachineInterface.all()
+        let found = GuestAddresses.list(interfaces, route: DefaultRoute.interface(), listen: listen)
+        guard let wanted else {
+            guard !found.isEmpty else {
+                throw HexlistError(
+                    .badRequest, "This machine has no address that others can reach.",
+                    hint: "Connect it to a network, or name an address with `--address`.")
+            }
+            return found.map(\.description)
+        }
+        guard let address = IPAddress(wanted), GuestAddresses.own(interfaces).contains(address) else {
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(wanted, columns: 60)) is not an address of this machine.",
+                hint: found.isEmpty ? nil : "It has \(found.map(\.description).joined(separator: ", ")).")
+        }
+        return ([address] + found.filter { $0 != address }).map(\.description)
+    }
+}

@@ -1,0 +1,32 @@
+import HexlistModel
+import HexlistSystem
+
+/// Chooses the addresses of this machine that guests can probably reach.
+enum GuestAddresses {
+    /// Returns addresses, best first: the private IPv4 addresses of the interface with the default route, other private IPv4 addresses, other
+    /// IPv4 addresses, IPv6. Global IPv6 addresses and those of VPNs often cannot be reached from a phone in the same network. Excludes
+    /// loopback, link-local and container addresses.
+    /// - Parameters:
+    ///   - route: the interface of the default route.
+    ///   - listen: the configured addresses of the peer port; empty for all.
+    static func list(_ interfaces: [MachineInterface], route: String?, listen: [String]) -> [IPAddress] {
+        let listen = ListenAddresses(listen)
+        let usable = interfaces.filter { $0.isUp && $0.isRunning && !$0.isLoopback && !$0.isVirtual }.flatMap(\.addresses)
+            .filter { !$0.address.isLinkLocal && listen.contains($0.address) }
+        let ranked = usable.enumerated().map { place, found in
+            let rank =
+                switch (found.address.isIPv6, found.address.isPrivate) {
+                case (false, true): found.interface == route ? 0 : 1
+                case (false, false): 2
+                case (true, _): 3
+                }
+            return (rank: rank, place: place, address: found.address)
+        }
+        return ranked.sorted { ($0.rank, $0.place) < ($1.rank, $1.place) }.map(\.address)
+    }
+
+    /// All addresses of this machine, without scopes.
+    static func own(_ interfaces: [MachineInterface] = MachineInterface.all()) -> [IPAddress] {
+        interfaces.flatMap(\.addresses).map { $0.address.with(scope: 0) }
+    }
+}

@@ -1,0 +1,69 @@
+import HexlistModel
+
+/// The head of a plain HTTP request on the peer port, as far as the gate reads it. All texts are untrusted.
+struct GuestRequestHead {
+    var method: String
+    var path: String
+    /// The `Host` field; `nil` if the request has none.
+    var host: String?
+    var origins: [String] = []
+    /// The values of `Sec-Fetch-Site`. Browsers omit the field in requests to `http://` addresses.
+    var sites: [String] = []
+}
+
+/// The reply to a refused request of a guest.
+struct GuestRefusal: Error, Equatable {
+    var status: Int
+    var message: String
+
+    /// The reply after the end of an invitation, and to each request while there is none.
+    static let over = GuestRefusal(status: 410, message: "This invitation is over. Ask for a new one.")
+    static let notFound = GuestRefusal(status: 404, message: "There is nothing at this address.")
+}
+
+/// Decides from its head whether a request on the peer port may come from the guest page, and not from another site. Performs no
+/// IO.
+struct GuestGate {
+    /// The peer port, which is part of `Host`.
+    var port: Int
+    /// The addresses of this machine, without scopes.
+    var addresses: [IPAddress]
+    /// The name of this machine in mDNS, without `.local`; empty if it has none.
+    var hostName: String
+
+    /// - Throws: the refusal of the first rule that the request violates.
+    func check(_ head: GuestRequestHead) throws(GuestRefusal) {
+        // A name that another site resolves to this machine (DNS rebinding) is not among these hosts.
+        guard let host = head.host, isOwn(host) else {
+            throw GuestRefusal(status: 403, message: "The page is only at the address in the QR code.")
+        }
+        guard head.origins.allSatisfy({ PeerText.areEqual($0, "http://\(host)") }) else { throw Self.otherSite }
+        guard head.sites.allSatisfy({ $0 == "same-origin" || $0 == "none" }) else { throw Self.otherSite }
+        switch head.method {
+        case "GET", "HEAD": break
+        case "POST", "DELETE":
+            guard !head.origins.isEmpty else { throw Self.otherSite }
+        default: throw GuestRefusal(status: 405, message: "This method is not used here.")
+        }
+    }
+
+    private static let otherSite = GuestRefusal(status: 403, message: "Requests of other sites are refused.")
+
+    /// Whether `Host` has a numeric address or the name of this machine, and the peer port.
+    private func isOwn(_ host: String) -> Bool {
+        let suffix = ":\(port)"
+        guard host.utf8.count <= 300, host.utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) else { return false }
+        let name = host.utf8.dropLast(suffix.utf8.count)
+        if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") {
+            return isOwnAddress(String(decoding: name.dropFirst().dropLast(), as: UTF8.self), isIPv6: true)
+        }
+        let own = Array("\(hostName).local".utf8).map(ASCII.lowercased)
+        if !hostName.isEmpty, name.map(ASCII.lowercased) == own { return true }
+        return isOwnAddress(String(decoding: name, as: UTF8.self), isIPv6: false)
+    }
+
+    private func isOwnAddress(_ text: String, isIPv6: Bool) -> Bool {
+        guard let address = IPAddress(text), address.isIPv6 == isIPv6 else { return false }
+        return addresses.contains(address)
+    }
+}

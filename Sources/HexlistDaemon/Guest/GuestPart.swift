@@ -1,0 +1,85 @@
+import HexlistFiles
+import NIOCore
+import Synchronization
+
+/// A file that a guest uploads: its pieces, and the partial file on the disk. Calls block.
+final class GuestPart: Sendable {
+    /// A complete file.
+    struct Finished: Sendable {
+        var sha256: [UInt8]
+        /// Its name in the `ArrivalFolder`.
+        var name: String
+    }
+
+    private struct State {
+        var pieces: PieceSequence
+        /// The end of the last complete piece in the partial file.
+        var mark: PartFile.Mark
+        var finished: Finished?
+    }
+
+    private let session: String
+    private let folder: ArrivalFolder
+    private let part: PartFile
+    private let state: Mutex<State>
+
+    /// Creates the partial file. An empty file is complete at once.
+    /// - Parameters:
+    ///   - session: letters and digits, for this file alone.
+    ///   - modified: milliseconds since 1970.
+    /// - Throws: `diskFull`, `notAllowed`, `system`.
+    init(session: String, size: Int64, in folder: ArrivalFolder, modified: Int64, minimumFree: Int64) throws {
+        let (nanoseconds, overflow) = modified.multipliedReportingOverflow(by: 1_000_000)
+        part = try folder.begin(
+            session, number: 0, size: size, digest: nil, modified: overflow ? nil : nanoseconds, minimumFree: minimumFree)
+        (self.session, self.folder) = (session, folder)
+        state = Mutex(State(pieces: PieceSequence(size: size), mark: part.mark))
+        try state.withLock { state in if state.pieces.isComplete { try finish(&state) } }
+    }
+
+    var at: Int64 { state.withLock { $0.pieces.at } }
+
+    /// The complete file; `nil` before.
+    var finished: Finished? { state.withLock { $0.finished } }
+
+    /// Begins a piece. The bytes of an attempt that it replaces are dropped.
+    func begin(at offset: Int64, length: Int64) throws -> PieceSequence.Beginning {
+        try state.withLock { state in
+            let beginning = state.pieces.begin(at: offset, length: length)
+            if case .accepted = beginning { try part.rewind(to: state.mark) }
+            return beginning
+        }
+    }
+
+    /// Writes bytes of a piece.
+    /// - Returns: `false` if another attempt replaced this one, or the bytes are more than announced.
+    func append(_ bytes: ByteBuffer, of attempt: PieceSequence.Attempt) throws -> Bool {
+        try state.withLock { state in
+            guard state.pieces.receive(Int64(bytes.readableBytes), of: attempt) else { return false }
+            try bytes.withUnsafeReadableBytes { bytes in try part.append(bytes) }
+            return true
+        }
+    }
+
+    /// Ends a piece, and with the last piece makes the file durable.
+    /// - Returns: the offset of the next piece; `nil` if the piece does not count.
+    func complete(_ attempt: PieceSequence.Attempt) throws -> Int64? {
+        try state.withLock { state in
+            guard let at = state.pieces.complete(attempt) else { return nil }
+            state.mark = part.mark
+            if state.pieces.isComplete { try finish(&state) }
+            return at
+        }
+    }
+
+    private func finish(_ state: inout State) throws {
+        let digest = part.digest
+        state.finished = Finished(sha256: digest, name: try part.finish().name)
+    }
+
+    /// Deletes the file.
+    func discard() {
+        part.discard()
+        folder.remove(session)
+    }
+}

@@ -1,0 +1,99 @@
+import HexlistTransport
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import ServiceLifecycle
+import Synchronization
+
+/// The connections of plain HTTP on the peer port, on their way from the transport of a node to the task that serves them.
+///
+/// The transport exists before the API that answers the requests, and is replaced when the identity is rotated.
+final class GuestPort: Sendable {
+    typealias Connection = HTTP1Channel.Value
+
+    private struct State {
+        /// `nil` until the service runs, and after it stopped.
+        var http: HTTP1Channel?
+    }
+
+    private let server: GuestServer
+    private let state = Mutex(State())
+    /// Bounded by the slots of the transport.
+    let connections: AsyncStream<Connection>
+    private let accepted: AsyncStream<Connection>.Continuation
+
+    init(server: GuestServer) {
+        self.server = server
+        (connections, accepted) = AsyncStream.makeStream(of: Connection.self)
+    }
+
+    /// The server of plain HTTP for the transport of a node.
+    var host: PlainHTTPHost {
+        PlainHTTPHost(isOpen: { self.server.isOpen }) { channel in
+            try self.state.withLock { state in
+                guard let http = state.http else { throw ChannelError.alreadyClosed }
+                // The handlers are added at once, because this is the loop of the channel. Every added connection reaches `connections`,
+                // whose consumer closes it.
+                let made = http.setup(channel: channel, logger: Logger(label: "hexlist.guests") { _ in SwiftLogNoOpLogHandler() })
+                    .assumeIsolated()
+                made.whenSuccess { self.accepted.yield($0) }
+                made.whenFailure { _ in channel.close(promise: nil) }
+            }
+        }
+    }
+
+    func open(_ http: HTTP1Channel) { state.withLock { $0.http = http } }
+
+    /// Accepts no more connections. `connections` ends after those that were accepted.
+    func close() {
+        state.withLock { state in
+            state.http = nil
+            accepted.finish()
+        }
+    }
+}
+
+/// Serves guests as a service of the daemon.
+struct GuestService: ServiceLifecycle.Service {
+    let api: APIContext
+    let port: GuestPort
+
+    /// Maximum seconds that a connection may be idle, or a request incomplete.
+    private static let seconds: Int64 = 30
+    /// Maximum bytes of a body, which is a piece of a file or shorter.
+    private static let maximumBody = Int(PieceSequence.largest)
+
+    func run() async throws {
+        var logger = api.logger
+        logger.logLevel = max(logger.logLevel, .notice)
+        let responder = GuestResponder(api: api)
+        // The head of a browser's request has some hundred bytes.
+        var settings = Settings.API()
+        settings.headerBytes = 16 << 10
+        settings.headerFields = 64
+        let http = LocalServer.channel(settings: settings, seconds: Self.seconds, maximumBody: Self.maximumBody, logger: logger) {
+            try await responder.respond(to: $0, context: $1)
+        }
+        await responder.removeLeftovers()
+        api.guests.onChange { [api] in api.node.notifyWatchers() }
+        port.open(http)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for await parts in api.guests.discarded { await responder.discard(parts) }
+            }
+            await withTaskCancellationOrGracefulShutdownHandler {
+                await withDiscardingTaskGroup { requests in
+                    for await connection in port.connections {
+                        requests.addTask { [logger] in await http.handle(value: connection, logger: logger) }
+                    }
+                    requests.cancelAll()
+                }
+            } onCancelOrGracefulShutdown: {
+                port.close()
+                api.guests.stop()
+            }
+            await group.waitForAll()
+        }
+    }
+}

@@ -1,0 +1,330 @@
+import HTTPTypes
+import HexlistAPI
+import HexlistFiles
+import HexlistJSON
+import HexlistModel
+import HexlistNode
+import HexlistPage
+import HexlistStore
+import HexlistSystem
+import HexlistTransfers
+import Hummingbird
+import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Answers plain HTTP on the peer port: the page for guests, their downloads, and their files and hexes.
+struct GuestResponder: Sendable {
+    let api: APIContext
+
+    private var guests: GuestServer { api.guests }
+
+    func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+        var response: Response
+        do {
+            response = try await answer(request)
+        } catch let refusal as GuestRefusal {
+            response = Self.fault(refusal)
+        } catch let error as HexlistError {
+            response = Self.fault(GuestRefusal(status: APIReply.status(of: error.code).code, message: error.message))
+        } catch let fault as FileFault {
+            let isFull = fault == .diskFull
+            if !isFull { api.logger.warning("a file of a guest could not be written", metadata: ["error": "\(fault)"]) }
+            response = Self.fault(
+                GuestRefusal(
+                    status: isFull ? 507 : 500,
+                    message: isFull ? "There is no room for this file." : "This file cannot be written at the moment."))
+        }
+        response.headers.append(contentsOf: Self.headers)
+        return response
+    }
+
+    /// The headers of the page of `hexlist web`, without the one that browsers ignore with a warning on plain HTTP.
+    private static let headers: HTTPFields = {
+        var headers = PageGate.headers
+        if let name = HTTPField.Name("cross-origin-opener-policy") { headers[name] = nil }
+        return headers
+    }()
+
+    private func answer(_ request: Request) async throws -> Response {
+        guard let text = CallerConnection.channel?.remoteAddress?.ipAddress, let address = IPAddress.withZone(text)?.address else {
+            throw GuestRefusal.notFound
+        }
+        let path = request.uri.path
+        let gate = GuestGate(
+            port: await api.node.status().port, addresses: GuestAddresses.own(), hostName: Self.hostName)
+        try gate.check(
+            GuestRequestHead(
+                method: request.method.rawValue, path: path, host: request.head.authority, origins: request.headers[values: .origin],
+                sites: HTTPField.Name("sec-fetch-site").map { request.headers[values: $0] } ?? []))
+        guard guests.isOpen else { throw GuestRefusal.over }
+        if let file = PageFile.guest.first(where: { $0.path == path }) { return try Self.page(file, request) }
+        if path.hasPrefix(Self.downloads) { return try await download(request, from: address) }
+        if path == "/g/join" { return try await join(request, from: address) }
+        let guest = try guest(request, from: address)
+        switch path {
+        case "/g/files": return try await announce(request, guest)
+        case "/g/hexes": return try await send(request, guest)
+        case let path where path.hasPrefix(Self.files): return try await upload(request, String(path.dropFirst(Self.files.count)), guest)
+        default: throw GuestRefusal.notFound
+        }
+    }
+
+    private static let downloads = "/g/d/"
+    private static let files = "/g/files/"
+
+    /// The name of this machine in mDNS; empty if it has none.
+    private static let hostName: String = {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }.prefix { $0 != UInt8(ascii: ".") }, as: UTF8.self)
+    }()
+
+    // MARK: Page and join
+
+    private static func page(_ file: PageFile, _ request: Request) throws(GuestRefusal) -> Response {
+        guard request.method == .get || request.method == .head else { throw wrongMethod }
+        let bytes = request.method == .head ? [] : file.bytes
+        return Response(status: .ok, headers: [.contentType: file.mediaType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+    }
+
+    private func join(_ request: Request, from address: IPAddress) async throws -> Response {
+        try require(request, .post)
+        let wanted: GuestMessage.Join = try await Self.message(request, limit: Self.shortBody)
+        let device = request.headers[.userAgent].flatMap(Self.device)
+        switch guests.join(wanted, from: address, device: device, name: await api.node.status().name) {
+        case .joined(let joined): return APIReply.json(joined)
+        case .refused(let refusal): throw refusal
+        case .allEnded:
+            api.logger.warning("all invitations ended: too many wrong keys were tried")
+            api.node.recordGuessedKeys()
+            throw GuestRefusal.over
+        }
+    }
+
+    /// The kind of device by its `User-Agent`, of which only these words are used; `nil` for any other.
+    private static func device(_ userAgent: String) -> String? {
+        let text = PeerName.cut(userAgent, bytes: 512)
+        return ["iPhone", "iPad", "Android", "Windows", "Macintosh", "Linux"].first { text.utf8.firstRange(of: $0.utf8) != nil }
+            .map { $0 == "Macintosh" ? "Mac" : $0 }
+    }
+
+    /// Finds the guest of a request.
+    /// - Throws: 403 without a token that was issued to this address.
+    private func guest(_ request: Request, from address: IPAddress) throws(GuestRefusal) -> GuestInvitations.GuestID {
+        let marked = request.headers[values: .authorization]
+        guard marked.count == 1, marked[0].hasPrefix("Bearer ") else {
+            throw GuestRefusal(status: 403, message: "This page has expired. Scan the QR code again.")
+        }
+        return try guests.guest(token: String(marked[0].dropFirst(7)), from: address)
+    }
+
+    // MARK: Reading
+
+    /// Sends a file of the invitation, or a range of it. The right to read it is the ticket in the path.
+    private func download(_ request: Request, from address: IPAddress) async throws -> Response {
+        guard request.method == .get || request.method == .head else { throw Self.wrongMethod }
+        let ticket = request.uri.path.dropFirst(Self.downloads.count).prefix { $0 != "/" }
+        let local = try guests.file(ticket: String(ticket), from: address)
+        let transfers = api.node.transfers
+        let file: OfferedFile
+        do {
+            file = try await transfers.onFileThread { try local.open() }
+        } catch is FileFault {
+            throw GuestRefusal(status: 404, message: "This file is no longer there.")
+        }
+        var range = 0..<file.size
+        var headers: HTTPFields = [
+            .contentType: "application/octet-stream", .acceptRanges: "bytes",
+            .contentDisposition: "attachment; filename*=UTF-8''\(PercentEncoding.encode(local.name))",
+        ]
+        var status = HTTPResponse.Status.ok
+        if let wanted = request.headers[.range].flatMap({ FileRange($0) }) {
+            guard let part = wanted.bytes(ofSize: file.size) else {
+                headers[.contentRange] = "bytes */\(file.size)"
+                return Response(status: .rangeNotSatisfiable, headers: headers)
+            }
+            range = part
+            status = .partialContent
+            headers[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(file.size)"
+        }
+        guard request.method == .get else {
+            headers[.contentLength] = "\(range.count)"
+            return Response(status: status, headers: headers)
+        }
+        let sent = range
+        let body = ResponseBody(contentLength: sent.count) { writer in
+            var offset = sent.lowerBound
+            while offset < sent.upperBound {
+                let count = Int(min(Int64(Self.chunk), sent.upperBound - offset))
+                let start = offset
+                let bytes = try await transfers.onFileThread {
+                    var bytes = ByteBuffer()
+                    try bytes.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { space in
+                        try file.read(into: UnsafeMutableRawBufferPointer(rebasing: space[..<count]), at: start)
+                    }
+                    if start + Int64(count) == file.size { try file.check() }
+                    return bytes
+                }
+                try await writer.write(bytes)
+                offset += Int64(count)
+            }
+            try await writer.finish(nil)
+        }
+        return Response(status: status, headers: headers, body: body)
+    }
+
+    // MARK: Files
+
+    private func announce(_ request: Request, _ guest: GuestInvitations.GuestID) async throws -> Response {
+        try require(request, .post)
+        let wanted: GuestMessage.Announcement = try await Self.message(request, limit: Self.shortBody)
+        let id = OfferID.random
+        let modified = wanted.modified ?? Timestamp.now.milliseconds
+        let (upload, known) = try guests.announce(
+            GuestInvitations.Upload(id: "\(id)", name: FileName(wanted.name).description, size: wanted.size, modified: modified), of: guest)
+        if let known { return APIReply.json(GuestMessage.Announced(id: upload.id, at: known.at)) }
+        let (folder, reserve) = (api.node.transfers.guestFiles.folder, await api.node.diskReserve)
+        do {
+            let part = try await api.node.transfers.onFileThread {
+                try GuestPart(session: upload.id, size: upload.size, in: folder, modified: modified, minimumFree: reserve)
+            }
+            guard guests.add(part, to: upload.id, of: guest) else {
+                await discard([part])
+                throw GuestRefusal.over
+            }
+            return APIReply.json(GuestMessage.Announced(id: upload.id, at: part.at))
+        } catch {
+            _ = guests.cancel(upload.id, of: guest)
+            throw error
+        }
+    }
+
+    private func upload(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
+        switch request.method {
+        case .get: return APIReply.json(GuestMessage.Position(at: try guests.part(id, of: guest).at))
+        case .delete:
+            guard guests.cancel(id, of: guest) else { throw GuestRefusal.notFound }
+            return APIReply.json(GuestMessage.Empty())
+        case .post: return try await piece(request, id, guest)
+        default: throw Self.wrongMethod
+        }
+    }
+
+    /// Writes a piece of a file. A piece whose connection is cut does not count.
+    private func piece(_ request: Request, _ id: String, _ guest: GuestInvitations.GuestID) async throws -> Response {
+        let part = try guests.part(id, of: guest)
+        guard let query = request.uri.query, query.hasPrefix("at="), let offset = Int64(query.dropFirst(3)), offset >= 0,
+            case let lengths = request.headers[values: .contentLength], lengths.count == 1, let length = Int64(lengths[0])
+        else { throw GuestRefusal(status: 400, message: "A piece has an offset and a length.") }
+        let transfers = api.node.transfers
+        let attempt: PieceSequence.Attempt
+        switch try await transfers.onFileThread({ try part.begin(at: offset, length: length) }) {
+        case .accepted(let begun): attempt = begun
+        case .elsewhere(let at): return Self.elsewhere(at)
+        case .wrongLength: throw GuestRefusal(status: 413, message: "This piece is longer than it may be.")
+        }
+        func write(_ bytes: ByteBuffer) async throws -> Bool {
+            try await transfers.onFileThread { try part.append(bytes, of: attempt) }
+        }
+        var pending = ByteBuffer()
+        for try await bytes in request.body {
+            pending.writeImmutableBuffer(bytes)
+            guard pending.readableBytes >= Self.chunk else { continue }
+            guard try await write(pending) else { return Self.elsewhere(part.at) }
+            pending.clear()
+        }
+        guard try await write(pending), let at = try await transfers.onFileThread({ try part.complete(attempt) }) else {
+            return Self.elsewhere(part.at)
+        }
+        if part.finished != nil { guests.completed(id, of: guest) }
+        return APIReply.json(GuestMessage.Position(at: at))
+    }
+
+    private static func elsewhere(_ at: Int64) -> Response {
+        APIReply.json(GuestMessage.Fault(message: "The next piece begins elsewhere.", at: at), status: .conflict)
+    }
+
+    /// Deletes uploads that an earlier process left.
+    func removeLeftovers() async {
+        let files = api.node.transfers.guestFiles
+        try? await api.node.transfers.onFileThread { files.removeAll() }
+    }
+
+    func discard(_ parts: [GuestPart]) async {
+        try? await api.node.transfers.onFileThread { for part in parts { part.discard() } }
+    }
+
+    // MARK: Hexes
+
+    private func send(_ request: Request, _ guest: GuestInvitations.GuestID) async throws -> Response {
+        try require(request, .post)
+        let wanted: GuestMessage.Send = try await Self.message(request, limit: Self.hexBody)
+        let text = wanted.text ?? ""
+        let files = wanted.files ?? []
+        guard OfferID(wanted.id) != nil, !files.isEmpty || !text.allSatisfy(\.isWhitespace) else {
+            throw GuestRefusal(status: 400, message: "There is nothing to send.")
+        }
+        guard text.utf8.count <= ProtocolLimits.stringBytes else {
+            throw GuestRefusal(status: 413, message: "The text is longer than \(ProtocolLimits.stringBytes >> 10) KiB. Send it as a file.")
+        }
+        let address = try guests.address(of: guest)
+        let send = wanted.id.lowercased()
+        guard let storing = try guests.send(send, files: files, of: guest) else { return APIReply.json(GuestMessage.Empty()) }
+        do {
+            let hex = try Self.hex(storing, text: text, name: wanted.name ?? "", from: address)
+            let id = try await api.node.receive(hex)
+            let stored = InvitationHex(
+                hex: id, peer: storing.peer, name: hex.name, files: hex.files.count, size: hex.files.map(\.file.size).clampedSum,
+                at: Timestamp.now)
+            guests.sent(send, stored, storing, of: guest)
+        } catch {
+            guests.notSent(send, storing, of: guest)
+            throw error
+        }
+        return APIReply.json(GuestMessage.Empty())
+    }
+
+    private static func hex(
+        _ storing: GuestServer.Storing, text: String, name: String, from address: IPAddress
+    ) throws(GuestRefusal) -> GuestHex {
+        var files: [GuestHex.File] = []
+        for (upload, part) in storing.uploads {
+            guard let finished = part.finished, let id = OfferID(upload.id) else { throw GuestRefusal.notFound }
+            let file = ArrivedFile(
+                session: upload.id, file: finished.name, name: upload.name, size: upload.size, sha256: finished.sha256)
+            files.append(GuestHex.File(id: id, file: file, modified: upload.modified))
+        }
+        return GuestHex(from: storing.peer, name: name, address: address, isHeld: storing.isHeld, text: text, files: files)
+    }
+
+    // MARK: Messages
+
+    /// Maximum bytes of the body of a short request.
+    private static let shortBody = 8 << 10
+    /// Maximum bytes of the body with a hex. A text can take six times its length in JSON.
+    private static let hexBody = 512 << 10
+    /// Bytes that are read or written at once.
+    private static let chunk = 512 << 10
+
+    private static let wrongMethod = GuestRefusal(status: 405, message: "This method is not used here.")
+
+    private func require(_ request: Request, _ method: HTTPRequest.Method) throws(GuestRefusal) {
+        guard request.method == method else { throw Self.wrongMethod }
+    }
+
+    private static func message<Message: JSONDecodable>(_ request: Request, limit: Int) async throws -> Message {
+        let bytes = try await APIInput.body(request, limit: limit)
+        do {
+            return try Message(jsonBytes: bytes)
+        } catch {
+            throw GuestRefusal(status: 400, message: "The request is not what is expected.")
+        }
+    }
+
+    private static func fault(_ refusal: GuestRefusal) -> Response {
+        APIReply.json(GuestMessage.Fault(message: refusal.message), status: HTTPResponse.Status(code: refusal.status))
+    }
+}

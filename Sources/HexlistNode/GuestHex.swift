@@ -1,0 +1,64 @@
+public import HexlistFiles
+public import HexlistModel
+public import HexlistStore
+
+/// A text and files that a guest sent.
+public struct GuestHex: Sendable {
+    public struct File: Sendable {
+        /// The ID in the link to the file.
+        public var id: OfferID
+        /// Its name is a `FileName`.
+        public var file: ArrivedFile
+        /// Milliseconds since 1970.
+        public var modified: Int64
+
+        public init(id: OfferID, file: ArrivedFile, modified: Int64) { (self.id, self.file, self.modified) = (id, file, modified) }
+    }
+
+    /// The random UUID under which the guest is recorded.
+    public var peer: PeerID
+    public var name: String
+    public var address: IPAddress
+    /// Whether the hex waits in the requests tray. Otherwise it goes to the inbox, because the user invited the guest.
+    public var isHeld: Bool
+    /// At most `ProtocolLimits.stringBytes`.
+    public var text: String
+    public var files: [File]
+
+    /// - Parameter name: the name that the guest gave itself. Untrusted text.
+    public init(from peer: PeerID, name: String, address: IPAddress, isHeld: Bool, text: String, files: [File]) {
+        self.name = Self.label(name, address: address)
+        (self.peer, self.address, self.isHeld, self.text, self.files) = (peer, address, isHeld, text, files)
+    }
+
+    /// Maximum length of the name of a guest, in characters.
+    private static let nameLength = 40
+
+    /// The name under which a guest is recorded: `"Anna" 192.168.7.31`, or the address alone.
+    private static func label(_ name: String, address: IPAddress) -> String {
+        let line = PeerName.line(name).filter { $0 != "\"" }
+        // A character can have any number of scalars.
+        let short = PeerName.cut(String(line.prefix(nameLength)), bytes: 4 * nameLength)
+        return short.allSatisfy(\.isWhitespace) ? "\(address)" : "\"\(short)\" \(address)"
+    }
+
+    /// The hex. The addresses in the text become links, and the rest of the text its description. Each file becomes a link to the guest.
+    /// Without a text the description names the only file, or counts the files.
+    var hex: IncomingHex {
+        var content = HexContent()
+        content.setSender(peer, name: name)
+        content.addText(text, limit: ProtocolLimits.links - files.count)
+        if !files.isEmpty, text.allSatisfy(\.isWhitespace) {
+            content.hexDescription = content.add(files.count == 1 ? files[0].file.name : "\(files.count) files")
+        }
+        for file in files {
+            content.links.append(
+                content.link(
+                    toFile: FileName(file.file.name), size: file.file.size, sha256: file.file.sha256,
+                    mediaType: MediaType.of(file.file.name), modified: file.modified, of: peer, file.id))
+        }
+        return IncomingHex(content: content, messageID: nil, weight: content.weight(frame: 0))
+    }
+
+    var sender: Sender { Sender(peer: peer, kind: .guest, fingerprint: nil, name: name, address: "\(address)") }
+}

@@ -1,0 +1,41 @@
+public import HexlistFiles
+public import HexlistModel
+public import HexlistStore
+
+/// The files that guests upload, in a folder of their own until the hex with them is stored. Unlike those of devices they have no records,
+/// because invitations end with the process. Calls block, and run on the file threads.
+public struct GuestFiles: Sendable {
+    private let pool: FilePool
+    private let store: HexStore
+
+    fileprivate init(_ pool: FilePool, _ store: HexStore) { (self.pool, self.store) = (pool, store) }
+
+    public var folder: ArrivalFolder { pool.guestArrivals }
+
+    /// Stores a hex and keeps its files, in one transaction. The files are deleted with the hex.
+    /// - Parameters:
+    ///   - policy: `held` for the requests tray; otherwise the hex goes to the inbox.
+    ///   - now: milliseconds since 1970.
+    ///   - diskReserve: bytes of the disk to leave free.
+    /// - Returns: the id of the hex; `nil` if it was refused for good. Then the files are deleted.
+    /// - Throws: `HexlistError` `storageFull`; errors of the store and of the files. Then a later call can store the hex.
+    public func receive(
+        _ files: [ArrivedFile], as hex: IncomingHex, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas,
+        diskReserve: Int64
+    ) throws -> Int64? {
+        try pool.adopt(files, from: folder) { kept in
+            try store.finishArrivals(
+                of: nil, as: hex, kept, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
+        }
+    }
+
+    /// Deletes the files that an earlier process left.
+    public func removeAll() {
+        for session in folder.sessions() { folder.remove(session) }
+    }
+}
+
+extension FileTransfers {
+    /// The files that guests upload.
+    public nonisolated var guestFiles: GuestFiles { GuestFiles(pool, store) }
+}

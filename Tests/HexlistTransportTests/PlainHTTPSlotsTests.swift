@@ -1,0 +1,32 @@
+import HexlistModel
+import Testing
+
+@testable import HexlistTransport
+
+/// The connection slots of guests.
+@Suite("Slots of plain HTTP") struct PlainHTTPSlotsTests {
+    private func address(_ number: Int) throws -> IPAddress { try #require(IPAddress("10.0.0.\(number)")) }
+
+    @Test("an address has at most 8 of 32 slots") func limits() throws {
+        var slots = PlainHTTPSlots<Int>()
+        for number in 0..<8 { #expect(slots.enter(number, from: try address(1)) == .entered) }
+        #expect(slots.enter(8, from: try address(1)) == .refused)
+        slots.leave(3)
+        slots.leave(3)
+        #expect(slots.enter(9, from: try address(1)) == .entered)
+        #expect(slots.enter(10, from: try address(1)) == .refused)
+        #expect(slots.enter(11, from: try address(2)) == .entered)
+    }
+
+    @Test("a new address takes the oldest slot of the address with the most") func fair() throws {
+        var slots = PlainHTTPSlots<Int>(limit: 6, limitOfAddress: 4)
+        for number in 0..<4 { _ = slots.enter(number, from: try address(1)) }
+        for number in 4..<6 { _ = slots.enter(number, from: try address(2)) }
+        #expect(slots.enter(6, from: try address(3)) == .enteredInstead(of: 0))
+        #expect(slots.enter(7, from: try address(3)) == .enteredInstead(of: 1))
+        #expect(slots.enter(8, from: try address(3)) == .refused)
+        #expect(slots.enter(9, from: try address(4)) == .enteredInstead(of: 2))
+        slots.leave(9)
+        #expect(slots.enter(10, from: try address(3)) == .entered)
+    }
+}
