@@ -164,7 +164,8 @@ public struct Daemon: Sendable {
                 store: store, client: WebClient(eventLoop: otherLoop), signal: api.titles,
                 isOn: { [configuration = api.configuration] in configuration.readsTitles }, logger: logger)
             let run = DaemonRun(
-                loader: loader, notifier: notifier, api: api, guestPort: guestPort, hooks: hooks, socket: socket, settings: settings, titles: titles)
+                loader: loader, notifier: notifier, api: api, guestPort: guestPort, hooks: hooks, socket: socket, settings: settings,
+                titles: titles)
             // Cancelled and awaited when this scope ends.
             async let _: Void = rclone.run()
             // The API socket uses the node's event loop, so that a send needs no thread switch.

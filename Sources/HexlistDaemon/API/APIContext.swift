@@ -26,7 +26,6 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let guests: GuestServer
     let logger: Logger
-    let backups = SingleBackup()
     /// Allows one import of hexes or of a roster at a time. Each makes other writes to the store wait, a second on a fast disk, and needs
     /// space: the body of a roster in memory, that of an import of hexes in a temporary file.
     let imports = RequestSlots(1)

@@ -14,6 +14,8 @@ import NIOCore
 /// `/v1/backup`
 struct BackupRoutes: Sendable {
     let api: APIContext
+    /// Shared by all requests: the routes are made once for the socket, and the page has no operation for backups.
+    private let backups = SingleBackup()
 
     func add(to router: Router<BasicRequestContext>) {
         router.post("/v1/backup") { request, _ in
@@ -30,10 +32,10 @@ struct BackupRoutes: Sendable {
     private func make() async throws -> Response {
         let node = api.node
         let path = StateFolder.backupPath(api.stateFolder)
-        guard let turn = api.backups.begin() else {
+        guard let turn = backups.begin() else {
             throw HexlistError(.alreadyRunning, "Another backup is still running.", hint: "Try again when it is done.")
         }
-        defer { api.backups.end(turn) }
+        defer { backups.end(turn) }
         StateFolder.removeBackup(api.stateFolder)
         try await node.store.backUp(
             to: path, files: [Restore.identityName: node.identity.pemBytes],

@@ -35,7 +35,8 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     /// The types that this version records.
     public static let all: [EventType] = [
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, deviceAsked,
-        alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed, offerFetched,
+        alertReceived, pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed,
+        offerFetched,
         offerFailed, invitationGuessed, eventsOmitted,
     ]
 }
