@@ -4,7 +4,7 @@ public import HexlistModel
 import HexlistStore
 import HexlistTransfers
 
-// Guests: peers without a key, which only send.
+// Guests: senders without a key, which only send.
 
 extension Peers {
     /// Finds the sender of hexes as a user names it: a peer (`PeerReference`) or a guest. A whole UUID need not belong to a known peer,
@@ -61,6 +61,9 @@ extension Node {
         metrics.received([guest.isHeld ? .held : .stored])
         return id
     }
+
+    /// The name of this machine and the peer port.
+    public func nameAndPort() -> (name: String, port: Int) { (configuration.name, port) }
 
     /// Bytes of the disk that the files of guests leave free.
     public var diskReserve: Int64 { Int64(configuration.limits.diskReserveBytes) }

@@ -75,6 +75,18 @@ import Testing
         #expect(refusal { _ = try table.guest(token: [8], from: phone, now: start) } == 403)
     }
 
+    @Test("an invitation for one hex takes no second one while the first is being stored") func onceWhileStoring() throws {
+        var table = GuestInvitations()
+        _ = table.invite(key: [1], .init(time: .seconds(60), isOnce: true), now: start)
+        guard case .joined(let guest, _) = table.join(key: [1], token: nil, newToken: [9], peer: peer(), from: try address(1), now: start)
+        else { throw CancellationError() }
+        #expect(try table.send("a", files: [], of: guest, now: start) == .store([]))
+        #expect(refusal { _ = try table.send("b", files: [], of: guest, now: start) } == 410)
+        // The first one could not be stored.
+        _ = table.notSent("a", files: [], of: guest)
+        #expect(try table.send("b", files: [], of: guest, now: start) == .store([]))
+    }
+
     @Test("five wrong keys of an address block it, fifty end all invitations") func wrongKeys() throws {
         var (table, guest, _) = try joined()
         _ = try table.announce(upload(1), of: guest, now: start)

@@ -8,8 +8,8 @@ import NIOHTTPTypes
 /// Closes idle connections and connections with an incomplete request. It also handles `Expect: 100-continue`, which curl sends before
 /// uploads, and answers invalid HTTP with an error in JSON.
 ///
-/// Bulk streams and replies have no time limit, because they pause while the outbox is full or the caller is slow. Uploads have no time
-/// limit as long as bytes arrive.
+/// Bulk streams and replies have no time limit, because they pause while the outbox is full or the caller is slow, except on a strict
+/// connection. Uploads have no time limit as long as bytes arrive.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
@@ -19,6 +19,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let time: TimeAmount
     /// Maximum bytes of a body, after which the connection is closed.
     private let maximumBody: Int
+    /// Whether the time limit also applies to bulk streams, and to pauses of a reply, because anybody on the network can connect.
+    private let isStrict: Bool
     private var bodyBytes = 0
     private var timer: Scheduled<Void>?
     /// Number of requests without a complete reply.
@@ -28,7 +30,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var fault: HexlistError?
     private var hasReplied = false
 
-    init(time: TimeAmount, maximumBody: Int = .max) { (self.time, self.maximumBody) = (time, maximumBody) }
+    init(time: TimeAmount, maximumBody: Int = .max, isStrict: Bool = false) {
+        (self.time, self.maximumBody, self.isStrict) = (time, maximumBody, isStrict)
+    }
 
     func handlerAdded(context: ChannelHandlerContext) { wait(context) }
 
@@ -46,7 +50,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             bodyBytes = 0
             timer?.cancel()
             isUpload = LocalAPI.isUpload(request.headerFields[.contentType])
-            if !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }
+            if isStrict || !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }
             if request.headerFields[.expect]?.lowercased() == "100-continue" {
                 context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
             }
@@ -78,6 +82,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 headerFields: [.connection: "close", .contentType: LocalAPI.jsonType, .contentLength: "\(body.count)"])
             context.write(wrapOutboundOut(.head(head)), promise: nil)
             return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
+        case .body where isStrict: wait(context)
         case .head, .body: break
         case .end where hasReplied:
             // The connection is closed, because nothing more is read from it: a caller that goes on writing would block.

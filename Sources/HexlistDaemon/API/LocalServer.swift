@@ -38,18 +38,20 @@ enum LocalServer {
             onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
 
-    /// Makes the HTTP/1.1 channel of all listeners, socket, page and guests, with the limits of the settings `api.…`.
+    /// Makes the HTTP/1.1 channel of all listeners, socket, page and guests, with the limits in `settings`.
     /// - Parameters:
     ///   - seconds: maximum time of an idle connection, or of an incomplete request.
     ///   - maximumBody: maximum bytes of a body, after which the connection is closed.
+    ///   - isStrict: whether that time also limits bulk streams and the pauses of a reply.
     static func channel(
-        settings: Settings.API, seconds: Int64 = requestSeconds, maximumBody: Int = .max, logger: Logger,
+        settings: Settings.API, seconds: Int64 = requestSeconds, maximumBody: Int = .max, isStrict: Bool = false,
+        logger: Logger,
         respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
     ) -> HTTP1Channel {
         HTTP1Channel(
             responder: responder(respond, logger: logger),
             configuration: HTTP1Channel.Configuration(
-                additionalChannelHandlers: [ConnectionHandler(time: .seconds(seconds), maximumBody: maximumBody)],
+                additionalChannelHandlers: [ConnectionHandler(time: .seconds(seconds), maximumBody: maximumBody, isStrict: isStrict)],
                 httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                     maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
                     maxHeaderFieldCount: settings.headerFields)))

@@ -35,7 +35,7 @@ struct GuestGate {
     func check(_ head: GuestRequestHead) throws(GuestRefusal) {
         // A name that another site resolves to this machine (DNS rebinding) is not among these hosts.
         guard let host = head.host, isOwn(host) else {
-            throw GuestRefusal(status: 403, message: "The page is only at the address in the QR code.")
+            throw GuestRefusal(status: 403, message: "Open the address exactly as the other machine shows it.")
         }
         guard head.origins.allSatisfy({ PeerText.areEqual($0, "http://\(host)") }) else { throw Self.otherSite }
         guard head.sites.allSatisfy({ $0 == "same-origin" || $0 == "none" }) else { throw Self.otherSite }

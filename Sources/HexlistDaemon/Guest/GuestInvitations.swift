@@ -16,10 +16,11 @@ struct GuestInvitations {
     static let largestFile: Int64 = 4 << 30
     /// Maximum bytes of all files that guests have announced, for all invitations together.
     static let byteLimit: Int64 = 16 << 30
-    /// Wrong keys after which an address, and every invitation, is refused.
+    /// Wrong keys of one address after which its joins are refused.
     static let wrongKeysOfAddress = 5
+    /// Wrong keys in all after which all invitations end.
     static let wrongKeys = 50
-    /// Time after the end of an invitation in which files that were announced before may still arrive.
+    /// Time after the deadline of an invitation in which files that were announced before may still arrive.
     static let finishingTime = Duration.seconds(30 * 60)
     static let longestTime = Duration.seconds(24 * 60 * 60)
     /// Maximum number of ended invitations that are kept, so that their guests and the command line learn of the end.
@@ -89,9 +90,9 @@ struct GuestInvitations {
 
     private(set) var all: [Invitation] = []
     private var lastID = 0
-    /// Both are reset by the first invitation after a time without any.
+    /// Number of wrong keys of each address since the newest invitation was made.
     private var wrongKeysByAddress: [IPAddress: Int] = [:]
-    /// Bytes of the files that guests have announced and not cancelled.
+    /// Bytes of the files that guests have announced and not cancelled. Reset by the first invitation after a time without any.
     private var announcedBytes: Int64 = 0
 
     // MARK: Invitations
@@ -100,7 +101,8 @@ struct GuestInvitations {
     /// - Returns: the id of the invitation; `nil` if `limit` of them are active.
     mutating func invite(key: [UInt8], _ options: Options, now: Instant) -> Int? {
         guard all.count(where: { $0.isActive(now) }) < Self.limit else { return nil }
-        if !isOpen(now) { (wrongKeysByAddress, announcedBytes) = ([:], 0) }
+        wrongKeysByAddress = [:]
+        if !isOpen(now) { announcedBytes = 0 }
         lastID += 1
         all.append(Invitation(id: lastID, key: key, options: options, ends: now + min(options.time, Self.longestTime)))
         return lastID
@@ -281,6 +283,7 @@ struct GuestInvitations {
             uploads.append(upload)
         }
         guard all[index].isActive(now) || !uploads.isEmpty && all[index].isOpen(now) else { throw .over }
+        guard !all[index].options.isOnce || all[index].hexes == 0 else { throw .over }
         guard all[index].hexes < Self.hexLimit else {
             throw GuestRefusal(status: 429, message: "This invitation was used \(Self.hexLimit) times. Ask for a new one.")
         }

@@ -6,7 +6,7 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// The connections of plain HTTP on the peer port, on their way from the transport of a node to the task that serves them.
+/// Passes plain HTTP connections that the transport accepted on the peer port to `GuestService`.
 ///
 /// The transport exists before the API that answers the requests, and is replaced when the identity is rotated.
 final class GuestPort: Sendable {
@@ -72,7 +72,9 @@ struct GuestService: ServiceLifecycle.Service {
         var settings = Settings.API()
         settings.headerBytes = 16 << 10
         settings.headerFields = 64
-        let http = LocalServer.channel(settings: settings, seconds: Self.seconds, maximumBody: Self.maximumBody, logger: logger) {
+        let http = LocalServer.channel(
+            settings: settings, seconds: Self.seconds, maximumBody: Self.maximumBody, isStrict: true, logger: logger
+        ) {
             try await responder.respond(to: $0, context: $1)
         }
         await responder.removeLeftovers()

@@ -52,14 +52,14 @@ struct GuestResponder: Sendable {
         guard let text = CallerConnection.channel?.remoteAddress?.ipAddress, let address = IPAddress.withZone(text)?.address else {
             throw GuestRefusal.notFound
         }
+        guard guests.isOpen else { throw GuestRefusal.over }
         let path = request.uri.path
         let gate = GuestGate(
-            port: await api.node.status().port, addresses: GuestAddresses.own(), hostName: Self.hostName)
+            port: await api.node.nameAndPort().port, addresses: GuestAddresses.own(), hostName: Self.hostName)
         try gate.check(
             GuestRequestHead(
                 method: request.method.rawValue, path: path, host: request.head.authority, origins: request.headers[values: .origin],
                 sites: HTTPField.Name("sec-fetch-site").map { request.headers[values: $0] } ?? []))
-        guard guests.isOpen else { throw GuestRefusal.over }
         if let file = PageFile.guest.first(where: { $0.path == path }) { return try Self.page(file, request) }
         if path.hasPrefix(Self.downloads) { return try await download(request, from: address) }
         if path == "/g/join" { return try await join(request, from: address) }
@@ -94,7 +94,7 @@ struct GuestResponder: Sendable {
         try require(request, .post)
         let wanted: GuestMessage.Join = try await Self.message(request, limit: Self.shortBody)
         let device = request.headers[.userAgent].flatMap(Self.device)
-        switch guests.join(wanted, from: address, device: device, name: await api.node.status().name) {
+        switch guests.join(wanted, from: address, device: device, name: await api.node.nameAndPort().name) {
         case .joined(let joined): return APIReply.json(joined)
         case .refused(let refusal): throw refusal
         case .allEnded:
@@ -154,23 +154,10 @@ struct GuestResponder: Sendable {
             headers[.contentLength] = "\(range.count)"
             return Response(status: status, headers: headers)
         }
-        let sent = range
-        let body = ResponseBody(contentLength: sent.count) { writer in
-            var offset = sent.lowerBound
-            while offset < sent.upperBound {
-                let count = Int(min(Int64(Self.chunk), sent.upperBound - offset))
-                let start = offset
-                let bytes = try await transfers.onFileThread {
-                    var bytes = ByteBuffer()
-                    try bytes.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { space in
-                        try file.read(into: UnsafeMutableRawBufferPointer(rebasing: space[..<count]), at: start)
-                    }
-                    if start + Int64(count) == file.size { try file.check() }
-                    return bytes
-                }
-                try await writer.write(bytes)
-                offset += Int64(count)
-            }
+        let content = GuestDownload(
+            file: file, range: range, ticket: String(ticket), address: address, guests: guests, transfers: transfers)
+        let body = ResponseBody(contentLength: range.count) { writer in
+            while let bytes = try await content.next() { try await writer.write(bytes) }
             try await writer.finish(nil)
         }
         return Response(status: status, headers: headers, body: body)

@@ -30,10 +30,10 @@ final class GuestServer: Sendable {
     private let state = Mutex(State())
     private let loop: any EventLoop
     private let now: @Sendable () -> ContinuousClock.Instant
-    /// Uploads to delete, for the task that runs while the daemon does.
+    /// Partial files to delete. `GuestService` deletes them, because that blocks.
     let discarded: AsyncStream<[GuestPart]>
     private let discard: AsyncStream<[GuestPart]>.Continuation
-    /// Called when an invitation changed.
+    /// Called when an invitation may have changed.
     private let changed: Mutex<@Sendable () -> Void> = Mutex({})
 
     /// - Parameter now: the clock. The timer of the event loop only decides when to compare it with the end of an invitation.
@@ -179,13 +179,18 @@ final class GuestServer: Sendable {
                         InvitationGuest(address: "\(address)", device: device, at: Timestamp.now))
                     state.readable[guest] = Self.readable(content, for: guest, &state.tickets)
                 }
+                // After the time, only an unfinished upload continues.
+                let isReadable = Timestamp.now.milliseconds < view.until.milliseconds
                 return .joined(
                     GuestMessage.Joined(
                         token: isNew ? token : wanted.token ?? "", name: name, until: view.until.milliseconds, once: view.once ?? false,
-                        hexes: state.readable[guest] ?? []))
+                        hexes: isReadable ? state.readable[guest] ?? [] : []))
             }
         }
-        notify()
+        switch joined {
+        case .joined, .allEnded: notify()
+        case .refused: break  // so that requests of strangers wake nobody
+        }
         return joined
     }
 
@@ -225,6 +230,9 @@ final class GuestServer: Sendable {
             return found.file
         }
     }
+
+    /// Whether the file of a ticket may still be read.
+    func isReadable(ticket: String, from address: IPAddress) -> Bool { (try? file(ticket: ticket, from: address)) != nil }
 
     // MARK: Files
 
@@ -341,6 +349,6 @@ enum GuestKey {
         return String(decoding: key, as: UTF8.self)
     }
 
-    /// SHA-256 of a key, so that comparisons take the same time for any wrong key.
+    /// SHA-256 of a key. Keys are compared by their hashes, so that the time of a comparison reveals nothing about a key.
     static func hash(_ key: String) -> [UInt8] { Array(SHA256.hash(data: Array(key.utf8))) }
 }

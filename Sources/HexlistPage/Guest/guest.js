@@ -22,7 +22,7 @@ if (location.hash) {
   history.replaceState(null, '', '/');
 }
 
-// A request without a byte of progress for 8 s is aborted; the caller decides whether to repeat it. Status 0: no connection.
+// A piece without a byte of progress for 8 s, and another request without one for 20 s, is aborted; the caller decides whether to repeat it. Status 0: no connection.
 const ask = (method, path, body, onProgress) => new Promise((resolve, reject) => {
   const request = new XMLHttpRequest();
   const isPiece = body instanceof Blob;
@@ -44,7 +44,7 @@ const ask = (method, path, body, onProgress) => new Promise((resolve, reject) =>
   wait();
   request.send(isPiece ? body : body ? JSON.stringify(body) : null);
 });
-// Repeats a request until there is a connection, for 30 minutes.
+// Repeats a request until there is a connection, 600 times at most, which takes half an hour.
 const insist = async (say, ...request) => {
   for (let tries = 1; ; tries++) {
     try { return await ask(...request); } catch (error) {

@@ -8,7 +8,7 @@ struct InviteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "invite", abstract: "Let a phone or any browser in this network send you links and files.",
         discussion: """
-            Prints a QR code and an address. Whoever opens it can send you texts and files, and read the HEXes and FILEs that you name, \
+            Prints a QR code and an address. Anyone who opens it can send you texts and files, and read the HEXes and FILEs that you name, \
             until you press Ctrl-C or the time is over. What guests send goes to the inbox.
 
             The connection is not encrypted: others on the same network can read it, and can act as that guest until the end. Use it in \
@@ -49,7 +49,7 @@ struct InviteCommand: AsyncParsableCommand {
             throw ValidationError("\(list ? "--list" : "--end") takes no option for a new invitation.")
         }
         if list, !names.isEmpty { throw ValidationError("--list takes no hex or file.") }
-        if end, let wrong = names.first(where: { Int($0) == nil }) { throw ValidationError("`\(wrong)` is no id of an invitation.") }
+        if end, let wrong = names.first(where: { Int($0) == nil }) { throw ValidationError("`\(wrong)` is not the id of an invitation.") }
         if let time, InviteText.seconds(time) == nil { throw ValidationError("`\(time)` is not 1m to 24h, such as 30m.") }
     }
 
