@@ -32,19 +32,24 @@ public struct LinkEdit: JSONShape, Sendable, Equatable {
     public var service: String?
     /// The new list of tags.
     public var tags: [String]?
+    /// Whether the title of its page is read for a new link without a description; `nil` for yes. `false` for a link that is moved, because
+    /// it may have arrived from a peer.
+    public var title: Bool?
 
     private enum CodingKeys: String, RequestKey {
-        case from, url, linkDescription, service, tags
+        case from, url, linkDescription, service, tags, title
     }
 
     public init(
-        from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil, tags: [String]? = nil
+        from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil, tags: [String]? = nil,
+        title: Bool? = nil
     ) {
         self.from = from
         self.url = url
         self.linkDescription = linkDescription
         self.service = service
         self.tags = tags
+        self.title = title
     }
 }
 

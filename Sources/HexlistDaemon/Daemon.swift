@@ -162,7 +162,8 @@ public struct Daemon: Sendable {
                 faults: faults, logger: logger)
             let titles = TitleFetcher(
                 store: store, client: WebClient(eventLoop: otherLoop), signal: api.titles,
-                isOn: { [configuration = api.configuration] in configuration.readsTitles }, logger: logger)
+                isOn: { [configuration = api.configuration] in configuration.readsTitles }, isAllowed: Self.mayReadTitle(at:),
+                logger: logger)
             let run = DaemonRun(
                 loader: loader, notifier: notifier, api: api, guestPort: guestPort, hooks: hooks, socket: socket, settings: settings,
                 titles: titles)
@@ -175,6 +176,13 @@ public struct Daemon: Sendable {
             throw error
         }
         try? await group.shutdownGracefully()  // no part of the daemon runs on it any more
+    }
+
+    /// Whether the title of a page at this address may be read: an address of the Internet that is not in a network of this machine, such as
+    /// the global IPv6 address of a router.
+    private static func mayReadTitle(at address: IPAddress) -> Bool {
+        address.isPublic
+            && !MachineInterface.all().flatMap(\.addresses).contains { address.isInside($0.address, length: $0.prefixLength) }
     }
 
     /// Makes the peer discovery for the configured domains: `local` through avahi-daemon, the others by unicast DNS.

@@ -75,7 +75,7 @@ struct MineRoutes: Sendable {
             if let from = link.from, from < 1 { throw HexlistError(.badRequest, "`from` counts links from 1.") }
             return MineEdit.Link(
                 from: link.from.map { $0 - 1 }, url: link.url, linkDescription: link.linkDescription, service: link.service,
-                tags: link.tags)
+                tags: link.tags, wantsTitle: link.title ?? true)
         }
         let wantsTitles = api.configuration.readsTitles
         try await api.store.editMine(

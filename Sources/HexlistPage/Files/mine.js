@@ -265,7 +265,7 @@ export class MineView extends View {
       const edited = () => ({ from: index + 1, ...(url.value.trim() !== link.url && { url: url.value.trim() }), ...(name.value.trim() !== clean(link.linkDescription) && { linkDescription: name.value.trim() }) });
       const move = async (folder) => {
         const whole = await ask('GET', `/v1/hexes/${folder.id}`);
-        const links = [...(whole?.links ?? []).map((_, at) => ({ from: at + 1 })), { url: link.url, linkDescription: link.linkDescription, service: link.service }];
+        const links = [...(whole?.links ?? []).map((_, at) => ({ from: at + 1 })), { url: link.url, linkDescription: link.linkDescription, service: link.service, title: false, ...(link.tags?.length && { tags: link.tags }) }];
         if (whole && folder.id !== hex.id && await ask('PATCH', `/v1/mine/${folder.id}`, { links })) replace([], `Moved to “${subject(folder)}”.`);
       };
       return [h('form', { onsubmit: (event) => { event.preventDefault(); replace([edited()], 'Saved.'); } },

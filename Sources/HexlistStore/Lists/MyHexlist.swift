@@ -14,15 +14,19 @@ public struct MineEdit: Sendable {
         public var service: String?
         /// The complete new list of tags.
         public var tags: [String]?
+        /// Whether a title is read for a new link without a description.
+        public var wantsTitle: Bool
 
         public init(
-            from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil, tags: [String]? = nil
+            from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil, tags: [String]? = nil,
+            wantsTitle: Bool = true
         ) {
             self.from = from
             self.url = url
             self.linkDescription = linkDescription
             self.service = service
             self.tags = tags
+            self.wantsTitle = wantsTitle
         }
     }
 
@@ -92,7 +96,7 @@ extension HexStore {
             try writer.change {
                 try writer.editMine(id, edit)
                 guard wantsTitles else { return }
-                for (position, link) in (edit.links ?? []).enumerated() where link.from == nil {
+                for (position, link) in (edit.links ?? []).enumerated() where link.from == nil && link.wantsTitle {
                     let place = LinkPlace(hex: id, position: position).id
                     try writer.wantTitles(ofLinks: place...place)
                 }

@@ -39,8 +39,8 @@ package enum WebFault: Error, Sendable, Equatable {
 /// Sends requests for pages to web servers: HTTP/1.1, one request per connection, without cookies, proxies and credentials. Redirects are
 /// not followed. Thread-safe.
 ///
-/// The address of a server is checked after its name was resolved, and the connection goes to the checked address, so a name that resolves
-/// differently the next time cannot lead elsewhere.
+/// `addresses(of:allowing:)` resolves a name and checks the addresses; `send` connects to the address that it is given and resolves nothing,
+/// so a name that resolves differently the next time cannot lead elsewhere.
 package final class WebClient: Sendable {
     package enum Method: Sendable { case get, head }
 
