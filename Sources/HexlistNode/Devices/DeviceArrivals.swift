@@ -89,7 +89,10 @@ final class DeviceArrivals {
                     let fingerprint = exchange.certificate.fingerprint
                     guard let session = arrivals.inbound.open(upload, from: fingerprint, now: node.clocks.now) else {
                         exchange.answer(409)
-                        return completion(.failure(HexlistError(.alreadyRunning, "As many devices send files as are allowed at once.")))
+                        return completion(
+                            .failure(
+                                HexlistError(.alreadyRunning, "Too many devices are sending files; the device has to send it again later."))
+                        )
                     }
                     exchange.answer(200, Self.accepted(upload, session.id, session.tokens))
                     arrivals.setTimer(node)
@@ -227,11 +230,12 @@ final class DeviceArrivals {
     /// Stores the files of a session as one hex, in the background.
     private func begin(_ session: String, _ node: isolated Node) {
         let (files, store, quotas) = (node.transfers.deviceFiles, node.store, HeldQuotas(node.configuration.limits))
+        let trusted = Set(node.registry.devices.values.filter { $0.trust == .trusted }.compactMap(\.fingerprint))
         let at = node.clocks.milliseconds
         let logger = node.logger
         finishing += 1
         node.transport.fileThreads.run(on: node.eventLoop) {
-            try Self.store(session, files, store, at: at, quotas: quotas)
+            try Self.store(session, files, store, at: at, trusted: trusted, quotas: quotas)
         }.whenComplete { [weak node] result in
             if case .failure(let error) = result {
                 logger.error("files of a device could not be stored", metadata: ["error": "\(error)"])
@@ -256,13 +260,18 @@ final class DeviceArrivals {
     }
 
     private static func store(
-        _ session: String, _ files: DeviceFiles, _ store: HexStore, at now: Int64, quotas: HeldQuotas
+        _ session: String, _ files: DeviceFiles, _ store: HexStore, at now: Int64, trusted: Set<Fingerprint>, quotas: HeldQuotas
     ) throws {
         let rows = try files.present(store.readSync { try $0.arrivals(of: session) })
         guard let first = rows.first else { return files.folder.remove(session) }
         let sender = Sender(peer: first.peer, kind: .localsend, fingerprint: first.fingerprint, name: first.sender, address: "localsend")
         let hex = DeviceHex(rows).hex(from: first.peer, name: first.sender) { OfferID.random }
-        // The device was trusted when the session began, or the user has accepted the files.
+        // The device was trusted when the session began, or the user has accepted the files: then no quota of strangers applies.
+        var quotas = quotas
+        if !trusted.contains(first.fingerprint) {
+            let most = 1 << 40
+            quotas = HeldQuotas(hexesPerPeer: most, bytesPerPeer: most, hexes: most, bytes: most, inboxHexes: quotas.inboxHexes)
+        }
         _ = try files.finish(rows, as: hex, from: sender, at: now, policy: .everyone, quotas: quotas)
     }
 }

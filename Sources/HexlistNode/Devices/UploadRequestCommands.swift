@@ -48,7 +48,7 @@ public struct UploadRequestCommands: Sendable {
 
     private static func isOver(_ id: Int64) -> HexlistError {
         HexlistError(
-            .notFound, "No device waits with a request \(id).",
+            .notFound, "There is no request \(id) to send files.",
             hint: "A request ends after two minutes, or when the device withdraws it. `hexlist transfers` lists the waiting ones.")
     }
 }

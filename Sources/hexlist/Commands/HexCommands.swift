@@ -220,8 +220,8 @@ struct ReadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "read", abstract: "Mark hexes, or single links of them, as read.",
         discussion: """
-            hexlist read 7.2 marks the second link of hex 7. A hex is read when all its links are. `hexlist inbox --links --unread` lists \
-            the unread links.
+            `7.2` is the second link of hex 7. A hex is read when all its links are. `hexlist inbox --links --unread` lists the unread \
+            links.
 
             --all and --from apply to the inbox.
             """)

@@ -57,7 +57,7 @@ struct TransfersAcceptCommand: AsyncParsableCommand {
     func run() async throws {
         try await selection.answer({ try await $0.acceptUpload(selection.id, trusting: trust) }) { request in
             let now = trust ? " It is trusted from now on." : ""
-            return "\(request.label.shown()) sends \(UploadRequestText.content(request)).\(now)"
+            return "Receiving \(UploadRequestText.content(request)) from \(request.label.shown()).\(now)"
         }
     }
 }
@@ -69,7 +69,7 @@ struct TransfersRefuseCommand: AsyncParsableCommand {
     @OptionGroup var selection: UploadRequestSelection
 
     func run() async throws {
-        try await selection.answer({ try await $0.refuseUpload(selection.id) }) { "Refused \($0.label.shown())." }
+        try await selection.answer({ try await $0.refuseUpload(selection.id) }) { "Refused the files of \($0.label.shown())." }
     }
 }
 

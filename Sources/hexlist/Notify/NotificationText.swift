@@ -103,5 +103,7 @@ struct NotificationText: Equatable {
 
 extension EventJSON {
     /// Returns a number in the details of the event, where numbers are texts.
-    fileprivate func number(_ name: String) -> Int64? { data?.members?.first { $0.name == name }?.value.string.flatMap { Int64($0) } }
+    fileprivate func number(_ name: String) -> Int64? {
+        data?.members?.first { PeerText.areEqual($0.name, name) }?.value.string.flatMap { Int64($0) }
+    }
 }

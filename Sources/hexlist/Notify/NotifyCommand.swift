@@ -45,7 +45,13 @@ struct NotifyCommand: AsyncParsableCommand {
         switch event.type {
         case NotifiedHexes.received.rawValue: try await arrived(event, .received)
         case NotifiedHexes.held.rawValue: try await arrived(event, .held)
-        case "device.asked", "pairing.requested", "conflict.identity", "invitation.guessed":
+        case "device.asked":
+            // Any machine on the network can ask.
+            let last = LastNotifiedEvent(common.paths, file: "notified-devices")
+            guard !last.isYounger(than: Self.requestPause), let text = NotificationText(event) else { return }
+            try last.write(event.number)
+            try await NotifySend.show(text)
+        case "pairing.requested", "conflict.identity", "invitation.guessed":
             if let text = NotificationText(event) { try await NotifySend.show(text) }
         default:
             throw HexlistError(
@@ -221,9 +227,10 @@ struct NotifiedRange: ExpressibleByArgument, Equatable {
 private struct LastNotifiedEvent {
     let path: String
 
-    init(_ paths: HexlistPaths, _ hexes: NotifiedHexes) {
-        path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), hexes == .held ? "notified-requests" : "notified")
-    }
+    init(_ paths: HexlistPaths, _ hexes: NotifiedHexes) { self.init(paths, file: hexes == .held ? "notified-requests" : "notified") }
+
+    /// - Parameter file: the name of the file.
+    init(_ paths: HexlistPaths, file: String) { path = HexlistPaths.join(HexlistPaths.folder(of: paths.socket), file) }
 
     /// Whether the file was written less than this many seconds ago, by the wall clock.
     func isYounger(than seconds: Int) -> Bool {
