@@ -12,13 +12,9 @@ import Synchronization
 final class GuestPort: Sendable {
     typealias Connection = HTTP1Channel.Value
 
-    private struct State {
-        /// `nil` until the service runs, and after it stopped.
-        var http: HTTP1Channel?
-    }
-
     private let server: GuestServer
-    private let state = Mutex(State())
+    /// `nil` until the service runs, and after it stopped.
+    private let http = Mutex<HTTP1Channel?>(nil)
     /// Bounded by the slots of the transport.
     let connections: AsyncStream<Connection>
     private let accepted: AsyncStream<Connection>.Continuation
@@ -31,8 +27,8 @@ final class GuestPort: Sendable {
     /// The server of plain HTTP for the transport of a node.
     var host: PlainHTTPHost {
         PlainHTTPHost(isOpen: { self.server.isOpen }) { channel in
-            try self.state.withLock { state in
-                guard let http = state.http else { throw ChannelError.alreadyClosed }
+            try self.http.withLock { http in
+                guard let http else { throw ChannelError.alreadyClosed }
                 // The handlers are added at once, because this is the loop of the channel. Every added connection reaches `connections`,
                 // whose consumer closes it.
                 let made = http.setup(channel: channel, logger: Logger(label: "hexlist.guests") { _ in SwiftLogNoOpLogHandler() })
@@ -43,12 +39,12 @@ final class GuestPort: Sendable {
         }
     }
 
-    func open(_ http: HTTP1Channel) { state.withLock { $0.http = http } }
+    func open(_ http: HTTP1Channel) { self.http.withLock { $0 = http } }
 
     /// Accepts no more connections. `connections` ends after those that were accepted.
     func close() {
-        state.withLock { state in
-            state.http = nil
+        http.withLock { http in
+            http = nil
             accepted.finish()
         }
     }

@@ -73,7 +73,7 @@ final class GuestServer: Sendable {
         }
         guard let view else {
             throw HexlistError(
-                .recentlyFailed, "There are \(GuestInvitations.limit) invitations already.",
+                .alreadyRunning, "There are \(GuestInvitations.limit) invitations already.",
                 hint: "`hexlist invite --list` lists them, `hexlist invite --end ID` ends one.")
         }
         schedule()

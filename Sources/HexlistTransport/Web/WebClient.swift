@@ -42,8 +42,6 @@ package enum WebFault: Error, Sendable, Equatable {
 /// `addresses(of:allowing:)` resolves a name and checks the addresses; `send` connects to the address that it is given and resolves nothing,
 /// so a name that resolves differently the next time cannot lead elsewhere.
 package final class WebClient: Sendable {
-    package enum Method: Sendable { case get, head }
-
     /// Maximum bytes of a header, like that of file responses.
     private static let decoder = FileLimits.decoder
     /// Lookups block a thread of their own pool, so that an unreachable DNS server does not delay other parts of the program.
@@ -103,17 +101,17 @@ package final class WebClient: Sendable {
 
     /// Sends a request to the first of these addresses that can be reached (`send`).
     package func send<Reader: WebResponseReader>(
-        _ method: Method, _ target: WebTarget, toOneOf addresses: [IPAddress], until deadline: NIODeadline, reader: Reader
+        _ target: WebTarget, toOneOf addresses: [IPAddress], until deadline: NIODeadline, reader: Reader
     ) async throws -> Reader {
         for address in addresses.dropLast() {
             do {
-                return try await send(method, target, to: address, until: deadline, reader: reader)
+                return try await send(target, to: address, until: deadline, reader: reader)
             } catch WebFault.unreachable {
                 continue
             }
         }
         guard let address = addresses.last else { throw WebFault.noAddress }
-        return try await send(method, target, to: address, until: deadline, reader: reader)
+        return try await send(target, to: address, until: deadline, reader: reader)
     }
 
     /// Waits for a result. If the task is cancelled, the wait ends with a `CancellationError`; a lookup or a connection that is still open
@@ -133,7 +131,7 @@ package final class WebClient: Sendable {
     /// - Returns: the reader at the end of the response.
     /// - Throws: `WebFault`.
     package func send<Reader: WebResponseReader>(
-        _ method: Method, _ target: WebTarget, to address: IPAddress, until deadline: NIODeadline, reader: Reader
+        _ target: WebTarget, to address: IPAddress, until deadline: NIODeadline, reader: Reader
     ) async throws -> Reader {
         guard let socket = address.socketAddress(port: target.port) else { throw WebFault.unreachable }
         let left = deadline - .now()
@@ -154,7 +152,7 @@ package final class WebClient: Sendable {
                     try pipeline.addHandlers([
                         HTTPRequestEncoder(),
                         ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: Self.decoder)),
-                        WebExchange(method, target, reader, deadline, promise),
+                        WebExchange(target, reader, deadline, promise),
                     ])
                 }
             }
@@ -169,7 +167,6 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
 
-    private let method: WebClient.Method
     private let target: WebTarget
     private let deadline: NIODeadline
     private var reader: Reader
@@ -178,8 +175,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
     private var timer: Scheduled<Void>?
     private var hasHead = false
 
-    init(_ method: WebClient.Method, _ target: WebTarget, _ reader: Reader, _ deadline: NIODeadline, _ promise: EventLoopPromise<Reader>) {
-        self.method = method
+    init(_ target: WebTarget, _ reader: Reader, _ deadline: NIODeadline, _ promise: EventLoopPromise<Reader>) {
         self.target = target
         self.reader = reader
         self.deadline = deadline
@@ -199,7 +195,7 @@ private final class WebExchange<Reader: WebResponseReader>: ChannelInboundHandle
             "Host": target.authority, "User-Agent": "Hexlist/\(ProtocolLimits.appVersion)", "Accept": "text/html, */*;q=0.1",
             "Accept-Encoding": "identity", "Connection": "close",
         ]
-        let head = HTTPRequestHead(version: .http1_1, method: method == .get ? .GET : .HEAD, uri: target.resource, headers: headers)
+        let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: target.resource, headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }

@@ -41,7 +41,7 @@ struct NotificationText: Equatable {
     init(saving start: TransferStart, from sender: String, to folder: String) {
         summary = sender
         let count = start.first.flatMap { first in start.last.map { Int(clamping: $0 - first + 1) } } ?? 0
-        let files = count == 1 ? "1 file" : HumanText.count(count, "file", "files")
+        let files = HumanText.count(count, "file", "files")
         body = Self.escaped(count == 0 ? "The files are in \(folder) already" : "Saving \(files) to \(folder)")
     }
 
