@@ -37,7 +37,7 @@ private struct Phone {
         let address = try #require(IPAddress("127.0.0.1"))
         let own = try #require(test.node.identity.certificateFingerprint)
         return try await transport.postToDevice(
-            at: address, port: port, expecting: expecting ?? own, path: path, body: body, limit: 4_096, timeout: .seconds(20)
+            at: address, port: port, expecting: expecting ?? own, path: path, body: body, limit: 4_096, timeout: .minutes(2)
         ).get()
     }
 
