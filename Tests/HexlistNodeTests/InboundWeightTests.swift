@@ -13,6 +13,9 @@ struct InboundWeightTests {
     @Test("hexes of an ended session count until the store has answered, and are released then", arguments: [true, false])
     func givenBack(endsFirst: Bool) async throws {
         let (one, two) = try await trustingNodes(on: InMemoryLink())
+        // Both may have dialled. Hexes on a session that is replaced would wait for receipts, which the store withholds here.
+        #expect(try await one.send(to: two).state == .stored)
+        for test in [one, two] { try await eventually("one session is left") { await test.node.sessionCount == 1 } }
         let gate = DispatchSemaphore(value: 0)
         defer { gate.signal() }  // the store's writer continues however the test ends
         two.node.store.submit({ _ in try gate.take() }, completion: { _ in })
@@ -32,7 +35,7 @@ struct InboundWeightTests {
         gate.signal()
         try await eventually("the store has answered") { await two.node.waiting.all == 0 }
         #expect(await two.node.waiting.weights.isEmpty)
-        #expect(try await two.node.store.read { try $0.counts() }.inbox == 20)
+        #expect(try await two.node.store.read { try $0.counts() }.inbox == 21)
         if !endsFirst { try await one.stop() }
         try await two.stop()
     }
@@ -59,7 +62,7 @@ struct InboundWeightTests {
 
 extension Node {
     fileprivate var waiting: InboundMemoryLimit { sessions.room }
-    fileprivate var hasSessions: Bool { !sessions.values.isEmpty }
+    fileprivate var hasSessions: Bool { sessionCount > 0 }
     fileprivate var isReadingAll: Bool { sessions.values.allSatisfy(\.connection.isReading) }
     /// As a session of that owner would.
     fileprivate func change(_ owner: InboundMemoryLimit.Owner, by weight: Int) {
