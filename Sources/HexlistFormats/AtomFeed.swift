@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// A feed of links in the Atom format (RFC 4287).
 public struct AtomFeed: Sendable {
     public struct Entry: Sendable {
@@ -53,7 +55,7 @@ public struct AtomFeed: Sendable {
         for entry in entries where seen.insert(entry.id).inserted {
             lines += [
                 "<entry>", Self.element("id", entry.id), Self.element("title", entry.title.isEmpty ? entry.url : entry.title),
-                #"<link rel="alternate" href="\#(MarkupText.escaped(Self.reference(entry.url)))"/>"#,
+                #"<link rel="alternate" href="\#(MarkupText.escaped(PercentEncoding.encodeUnprintable(entry.url, and: #""<>\^`{|}"#)))"/>"#,
                 Self.element("updated", entry.updated),
             ]
             if !entry.author.isEmpty { lines.append("<author>\(Self.element("name", entry.author))</author>") }
@@ -65,12 +67,4 @@ public struct AtomFeed: Sendable {
     }
 
     private static func element(_ name: String, _ text: String) -> String { "<\(name)>\(MarkupText.escaped(text))</\(name)>" }
-
-    /// Percent-encodes the characters that a URI cannot have. Existing escapes stay.
-    private static func reference(_ url: String) -> String {
-        url.utf8.reduce(into: "") { text, byte in
-            let isPlain = (0x21...0x7E).contains(byte) && !#""<>\^`{|}"#.utf8.contains(byte)
-            text += isPlain ? String(Unicode.Scalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }
-    }
 }

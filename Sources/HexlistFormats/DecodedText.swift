@@ -44,16 +44,17 @@ public struct DecodedText: Sendable, Equatable {
     }
 
     private static func utf8(utf16 bytes: ArraySlice<UInt8>, isBigEndian: Bool) throws(Fault) -> [UInt8] {
-        var units: [UInt16] = []
-        units.reserveCapacity(bytes.count / 2)
-        var index = bytes.startIndex
-        while index + 1 < bytes.endIndex {
-            let (first, second) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
-            units.append(isBigEndian ? first << 8 | second : second << 8 | first)
-            index += 2
-        }
-        guard index == bytes.endIndex, let text = String(validating: units, as: UTF16.self) else { throw .encoding("UTF-16") }
+        let units = units(of: bytes, isBigEndian: isBigEndian)
+        guard bytes.count.isMultiple(of: 2), let text = String(validating: units, as: UTF16.self) else { throw .encoding("UTF-16") }
         return Array(text.utf8)
+    }
+
+    /// Returns the UTF-16 code units of bytes. A single byte at the end is left out.
+    static func units(of bytes: ArraySlice<UInt8>, isBigEndian: Bool) -> [UInt16] {
+        stride(from: bytes.startIndex, to: bytes.endIndex - 1, by: 2).map { index in
+            let (first, second) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
+            return isBigEndian ? first << 8 | second : second << 8 | first
+        }
     }
 
     /// Detects UTF-16 without a byte order mark, in which every second byte of an ASCII character is zero: more than a quarter of the first

@@ -149,9 +149,9 @@ struct MarkupScanner {
 }
 
 /// Escapes and decodes text of HTML and XML.
-enum MarkupText {
+package enum MarkupText {
     /// Escapes text for use in an element or in a quoted attribute. Characters that are not displayable become U+FFFD.
-    static func escaped(_ text: String) -> String {
+    package static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in TerminalText.clean(text).unicodeScalars {
             switch scalar {

@@ -112,11 +112,7 @@ public struct PageTitle: Sendable {
 
     /// Invalid parts become U+FFFD.
     private static func utf8(_ bytes: ArraySlice<UInt8>, isBigEndian: Bool) -> [UInt8] {
-        let units = stride(from: bytes.startIndex, to: bytes.endIndex - 1, by: 2).map { index in
-            let (first, second) = (UInt16(bytes[index]), UInt16(bytes[index + 1]))
-            return isBigEndian ? first << 8 | second : second << 8 | first
-        }
-        return Array(String(decoding: units, as: UTF16.self).utf8)
+        Array(String(decoding: DecodedText.units(of: bytes, isBigEndian: isBigEndian), as: UTF16.self).utf8)
     }
 
     // MARK: Markup

@@ -2,10 +2,22 @@
 public enum PercentEncoding {
     /// Percent-encodes all bytes of a text's UTF-8 except the unreserved characters: ASCII letters, digits, `-`, `.`, `_` and `~`.
     public static func encode(_ text: some StringProtocol) -> String {
+        encode(text) { ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) }
+    }
+
+    /// Percent-encodes the bytes of a text's UTF-8 that are not printable ASCII characters, and others. Existing escapes stay.
+    /// - Parameter others: printable characters to encode as well.
+    public static func encodeUnprintable(_ text: some StringProtocol, and others: StaticString = "") -> String {
+        encode(text) { byte in
+            (0x21...0x7E).contains(byte) && !UnsafeBufferPointer(start: others.utf8Start, count: others.utf8CodeUnitCount).contains(byte)
+        }
+    }
+
+    private static func encode(_ text: some StringProtocol, keeping isKept: (UInt8) -> Bool) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
         for byte in text.utf8 {
-            if ASCII.isAlphanumeric(byte) || "-._~".utf8.contains(byte) {
+            if isKept(byte) {
                 bytes.append(byte)
             } else {
                 bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]

@@ -70,10 +70,6 @@ public struct WebTarget: Sendable, Equatable {
             }
         }
         let text = "/" + segments.joined(separator: "/") + String(decoding: whole[path.endIndex...], as: UTF8.self)
-        let hex = Array("0123456789ABCDEF".utf8)
-        let encoded = text.utf8.flatMap { byte -> [UInt8] in
-            (0x21...0x7E).contains(byte) ? [byte] : [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 0xF)]]
-        }
-        return String(decoding: encoded, as: UTF8.self)
+        return PercentEncoding.encodeUnprintable(text)
     }
 }

@@ -1,3 +1,4 @@
+import HexlistFormats
 import HexlistModel
 import HexlistSystem
 
@@ -5,7 +6,7 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// The desktop session of the user, in which received files are opened and shown. The programs are started without a shell.
+/// The desktop session of the user, in which received files and links are opened, files and notifications shown. The programs are started without a shell.
 struct DesktopSession: Sendable {
     /// The environment of the daemon.
     let environment: [String: String]
@@ -74,10 +75,7 @@ struct DesktopSession: Sendable {
             throw HexlistError(.notSupported, "gdbus is not installed.", hint: "Install the package libglib2.0-bin.")
         }
         // A quotation mark or backslash would end the string in gdbus' text form of arguments; browsers treat the encoded form alike.
-        let uri = url.utf8.map { byte -> String in
-            (0x21...0x7E).contains(byte) && ![UInt8(ascii: "'"), UInt8(ascii: "\\")].contains(byte)
-                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
+        let uri = PercentEncoding.encodeUnprintable(url, and: #"'\"#)
         let name = "org.freedesktop.portal"
         try await run(
             gdbus,
@@ -93,8 +91,7 @@ struct DesktopSession: Sendable {
         guard let path = program("notify-send") else {
             throw HexlistError(.notSupported, "notify-send is not installed.", hint: "Install the package libnotify-bin.")
         }
-        let body = text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
-        try await run(path, ["--app-name=Hexlist", "--", summary, body])
+        try await run(path, ["--app-name=Hexlist", "--", summary, MarkupText.escaped(text)])
     }
 
     private var variables: [String] { Self.names.compactMap { name in environment[name].map { "\(name)=\($0)" } } }
