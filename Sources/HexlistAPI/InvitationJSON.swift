@@ -3,11 +3,14 @@ public import HexlistModel
 
 /// The body of `POST /v1/invitations`: its content for guests and its duration. All members are optional.
 public struct InvitationRequest: JSONShape, Sendable, Equatable {
+    /// The durations of an invitation in seconds: 1 minute to 24 hours.
+    public static let durations = 60...86_400
+
     /// The hexes that guests may read.
     public var hexes: [Int64]?
     /// Absolute paths of files and folders that guests may read. Not for the page of `hexlist web`.
     public var paths: [String]?
-    /// Duration in seconds: 1 minute to 24 hours; 10 minutes by default.
+    /// Duration in seconds, one of `durations`; 10 minutes by default.
     public var seconds: Int?
     /// Whether the invitation ends after the first hex.
     public var once: Bool?

@@ -85,6 +85,21 @@ actor NodeSupervisor {
         return node === stopped ? nil : node
     }
 
+    /// Calls `body` at once and after each change of the node, also of one that replaces it, until the task is cancelled, the daemon stops or
+    /// `body` returns `false`.
+    nonisolated func atEachChange(_ body: () async -> Bool) async {
+        var node: Node? = self.node
+        while let running = node {
+            // Subscribed before the first call, so that no change is missed.
+            var changes = running.changes().makeAsyncIterator()
+            repeat {
+                guard await body() else { return }
+            } while await changes.next() != nil && !Task.isCancelled
+            guard !Task.isCancelled else { return }
+            node = await successor(of: running)
+        }
+    }
+
     /// Records that the identity belongs to this machine.
     func keepIdentity() async throws {
         try await machine.keep(node.store)

@@ -10,7 +10,6 @@ struct InvitationRoutes: Sendable {
     let api: APIContext
 
     private static let defaultSeconds = 600
-    private static let seconds = 60...86_400
     /// Maximum number of paths in a request.
     private static let paths = 1_000
 
@@ -49,7 +48,7 @@ struct InvitationRoutes: Sendable {
 
     private func invite(_ wanted: InvitationRequest) async throws -> Invitation {
         let seconds = wanted.seconds ?? Self.defaultSeconds
-        guard Self.seconds.contains(seconds) else {
+        guard InvitationRequest.durations.contains(seconds) else {
             throw HexlistError(.badRequest, "An invitation lasts 1 minute to 24 hours.")
         }
         let paths = wanted.paths ?? []
@@ -57,13 +56,12 @@ struct InvitationRoutes: Sendable {
             throw HexlistError(.badRequest, "An invitation takes at most \(Self.paths) paths, and they are absolute.")
         }
         let node = api.node
-        let status = await node.status()
         let hosts = try hosts(wanted.address, listen: await node.configuration.listen)
         let content = try await GuestContent.read(
             hexes: wanted.hexes ?? [], paths: paths, node: node, protecting: await api.ownFolders())
         let options = GuestInvitations.Options(
             time: .seconds(seconds), isOnce: wanted.once ?? false, isHeld: wanted.held ?? false)
-        return try api.guests.invite(content, options, hosts: hosts, port: status.port) { QRCode($0)?.svg ?? "" }
+        return try api.guests.invite(content, options, hosts: hosts, port: await node.nameAndPort().port) { QRCode($0)?.svg ?? "" }
     }
 
     /// The addresses of the URLs, best first.

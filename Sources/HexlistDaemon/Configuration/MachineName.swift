@@ -10,11 +10,15 @@ enum MachineName {
     static func pretty() -> String {
         let info = try? SmallFile.read("/etc/machine-info", limit: 16 << 10)
         if let name = info.flatMap(pretty(in:)), !name.isEmpty { return name }
-        var buffer = [CChar](repeating: 0, count: 256)
-        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "hexlist" }
-        let host = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let short = TerminalText.clean(host.prefix { $0 != "." })
+        let short = TerminalText.clean(host())
         return short.isEmpty ? "hexlist" : short
+    }
+
+    /// The host name up to its first dot, which is also the name in mDNS; empty if there is none.
+    static func host() -> String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }.prefix { $0 != UInt8(ascii: ".") }, as: UTF8.self)
     }
 
     /// The value of `PRETTY_HOSTNAME`, which may be quoted (os-release(5)).

@@ -22,7 +22,6 @@ struct GuestInvitations {
     static let wrongKeys = 50
     /// Time after the deadline of an invitation in which files that were announced before may still arrive.
     static let finishingTime = Duration.seconds(30 * 60)
-    static let longestTime = Duration.seconds(24 * 60 * 60)
     /// Maximum number of ended invitations that are kept, so that their guests and the command line learn of the end.
     private static let endedLimit = 4
 
@@ -104,7 +103,7 @@ struct GuestInvitations {
         wrongKeysByAddress = [:]
         if !isOpen(now) { announcedBytes = 0 }
         lastID += 1
-        all.append(Invitation(id: lastID, key: key, options: options, ends: now + min(options.time, Self.longestTime)))
+        all.append(Invitation(id: lastID, key: key, options: options, ends: now + options.time))
         return lastID
     }
 

@@ -11,10 +11,6 @@ import HexlistTransfers
 import Hummingbird
 import NIOCore
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// Answers plain HTTP on the peer port: the page for guests, their downloads, and their files and hexes.
 struct GuestResponder: Sendable {
     let api: APIContext
@@ -75,12 +71,7 @@ struct GuestResponder: Sendable {
     private static let downloads = "/g/d/"
     private static let files = "/g/files/"
 
-    /// The name of this machine in mDNS; empty if it has none.
-    private static let hostName: String = {
-        var buffer = [CChar](repeating: 0, count: 256)
-        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "" }
-        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }.prefix { $0 != UInt8(ascii: ".") }, as: UTF8.self)
-    }()
+    private static let hostName = MachineName.host()
 
     // MARK: Page and join
 
@@ -114,11 +105,10 @@ struct GuestResponder: Sendable {
     /// Finds the guest of a request.
     /// - Throws: 403 without a token that was issued to this address.
     private func guest(_ request: Request, from address: IPAddress) throws(GuestRefusal) -> GuestInvitations.GuestID {
-        let marked = request.headers[values: .authorization]
-        guard marked.count == 1, marked[0].hasPrefix("Bearer ") else {
+        guard let token = request.bearerToken else {
             throw GuestRefusal(status: 403, message: "This page has expired. Scan the QR code again.")
         }
-        return try guests.guest(token: String(marked[0].dropFirst(7)), from: address)
+        return try guests.guest(token: token, from: address)
     }
 
     // MARK: Reading

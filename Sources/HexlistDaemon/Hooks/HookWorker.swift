@@ -44,31 +44,26 @@ struct HookWorker: Sendable {
     /// Runs until the task is cancelled or the daemon stops.
     func run() async {
         var progress = Progress()
-        var node: Node? = supervisor.node
-        while let running = node, await follow(running, &progress) { node = await supervisor.successor(of: running) }
+        await supervisor.atEachChange { await runForNewEvents(&progress) }
     }
 
-    /// Runs the hook for the events of one node.
-    /// - Returns: whether to continue with the next node.
-    private func follow(_ node: Node, _ progress: inout Progress) async -> Bool {
-        // Subscribed before the first read, so that no change is missed.
-        var changes = node.changes().makeAsyncIterator()
-        repeat {
-            do {
-                if progress.cursor == nil { progress.cursor = try await begin() }
-                if var cursor = progress.cursor {
-                    defer { progress.cursor = cursor }
-                    try await catchUp(&cursor, &progress.fault)
-                }
-            } catch is WorkerStopped {
-                return false
-            } catch is HookNotAllowed {  // the hook is checked again after the next change
-            } catch {
-                guard !Task.isCancelled else { return false }  // a read of the store ended with `CancellationError`
-                logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
+    /// Runs the hook for the events since the last call.
+    /// - Returns: whether to continue after the next change.
+    private func runForNewEvents(_ progress: inout Progress) async -> Bool {
+        do {
+            if progress.cursor == nil { progress.cursor = try await begin() }
+            if var cursor = progress.cursor {
+                defer { progress.cursor = cursor }
+                try await catchUp(&cursor, &progress.fault)
             }
-        } while await changes.next() != nil && !Task.isCancelled
-        return !Task.isCancelled
+        } catch is WorkerStopped {
+            return false
+        } catch is HookNotAllowed {  // the hook is checked again after the next change
+        } catch {
+            guard !Task.isCancelled else { return false }  // a read of the store ended with `CancellationError`
+            logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
+        }
+        return true
     }
 
     private struct WorkerStopped: Error {}

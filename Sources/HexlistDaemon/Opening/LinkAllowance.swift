@@ -3,7 +3,7 @@ import HexlistModel
 /// Limits how many links of received hexes are opened in the browser.
 struct LinkAllowance {
     /// Maximum number of links opened within `period`, of all peers together. A browser stays usable with that many new tabs.
-    static let most = 6
+    static let most = PeerChange.mostOpenLinks
     static let period = Duration.seconds(60)
 
     /// The times of the links opened within the last period, oldest first; at most `most`.

@@ -3,7 +3,7 @@ import HexlistNode
 import HexlistStore
 import Logging
 
-/// Opens links of hexes from peers for which the user has chosen that (`PeerChange.openLinks`), and shows a notification of each hex.
+/// Opens links of new hexes of peers with `PeerChange.openLinks`, and shows a notification of each hex.
 ///
 /// Only hexes are considered that arrive in the inbox while the daemon runs: after a restart nothing is opened that arrived before.
 struct LinkOpener: Sendable {
@@ -17,20 +17,15 @@ struct LinkOpener: Sendable {
     /// Runs until the task is cancelled or the daemon stops.
     func run() async {
         var allowance = LinkAllowance()
-        var node: Node? = supervisor.node
         guard var last = try? await supervisor.node.store.read({ try $0.counts().lastEvent }) else { return }
-        while let running = node, !Task.isCancelled {
-            // Subscribed before the first read, so that no change is missed.
-            var changes = running.changes().makeAsyncIterator()
-            repeat {
-                do {
-                    try await catchUp(&last, &allowance)
-                } catch {
-                    guard !Task.isCancelled else { return }
-                    logger.warning("links of new hexes could not be opened", metadata: ["error": "\(error)"])
-                }
-            } while await changes.next() != nil && !Task.isCancelled
-            node = await supervisor.successor(of: running)
+        await supervisor.atEachChange {
+            do {
+                try await catchUp(&last, &allowance)
+            } catch {
+                guard !Task.isCancelled else { return false }
+                logger.warning("links of new hexes could not be opened", metadata: ["error": "\(error)"])
+            }
+            return true
         }
     }
 

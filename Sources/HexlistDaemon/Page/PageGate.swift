@@ -191,9 +191,7 @@ struct PageGate: Sendable {
     /// Returns the token of the request.
     /// - Throws: `forbidden` if the request has no token, or the token is not that of a page.
     private func validToken(_ request: Request) throws(HexlistError) -> String {
-        let marked = request.headers[values: .authorization]
-        guard marked.count == 1, marked[0].hasPrefix("Bearer "), case let token = String(marked[0].dropFirst(7)), server.admits(token)
-        else {
+        guard let token = request.bearerToken, server.admits(token) else {
             throw HexlistError(.forbidden, "This page has expired.", hint: "Run `hexlist web` to open a new one.")
         }
         return token
@@ -241,4 +239,13 @@ private struct CountedWriter: ResponseBodyWriter {
     }
 
     consuming func finish(_ trailingHeaders: HTTPFields?) async throws { try await writer.finish(trailingHeaders) }
+}
+
+extension Request {
+    /// The token in the field `Authorization`; `nil` if the request does not have exactly one, with the scheme `Bearer`.
+    var bearerToken: String? {
+        let fields = headers[values: .authorization]
+        let scheme = "Bearer "
+        return fields.count == 1 && fields[0].hasPrefix(scheme) ? String(fields[0].dropFirst(scheme.count)) : nil
+    }
 }

@@ -87,18 +87,21 @@ struct FeedCommand: AsyncParsableCommand {
     }
 
     private static func entry(_ link: ListedLinkJSON, _ machine: PeerID) -> AtomFeed.Entry {
+        entry(link.url, link.linkDescription, link.note, link.tags, of: link.label, at: link.receivedAt, machine)
+    }
+
+    private static func entry(
+        _ url: String, _ title: String, _ note: String?, _ tags: [String]?, of sender: PeerDisplayName?, at time: Timestamp,
+        _ machine: PeerID
+    ) -> AtomFeed.Entry {
         AtomFeed.Entry(
-            id: id(link.url, machine), url: link.url, title: link.linkDescription, updated: "\(link.receivedAt)",
-            author: link.label?.listed(columns: 200) ?? "", note: link.note ?? "", categories: link.tags ?? [])
+            id: id(url, machine), url: url, title: title, updated: "\(time)", author: sender?.listed(columns: 200) ?? "",
+            note: note ?? "", categories: tags ?? [])
     }
 
     static func entries(of hex: HexJSON, _ machine: PeerID) -> [AtomFeed.Entry] {
         func entries(_ links: [LinkJSON]) -> [AtomFeed.Entry] {
-            links.map { link in
-                AtomFeed.Entry(
-                    id: id(link.url, machine), url: link.url, title: link.linkDescription, updated: "\(hex.receivedAt)",
-                    author: hex.label?.listed(columns: 200) ?? "", note: link.note ?? "", categories: link.tags ?? [])
-            }
+            links.map { entry($0.url, $0.linkDescription, $0.note, $0.tags, of: hex.label, at: hex.receivedAt, machine) }
         }
         func inside(_ children: [ChildJSON]) -> [AtomFeed.Entry] {
             children.flatMap { entries($0.links) + inside($0.children ?? []) }

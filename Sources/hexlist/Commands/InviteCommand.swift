@@ -155,8 +155,7 @@ private struct InvitationDialog {
             return try output.flush()
         }
         if output.terminal.isInteractive { try QRCodeText.write(invitation.url, output) }
-        let until = HumanText.time(invitation.until).suffix(5)
-        try output.line("\(invitation.url)     not encrypted; ends at \(until)")
+        try output.line("\(invitation.url)     not encrypted; ends at \(InviteText.clock(invitation.until))")
         if !invitation.urls.isEmpty, output.terminal.isInteractive {
             try output.line("If a phone cannot open it: \(invitation.urls.joined(separator: "  "))")
         }
@@ -178,7 +177,9 @@ private struct InvitationDialog {
 enum InviteText {
     /// Parses the duration of an invitation; `nil` unless it is from 1 minute to 24 hours.
     static func seconds(_ text: String) -> Int? {
-        guard let seconds = DurationText.seconds(text), (60...86_400).contains(seconds) else { return nil }
+        let durations = InvitationRequest.durations
+        guard let seconds = DurationText.seconds(text), (Double(durations.lowerBound)...Double(durations.upperBound)).contains(seconds)
+        else { return nil }
         return Int(seconds)
     }
 
@@ -201,5 +202,6 @@ enum InviteText {
         }
     }
 
-    private static func clock(_ moment: Timestamp) -> String { String(HumanText.time(moment).suffix(5)) }
+    /// Returns hour and minute.
+    static func clock(_ moment: Timestamp) -> String { String(HumanText.time(moment).suffix(5)) }
 }
