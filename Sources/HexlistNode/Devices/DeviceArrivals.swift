@@ -264,14 +264,11 @@ final class DeviceArrivals {
     ) throws {
         let rows = try files.present(store.readSync { try $0.arrivals(of: session) })
         guard let first = rows.first else { return files.folder.remove(session) }
-        let sender = Sender(peer: first.peer, kind: .localsend, fingerprint: first.fingerprint, name: first.sender, address: "localsend")
+        // The device was trusted when the session began, or the user has accepted the files.
+        let sender = Sender(
+            peer: first.peer, kind: .localsend, fingerprint: first.fingerprint, name: first.sender, address: "localsend",
+            isAccepted: !trusted.contains(first.fingerprint))
         let hex = DeviceHex(rows).hex(from: first.peer, name: first.sender) { OfferID.random }
-        // The device was trusted when the session began, or the user has accepted the files: then no quota of strangers applies.
-        var quotas = quotas
-        if !trusted.contains(first.fingerprint) {
-            let most = 1 << 40
-            quotas = HeldQuotas(hexesPerPeer: most, bytesPerPeer: most, hexes: most, bytes: most, inboxHexes: quotas.inboxHexes)
-        }
         _ = try files.finish(rows, as: hex, from: sender, at: now, policy: .everyone, quotas: quotas)
     }
 }

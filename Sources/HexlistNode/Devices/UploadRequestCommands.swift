@@ -20,30 +20,30 @@ public struct UploadRequestCommands: Sendable {
     /// - Throws: `HexlistError`: `notFound` if the request is over; `storageFull`, `tooLarge` or `alreadyRunning` if the files cannot be
     ///   received; then the device is refused.
     public func accept(_ id: Int64, trusting: Bool) async throws -> UploadRequestView {
-        let view = try await view(of: id)
         let promise = node.eventLoop.makePromise(of: Void.self)
-        let isAccepted = await node.perform { node in
-            node.devices.requests.unanswered.accept(Int(clamping: id), node) { promise.completeWith($0.mapError { $0 as any Error }) }
-                != nil
+        let accepted = await node.perform { node in
+            let unanswered = node.devices.requests.unanswered
+            return unanswered.accept(Int(clamping: id), node) { promise.completeWith($0.mapError { $0 as any Error }) }
+                .map { unanswered.view(of: $0, node) }
         }
-        if !isAccepted { promise.fail(Self.isOver(id)) }
+        guard let accepted else {
+            promise.fail(Self.isOver(id))
+            throw Self.isOver(id)
+        }
         try await promise.futureResult.get()
-        if trusting { _ = try await node.peers.setTrust(view.peer, .trusted) }
-        return view
+        if trusting { _ = try await node.peers.setTrust(accepted.peer, .trusted) }
+        return accepted
     }
 
     /// Refuses a request.
     /// - Throws: `HexlistError` `notFound` if it is over.
     public func refuse(_ id: Int64) async throws -> UploadRequestView {
-        let view = try await view(of: id)
-        let isRefused = await node.perform { $0.devices.requests.unanswered.refuse(Int(clamping: id), $0) != nil }
-        guard isRefused else { throw Self.isOver(id) }
-        return view
-    }
-
-    private func view(of id: Int64) async throws -> UploadRequestView {
-        guard let view = await all().first(where: { $0.id == id }) else { throw Self.isOver(id) }
-        return view
+        let refused = await node.perform { node in
+            let unanswered = node.devices.requests.unanswered
+            return unanswered.refuse(Int(clamping: id), node).map { unanswered.view(of: $0, node) }
+        }
+        guard let refused else { throw Self.isOver(id) }
+        return refused
     }
 
     private static func isOver(_ id: Int64) -> HexlistError {

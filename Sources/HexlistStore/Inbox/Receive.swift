@@ -150,7 +150,7 @@ private struct BatchInsertion {
         case .stranger:
             switch policy {
             case .held: return .held
-            case .everyone: return receive == .held ? .held : .inboxWithDailyQuota
+            case .everyone: return receive == .held ? .held : sender.isAccepted ? .inbox : .inboxWithDailyQuota
             case .trusted: return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
             }
         }
@@ -194,7 +194,9 @@ private struct BatchInsertion {
         case .held:
             if let status = try earlier(hex) { return .duplicate(of: status) }
             guard !isDiskFull else { return refuse(hex, .storageFull, retryAfter: RetryAfter.storageFull) }
-            guard try hasCapacity(for: hex) else { return refuse(hex, .quotaExceeded, retryAfter: RetryAfter.quotaExceeded) }
+            guard try sender.isAccepted || hasCapacity(for: hex) else {
+                return refuse(hex, .quotaExceeded, retryAfter: RetryAfter.quotaExceeded)
+            }
             return try hold(hex)
         }
     }

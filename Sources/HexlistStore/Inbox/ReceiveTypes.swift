@@ -13,13 +13,18 @@ public struct Sender: Sendable {
     /// The numeric address of the sender, with the interface if it is link-local. Quotas of held hexes are counted by address
     /// (`HeldSource`).
     public var address: String
+    /// Whether the sender is a stranger whose hex the user has accepted, so that no quota of strangers applies.
+    public var isAccepted: Bool
 
-    public init(peer: PeerID, kind: PeerKind = .hexlist, fingerprint: Fingerprint?, name: String, address: String) {
+    public init(
+        peer: PeerID, kind: PeerKind = .hexlist, fingerprint: Fingerprint?, name: String, address: String, isAccepted: Bool = false
+    ) {
         self.peer = peer
         self.kind = kind
         self.fingerprint = fingerprint
         self.name = name
         self.address = address
+        self.isAccepted = isAccepted
     }
 }
 
