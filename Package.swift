@@ -210,7 +210,8 @@ let package = Package(
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
                 "HexlistModel", "HexlistJSON", "TestSupport", .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], path: "Tests/DaemonTestSupport", swiftSettings: settings),
         .testTarget(
             name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HostileTexts", "TestSupport"], swiftSettings: settings

@@ -535,7 +535,7 @@ extension HexlistClient {
     }
 
     /// Requests a page of the outbox and calls `body` with each row as it arrives.
-    /// - Parameter offered: whether delivered rows whose files can still be fetched are included, whatever `states` has.
+    /// - Parameter offered: whether delivered rows whose files can still be fetched are included, also if `states` leaves them out.
     /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer items than `limit`.
     public func outbox(
         to peer: String?, states: [OutboxState], offered: Bool = false, newestFirst: Bool = false, limit: Int, after cursor: String?,

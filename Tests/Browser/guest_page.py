@@ -332,6 +332,7 @@ def slow(play, browser_name):
     for attacker in attackers:
         lab("exec", "eve", "ip", "address", "add", f"{attacker}/24", "dev", "eth0", status=None)
     is_over = threading.Event()
+    made = dict.fromkeys(attackers, 0)
 
     def hold(attacker):
         """Keeps 8 connections open, and adds a byte to each head every second."""
@@ -341,6 +342,7 @@ def slow(play, browser_name):
                 try:
                     held.append(socket.create_connection((host, port), 5, (attacker, 0)))
                     held[-1].sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+                    made[attacker] += 1
                 except OSError:
                     pass
             for one in list(held):
@@ -354,7 +356,7 @@ def slow(play, browser_name):
     threads = [threading.Thread(target=hold, args=(attacker,)) for attacker in attackers]
     for thread in threads:
         thread.start()
-    time.sleep(4)  # until all slots are in use
+    until(lambda: min(made.values()) >= 8)  # all slots are in use
     browser = launched(play, browser_name)
     start = time.monotonic()
     page = opened(browser, invitation["url"])

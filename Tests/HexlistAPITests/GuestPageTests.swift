@@ -3,8 +3,6 @@ import Foundation
 import HexlistClient
 import HexlistModel
 import HexlistPage
-import NIOCore
-import NIOPosix
 import TestSupport
 import Testing
 
@@ -14,47 +12,18 @@ import Testing
 
 /// Guests on the peer port: the page, uploads, hexes and refusals, over real connections.
 @Suite("The guest page", .timeLimit(.minutes(5))) struct GuestPageTests {
-    private struct Reply {
-        var status = 0
-        var head = ""
-        var body = ""
-
-        func member(_ name: String) throws -> String {
-            let value = try JSONValue(parsing: body).members?.first { $0.nameBytes.elementsEqual(name.utf8) }?.value
-            return value?.string ?? value?.integer.map { "\($0)" } ?? ""
-        }
-    }
-
     /// Sends one request on its own connection and reads until it is closed. A `Host` in `headers` replaces the default one; `Origin` is added to
     /// `POST` and `DELETE` unless it is in `headers`.
     /// - Parameter length: the announced length of the body, if it differs from the real one. The connection is then closed after the body.
     private func ask(
         _ port: Int, _ line: String, _ headers: [String] = [], body: String = "", length: Int? = nil
-    ) async throws -> Reply {
+    ) async throws -> RawHTTPReply {
         let has = { (name: String) in headers.contains { $0.hasPrefix("\(name):") } }
         var fields = has("Host") ? [] : ["Host: 127.0.0.1:\(port)"]
         if line.hasPrefix("POST") || line.hasPrefix("DELETE"), !has("Origin") { fields.append("Origin: http://127.0.0.1:\(port)") }
         fields += ["Connection: close", "Content-Length: \(length ?? body.utf8.count)"] + headers.filter { $0 != "Origin:" }
-        let text = "\(line) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n" + body
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: "127.0.0.1", port: port) {
-            channel in
-            channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel) }
-        }
-        let bytes = try await channel.executeThenClose { inbound, outbound in
-            try await outbound.write(ByteBuffer(string: text))
-            var reply = ByteBuffer()
-            guard length == nil else { return "" }
-            do {
-                for try await part in inbound { reply.writeImmutableBuffer(part) }
-            } catch {
-                // A connection that is refused may be reset.
-            }
-            return String(buffer: reply)
-        }
-        guard let end = bytes.firstRange(of: "\r\n\r\n") else { return Reply(head: bytes) }
-        return Reply(
-            status: Int(bytes.dropFirst("HTTP/1.1 ".count).prefix(3)) ?? 0, head: String(bytes[..<end.lowerBound]).lowercased(),
-            body: String(bytes[end.upperBound...]))
+        return try await RawHTTP.ask(
+            port, line, fields: fields, body: body, until: length == nil ? .closed : .none, mayReset: true)
     }
 
     private func invite(_ daemon: TestDaemon, _ request: InvitationRequest = InvitationRequest()) async throws -> (
@@ -66,7 +35,7 @@ import Testing
         return (invitation, await daemon.node.status().port, String(invitation.url.suffix(22)))
     }
 
-    private func join(_ port: Int, _ key: String, headers: [String] = []) async throws -> Reply {
+    private func join(_ port: Int, _ key: String, headers: [String] = []) async throws -> RawHTTPReply {
         try await ask(port, "POST /g/join", headers, body: #"{"key":"\#(key)"}"#)
     }
 
@@ -113,7 +82,7 @@ import Testing
             let announced = try await ask(
                 port, "POST /g/files", [token], body: #"{"name":"../Föhr.txt","size":9,"modified":1700000000000}"#)
             let id = try announced.member("id")
-            func piece(_ at: Int, _ text: String, length: Int? = nil) async throws -> Reply {
+            func piece(_ at: Int, _ text: String, length: Int? = nil) async throws -> RawHTTPReply {
                 try await ask(
                     port, "POST /g/files/\(id)?at=\(at)", [token, "Content-Type: \(LocalAPI.uploadType)"], body: text, length: length)
             }
@@ -315,5 +284,12 @@ import Testing
                 for secret in [key, joined.token, ticket] { #expect(!texts.contains(secret)) }
             }
         }
+    }
+}
+
+extension RawHTTPReply {
+    fileprivate func member(_ name: String) throws -> String {
+        let value = try JSONValue(parsing: body).members?.first { $0.nameBytes.elementsEqual(name.utf8) }?.value
+        return value?.string ?? value?.integer.map { "\($0)" } ?? ""
     }
 }

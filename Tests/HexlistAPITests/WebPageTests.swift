@@ -13,41 +13,14 @@ import Testing
 
 /// The replies and refusals of the page's listener.
 @Suite("The page's listener", .timeLimit(.minutes(5))) struct WebPageTests {
-    private struct Reply {
-        var status = 0
-        var head = ""
-        var body = ""
-    }
-
     /// Sends one request on its own connection and reads until it is closed. A `Host` in `headers` replaces the default one.
     /// - Parameter endsEarly: return after the response head, because a stream does not end.
     private func ask(
         _ port: Int, _ line: String, _ headers: [String] = [], body: String = "", endsEarly: Bool = false
-    ) async throws -> Reply {
+    ) async throws -> RawHTTPReply {
         let host = headers.contains { $0.hasPrefix("Host:") } ? [] : ["Host: 127.0.0.1:\(port)"]
         let fields = host + ["Connection: close", "Content-Length: \(body.utf8.count)"] + headers
-        let text = "\(line) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n" + body
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: "127.0.0.1", port: port) {
-            channel in
-            channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel) }
-        }
-        let bytes = try await channel.executeThenClose { inbound, outbound in
-            try await outbound.write(ByteBuffer(string: text))
-            var reply = ByteBuffer()
-            do {
-                for try await part in inbound {
-                    reply.writeImmutableBuffer(part)
-                    if endsEarly, String(buffer: reply).contains("\r\n\r\n") { break }
-                }
-            } catch  where reply.readableBytes > 0 {
-                // The listener stops reading at a head that is too long, so the reply may be followed by a reset.
-            }
-            return String(buffer: reply)
-        }
-        guard let end = bytes.firstRange(of: "\r\n\r\n") else { return Reply(head: bytes) }
-        return Reply(
-            status: Int(bytes.dropFirst("HTTP/1.1 ".count).prefix(3)) ?? 0, head: String(bytes[..<end.lowerBound]).lowercased(),
-            body: String(bytes[end.upperBound...]))
+        return try await RawHTTP.ask(port, line, fields: fields, body: body, until: endsEarly ? .head : .closed)
     }
 
     private func begin(_ daemon: TestDaemon) async throws -> (port: Int, token: String, session: PageSession, secret: String) {
@@ -345,7 +318,7 @@ import Testing
                 <DT><A HREF="https://example.org/harbour" ADD_DATE="1500000000">Harbour</A><DD>Seen from the pier
                 <DT><A HREF="no address">Nothing</A></DL><p></DL><p>
                 """
-            func add(_ name: String, _ file: String) async throws -> Reply {
+            func add(_ name: String, _ file: String) async throws -> RawHTTPReply {
                 try await ask(port, "POST /v1/import?file=\(name)", [token, "Content-Type: application/octet-stream"], body: file)
             }
             #expect(try ImportResult(jsonBytes: Array(try await add("b.html", bookmarks).body.utf8)) == ImportResult(added: 1, skipped: 1))

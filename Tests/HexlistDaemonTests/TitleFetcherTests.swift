@@ -141,7 +141,7 @@ import Testing
                 return
             }
             #expect(title.utf8.count == 1_024)
-            // What the kernel buffers of both sides is sent although it is not read.
+            // The kernels of both sides buffer bytes that the client does not read.
             #expect(server.sentBytes < 64 << 20)
             var hurried = fetcher
             hurried.time = .milliseconds(200)

@@ -63,7 +63,7 @@ struct SendReasonTests {
             let blocked = try await two.bob.hexlist("send", "--to", "ada", "https://example.org/")
             #expect(blocked.status == 2 && blocked.err.contains("ada is blocked here") && blocked.err.contains(ada), "\(blocked)")
             #expect(try await two.bob.hexlist("peer", "unblock", "ada").out.contains("ada is now a stranger"))
-            // She has to come back first: only she knows where the other is.
+            // She has to come back first: only she knows the address of the other.
             let stranger = try await two.bob.hexlist("send", "--to", "ada", "--wait", "queued", "https://example.org/1")
             #expect(stranger.status == 0 && stranger.out.contains("ada (stranger)"), "\(stranger)")
         }

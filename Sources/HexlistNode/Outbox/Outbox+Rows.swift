@@ -9,7 +9,7 @@ public import NIOCore
 extension Outbox {
     /// A page of rows.
     /// - Parameters:
-    ///   - offered: whether rows whose files the peer can still fetch are included, whatever their state.
+    ///   - offered: whether rows whose files the peer can still fetch are included, in any state.
     ///   - newestFirst: whether the newest rows come first, instead of the order of delivery.
     ///   - limit: maximum number of rows. There may be fewer.
     /// - Returns: the rows, and the cursor of the next page; `nil` at the end.

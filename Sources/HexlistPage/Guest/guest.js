@@ -61,7 +61,7 @@ const over = message => {
   app.replaceChildren(who, note);
 };
 
-// Files travel in pieces: what a locked screen or a lost network cuts off resumes at the last complete piece.
+// Files travel in pieces: after a locked screen or a lost network, an upload resumes at the last complete piece.
 async function upload(file, progress, say) {
   const made = await insist(say, 'POST', '/g/files', {name: file.name, size: file.size, modified: file.lastModified});
   let at = made.at;

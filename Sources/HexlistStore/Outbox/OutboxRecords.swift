@@ -141,7 +141,7 @@ public struct OutboxFilter: Sendable, Equatable {
     public var peer: PeerID?
     /// The required states; `nil` for all states.
     public var states: Set<OutboxState>?
-    /// A time of `LivedClock`: the filter also matches stored rows whose files the peer can still fetch at that time, whatever `states` has.
+    /// A time of `LivedClock`: the filter also matches stored rows whose files the peer can still fetch at that time, also if `states` leaves them out.
     /// `nil` for none of them.
     public var offeredAt: Int64?
 

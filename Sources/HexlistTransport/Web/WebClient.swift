@@ -23,7 +23,7 @@ package struct WebFields: Sendable {
 
 /// The reason why a request to a web server got no response.
 package enum WebFault: Error, Sendable, Equatable {
-    /// The name has an address that is not allowed, or the connection would go to one.
+    /// The name has an address that is not allowed.
     case addressNotAllowed
     /// No address of the name was found.
     case noAddress

@@ -1,0 +1,53 @@
+import NIOCore
+import NIOPosix
+
+/// A reply of a server, as text.
+public struct RawHTTPReply: Sendable {
+    public var status = 0
+    /// The head in lower case, or all received bytes if they are no reply.
+    public var head = ""
+    public var body = ""
+}
+
+/// Sends one request to 127.0.0.1 on its own connection.
+public enum RawHTTP {
+    /// The part of the reply to wait for.
+    public enum End: Sendable {
+        case none
+        /// For a stream, which does not end.
+        case head
+        case closed
+    }
+
+    /// - Parameters:
+    ///   - line: method and target.
+    ///   - end: the part of the reply to wait for.
+    ///   - mayReset: whether a connection that is reset without a reply is an empty reply instead of an error.
+    public static func ask(
+        _ port: Int, _ line: String, fields: [String], body: String, until end: End = .closed, mayReset: Bool = false
+    ) async throws -> RawHTTPReply {
+        let text = "\(line) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n" + body
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: "127.0.0.1", port: port) {
+            channel in
+            channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel) }
+        }
+        let bytes = try await channel.executeThenClose { inbound, outbound in
+            try await outbound.write(ByteBuffer(string: text))
+            var reply = ByteBuffer()
+            guard end != .none else { return "" }
+            do {
+                for try await part in inbound {
+                    reply.writeImmutableBuffer(part)
+                    if end == .head, String(buffer: reply).contains("\r\n\r\n") { break }
+                }
+            } catch  where mayReset || reply.readableBytes > 0 {
+                // The listener stops reading at a head that is too long, so the reply may be followed by a reset.
+            }
+            return String(buffer: reply)
+        }
+        guard let end = bytes.firstRange(of: "\r\n\r\n") else { return RawHTTPReply(head: bytes) }
+        return RawHTTPReply(
+            status: Int(bytes.dropFirst("HTTP/1.1 ".count).prefix(3)) ?? 0, head: String(bytes[..<end.lowerBound]).lowercased(),
+            body: String(bytes[end.upperBound...]))
+    }
+}
